@@ -1,0 +1,109 @@
+//! What can go wrong with a call, classified once, where status and headers still exist.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::ids::ProviderId;
+
+/// A failed call. `text` is what a person reads and what session files keep as `errorMessage`.
+#[derive(Clone, Debug)]
+pub struct LlmError {
+    /// Who was asked.
+    pub provider: ProviderId,
+    /// What kind of failure it is.
+    pub kind: LlmErrorKind,
+    /// HTTP status, when there was a response.
+    pub status: Option<StatusCode>,
+    /// The provider's own code, e.g. `insufficient_quota`.
+    pub code: Option<String>,
+    /// The provider's name of the request, for its support.
+    pub request_id: Option<String>,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<Duration>,
+    /// The provider's own word on whether to try again (`x-should-retry`).
+    pub should_retry: Option<bool>,
+    /// What the caller had seen before the failure: says whether a repetition would repeat words.
+    pub emitted: Emitted,
+    /// The message.
+    pub text: String,
+    /// The failure underneath, when there is one.
+    pub source: Option<std::sync::Arc<dyn Error + Send + Sync>>,
+}
+
+impl LlmError {
+    /// An error of a kind with its text and nothing else.
+    pub fn new(provider: ProviderId, kind: LlmErrorKind, text: impl Into<String>) -> Self {
+        Self {
+            provider,
+            kind,
+            status: None,
+            code: None,
+            request_id: None,
+            retry_after: None,
+            should_retry: None,
+            emitted: Emitted::Nothing,
+            text: text.into(),
+            source: None,
+        }
+    }
+}
+
+impl fmt::Display for LlmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for LlmError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LlmErrorKind {
+    /// The caller cancelled.
+    Aborted,
+    /// No connection: name, TCP, TLS, or reset before the headers.
+    Connect,
+    /// A deadline passed, or status 408.
+    Timeout,
+    /// The response broke off or ended without its end marker.
+    StreamCut,
+    /// Too many requests.
+    RateLimit,
+    /// The provider has no capacity.
+    Overloaded,
+    /// The provider failed.
+    Server,
+    /// No money, no quota.
+    Billing,
+    /// No or wrong credentials.
+    Auth,
+    /// The model does not exist for this account.
+    ModelNotFound,
+    /// The conversation is too long for the model.
+    ContextOverflow,
+    /// The provider does not take the request.
+    InvalidRequest,
+    /// The provider refused for reasons of content.
+    ContentFiltered,
+    /// The response cannot be understood.
+    Protocol,
+}
+
+/// What the caller had seen of a call before it failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Emitted {
+    /// No event at all.
+    #[default]
+    Nothing,
+    /// Events, but no text, thinking or call.
+    Started,
+    /// Text, thinking or a call.
+    Content,
+}

@@ -1,0 +1,88 @@
+//! The event protocol: how an answer arrives.
+//!
+//! Events carry what is new and never the message so far, so that an answer of n pieces costs O(n). Whoever needs the message so far folds
+//! the events with [`Fold`].
+//!
+//! The laws every stream obeys (checked in debug builds):
+//! at most one `Start`, before everything but an `End`; per block one `BlockStart`, then deltas, at most one `BlockEnd`; blocks may be open
+//! side by side; indexes count up and never shift; exactly one `End`, and nothing after it.
+
+use std::sync::Arc;
+
+pub mod fold;
+pub mod laws;
+pub mod stream;
+
+pub use fold::Fold;
+pub use stream::{Emit, EventStream};
+
+use crate::error::LlmError;
+use crate::ids::ToolCallId;
+use crate::message::{AssistantMessage, Block, StopReason, Usage};
+
+/// One event of an answer.
+#[derive(Clone, Debug)]
+pub enum StreamEvent {
+    /// The provider accepted the request. The message is empty but for what is known by now.
+    Start(Arc<AssistantMessage>),
+    /// A block begins.
+    BlockStart {
+        /// Its place in the message's content.
+        index: usize,
+        /// What it is.
+        kind: BlockKind,
+    },
+    /// More of a block: text, thinking, or raw JSON text of a call's arguments. May be empty.
+    Delta {
+        /// The block's place.
+        index: usize,
+        /// What is new.
+        text: Box<str>,
+    },
+    /// A block is finished. Its content is authoritative, also where it differs from the deltas put together.
+    BlockEnd {
+        /// The block's place.
+        index: usize,
+        /// The whole block.
+        block: Arc<Block>,
+    },
+    /// The usage known so far has changed. Written nowhere by itself; it rides on the next event of JSON mode.
+    Usage(Box<Usage>),
+    /// The answer is over, well or badly.
+    End(Finished),
+}
+
+/// What a block is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Text.
+    Text,
+    /// Thinking; `redacted` when the provider hides it.
+    Thinking {
+        /// The provider hides the reasoning.
+        redacted: bool,
+    },
+    /// A tool call. Id and name may still be empty with providers that send them late.
+    ToolCall {
+        /// The call's name.
+        id: ToolCallId,
+        /// The tool's name.
+        name: String,
+    },
+}
+
+/// How an answer ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The whole message; what was collected before a failure is in it.
+    pub message: Arc<AssistantMessage>,
+    /// The failure, typed; `None` when the answer is good. In memory only.
+    pub error: Option<Arc<LlmError>>,
+}
+
+impl Finished {
+    /// Whether the answer is good.
+    pub fn is_ok(&self) -> bool {
+        !matches!(self.message.stop_reason, StopReason::Error | StopReason::Aborted)
+    }
+}

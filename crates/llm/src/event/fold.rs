@@ -1,0 +1,105 @@
+//! From events to the message so far.
+
+use std::sync::Arc;
+
+use pinch_stdx::json::partial::PartialJson;
+
+use super::{BlockKind, StreamEvent};
+use crate::ids::{ApiId, ModelId, ProviderId};
+use crate::message::block::{Block, Text, Thinking, ToolCall};
+use crate::message::{AssistantMessage, StopReason};
+
+/// Collects events into the message so far. Each event costs what it brings; only [`Fold::message`] costs the whole message.
+#[derive(Debug)]
+pub struct Fold {
+    base: Arc<AssistantMessage>,
+    blocks: Vec<Slot>,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Text(String),
+    Thinking { text: String, redacted: bool },
+    Call { call: ToolCall, json: PartialJson },
+    Done(Arc<Block>),
+}
+
+impl Default for Fold {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fold {
+    /// Nothing collected yet.
+    pub fn new() -> Self {
+        let empty = AssistantMessage::pending(ApiId::new(""), ProviderId::new(""), ModelId::new(""), 0);
+        Self { base: Arc::new(empty), blocks: Vec::new(), ended: false }
+    }
+
+    /// Takes one event in. An event for a block that was never started is passed over.
+    pub fn push(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Start(message) => self.base = Arc::clone(message),
+            StreamEvent::BlockStart { kind, .. } => self.blocks.push(match kind {
+                BlockKind::Text => Slot::Text(String::new()),
+                BlockKind::Thinking { redacted } => Slot::Thinking { text: String::new(), redacted: *redacted },
+                BlockKind::ToolCall { id, name } => Slot::Call {
+                    call: ToolCall {
+                        id: id.clone(),
+                        name: name.clone(),
+                        arguments: serde_json::Map::new(),
+                        thought_signature: None,
+                        arguments_error: None,
+                        namespace: None,
+                    },
+                    json: PartialJson::new(),
+                },
+            }),
+            StreamEvent::Delta { index, text } => match self.blocks.get_mut(*index) {
+                Some(Slot::Text(so_far) | Slot::Thinking { text: so_far, .. }) => so_far.push_str(text),
+                Some(Slot::Call { json, .. }) => json.push(text),
+                Some(Slot::Done(_)) | None => {}
+            },
+            StreamEvent::BlockEnd { index, block } => {
+                if let Some(slot) = self.blocks.get_mut(*index) {
+                    *slot = Slot::Done(Arc::clone(block));
+                }
+            }
+            StreamEvent::Usage(usage) => Arc::make_mut(&mut self.base).usage = **usage,
+            StreamEvent::End(finished) => {
+                self.base = Arc::clone(&finished.message);
+                self.blocks = finished.message.content.iter().cloned().map(Slot::Done).collect();
+                self.ended = true;
+            }
+        }
+    }
+
+    /// The message so far. Its stop reason is `Pending` until the end.
+    pub fn message(&self) -> Arc<AssistantMessage> {
+        if self.ended {
+            return Arc::clone(&self.base);
+        }
+        let mut message = (*self.base).clone();
+        message.content = (0..self.blocks.len()).filter_map(|index| self.block(index)).collect();
+        message.stop_reason = StopReason::Pending;
+        Arc::new(message)
+    }
+
+    /// One block so far, e.g. to show the arguments of a call that is still arriving.
+    pub fn block(&self, index: usize) -> Option<Arc<Block>> {
+        Some(match self.blocks.get(index)? {
+            Slot::Done(block) => Arc::clone(block),
+            Slot::Text(text) => Arc::new(Block::Text(Text { text: text.clone(), signature: None })),
+            Slot::Thinking { text, redacted } => {
+                Arc::new(Block::Thinking(Thinking { thinking: text.clone(), signature: None, redacted: *redacted }))
+            }
+            Slot::Call { call, json } => {
+                let mut call = call.clone();
+                call.arguments = json.object();
+                Arc::new(Block::ToolCall(call))
+            }
+        })
+    }
+}

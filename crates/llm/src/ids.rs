@@ -1,0 +1,104 @@
+//! Ids as types, so that a model id cannot stand where a provider id belongs.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// Declares a cheap-to-clone string newtype.
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Wraps the text of an id.
+            pub fn new(text: impl AsRef<str>) -> Self {
+                Self(Arc::from(text.as_ref()))
+            }
+
+            /// The text of the id.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(Arc::from(text))
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                &*self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                &*self.0 == *other
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from).map(Self::from)
+            }
+        }
+    };
+}
+
+id_type! {
+    /// Name of a provider: who is paid, e.g. `anthropic`, `openrouter`.
+    ProviderId
+}
+id_type! {
+    /// Name of a model as its provider spells it, e.g. `claude-sonnet-4-5`.
+    ModelId
+}
+id_type! {
+    /// Name of a wire format, e.g. `anthropic-messages`.
+    ApiId
+}
+id_type! {
+    /// Name of one tool call, chosen by the provider and unique only within its conversation.
+    ToolCallId
+}
+
+impl ApiId {
+    /// Anthropic's Messages format.
+    pub const ANTHROPIC_MESSAGES: &'static str = "anthropic-messages";
+    /// OpenAI's Chat Completions format and its many imitations.
+    pub const OPENAI_COMPLETIONS: &'static str = "openai-completions";
+}

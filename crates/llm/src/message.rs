@@ -1,0 +1,301 @@
+//! The one message type of all layers.
+//!
+//! A conversation is a list of [`Message`]s. They are plain data with public fields; the form in which they are written to session files and
+//! sent in events is in [`json`]. Roles that this crate does not know stay as they are ([`Message::Other`]).
+
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+pub mod block;
+pub mod json;
+pub mod usage;
+
+pub use block::{Block, Image, RawBlock, Text, Thinking, ToolCall};
+pub use usage::{Cost, Usage};
+
+use crate::ids::{ApiId, ModelId, ProviderId, ToolCallId};
+use crate::thinking::ThinkingLevel;
+
+/// One message of a conversation, of whatever role.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Prompt sections and tool declarations.
+    System(SystemMessage),
+    /// What the user said.
+    User(UserMessage),
+    /// What the model answered.
+    Assistant(Arc<AssistantMessage>),
+    /// What a tool returned.
+    ToolResult(ToolResult),
+    /// A message of a role this crate does not know; never sent to a model as it is.
+    Other(OtherMessage),
+}
+
+impl Message {
+    /// The role as it is written in JSON.
+    pub fn role(&self) -> &str {
+        match self {
+            Self::System(_) => "system",
+            Self::User(_) => "user",
+            Self::Assistant(_) => "assistant",
+            Self::ToolResult(_) => "toolResult",
+            Self::Other(other) => other.role(),
+        }
+    }
+
+    /// Unix time in milliseconds; 0 when a foreign message carries none.
+    pub fn timestamp(&self) -> i64 {
+        match self {
+            Self::System(m) => m.timestamp,
+            Self::User(m) => m.timestamp,
+            Self::Assistant(m) => m.timestamp,
+            Self::ToolResult(m) => m.timestamp,
+            Self::Other(m) => m.raw.get("timestamp").and_then(Value::as_i64).unwrap_or(0),
+        }
+    }
+
+    /// A user message of one text block.
+    pub fn user(text: impl Into<String>, timestamp: i64) -> Self {
+        Self::User(UserMessage { content: Content::Blocks(vec![Block::text(text)]), timestamp })
+    }
+
+    /// The assistant message, when it is one.
+    pub fn as_assistant(&self) -> Option<&Arc<AssistantMessage>> {
+        match self {
+            Self::Assistant(message) => Some(message),
+            _ => None,
+        }
+    }
+}
+
+/// Content as files may hold it: a bare string or a list of blocks. Both mean the same.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// One text.
+    Text(String),
+    /// Text and image blocks.
+    Blocks(Vec<Block>),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Blocks(Vec::new())
+    }
+}
+
+impl Content {
+    /// All text of the content, joined with `separator`.
+    pub fn text(&self, separator: &str) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Blocks(blocks) => block::join_text(blocks, separator),
+        }
+    }
+
+    /// Whether the content has an image.
+    pub fn has_image(&self) -> bool {
+        matches!(self, Self::Blocks(blocks) if blocks.iter().any(|b| matches!(b, Block::Image(_))))
+    }
+}
+
+/// Prompt and tool declarations as a message: the leading one is the prompt, later ones change it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SystemMessage {
+    /// Free text of the prompt, before all sections.
+    pub content: Content,
+    /// Named sections in order. `None` removes a section that an earlier message set.
+    pub sections: Vec<(String, Option<String>)>,
+    /// Tools the model may call from here on.
+    pub tools_added: Vec<ToolDecl>,
+    /// Names of tools that are gone from here on; applied before `tools_added`.
+    pub tools_removed: Vec<String>,
+    /// Unix time in milliseconds.
+    pub timestamp: i64,
+}
+
+/// What a model is told about a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDecl {
+    /// The name the model uses.
+    pub name: String,
+    /// What the tool does, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Arc<Value>,
+    /// Constrained sampling wishes, as written (see `wire`): strict JSON Schema or a grammar.
+    pub constrained_sampling: Option<Value>,
+}
+
+/// What the user said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserMessage {
+    /// Text and images.
+    pub content: Content,
+    /// Unix time in milliseconds.
+    pub timestamp: i64,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// It was done.
+    Stop,
+    /// It reached the limit of its output.
+    Length,
+    /// It wants tools to be called.
+    ToolUse,
+    /// The request failed; `error_message` says why.
+    Error,
+    /// The caller cancelled; `error_message` says so.
+    Aborted,
+    /// Not known yet: only in messages that are still being streamed.
+    Pending,
+    /// The provider answers later. Read from files of newer versions of pi, never written.
+    Deferred,
+}
+
+impl StopReason {
+    /// The word used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolUse => "toolUse",
+            Self::Error => "error",
+            Self::Aborted => "aborted",
+            Self::Pending => "pending",
+            Self::Deferred => "deferred",
+        }
+    }
+
+    /// Whether the message is a failure: an error or an abort.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Error | Self::Aborted)
+    }
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssistantMessage {
+    /// Text, thinking and tool calls in the order the model made them.
+    pub content: Vec<Arc<Block>>,
+    /// Wire format that carried the answer.
+    pub api: ApiId,
+    /// Provider that was asked.
+    pub provider: ProviderId,
+    /// Model that was asked for.
+    pub model: ModelId,
+    /// Tokens and money.
+    pub usage: Usage,
+    /// Why the model stopped.
+    pub stop_reason: StopReason,
+    /// What went wrong; always there for `Error` and `Aborted`.
+    pub error_message: Option<String>,
+    /// Unix time in milliseconds at which the request began.
+    pub timestamp: i64,
+    /// The provider's name of this answer.
+    pub response_id: Option<String>,
+    /// Model that really answered, where the provider says so.
+    pub response_model: Option<String>,
+    /// The provider's own stop word.
+    pub raw_stop_reason: Option<String>,
+    /// Thinking level the loop asked for.
+    pub thinking_level: Option<ThinkingLevel>,
+    /// Exact native effort of this reply.
+    pub provider_thinking_level: Option<String>,
+    /// Monotonic time from `timestamp` to the end of the reply, in milliseconds.
+    pub duration_ms: Option<i64>,
+    /// Notes of the adapter about the exchange, as written.
+    pub diagnostics: Option<Value>,
+}
+
+impl AssistantMessage {
+    /// An empty answer of a model, its end not known yet.
+    pub fn pending(api: ApiId, provider: ProviderId, model: ModelId, timestamp: i64) -> Self {
+        Self {
+            content: Vec::new(),
+            api,
+            provider,
+            model,
+            usage: Usage::default(),
+            stop_reason: StopReason::Pending,
+            error_message: None,
+            timestamp,
+            response_id: None,
+            response_model: None,
+            raw_stop_reason: None,
+            thinking_level: None,
+            provider_thinking_level: None,
+            duration_ms: None,
+            diagnostics: None,
+        }
+    }
+
+    /// The tool calls in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|block| match &**block {
+            Block::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The text blocks, joined with `separator`.
+    pub fn text(&self, separator: &str) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(|block| block.as_text()).collect();
+        texts.join(separator)
+    }
+}
+
+/// What a tool returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// The call that is answered.
+    pub tool_call_id: ToolCallId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// Text and images for the model.
+    pub content: Vec<Block>,
+    /// Data for programs; never sent to a model.
+    pub details: Option<Value>,
+    /// Whether the call failed.
+    pub is_error: bool,
+    /// Unix time in milliseconds.
+    pub timestamp: i64,
+    /// Model work done inside the tool: it costs money, but takes no room in the context.
+    pub usage: Option<Usage>,
+    /// How long the tool ran, in milliseconds.
+    pub duration_ms: Option<i64>,
+    /// Calls made by the tool itself, as written.
+    pub nested_calls: Option<Value>,
+}
+
+impl ToolResult {
+    /// A result of one text block, without details.
+    pub fn text(call: &ToolCall, text: impl Into<String>, is_error: bool, timestamp: i64) -> Self {
+        Self {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: vec![Block::text(text)],
+            details: None,
+            is_error,
+            timestamp,
+            usage: None,
+            duration_ms: None,
+            nested_calls: None,
+        }
+    }
+}
+
+/// A message of a role this crate does not know: the JSON object as it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherMessage {
+    /// The whole object, `role` included.
+    pub raw: Map<String, Value>,
+}
+
+impl OtherMessage {
+    /// The role; empty when the object has none.
+    pub fn role(&self) -> &str {
+        self.raw.get("role").and_then(Value::as_str).unwrap_or("")
+    }
+}

@@ -1,0 +1,85 @@
+//! What is known about a model: where it is, what it can do, what it costs, and what is peculiar about it.
+
+use std::sync::Arc;
+
+pub mod dialect;
+pub mod thinking;
+
+pub use dialect::Dialect;
+use thinking::ThinkingMap;
+
+use crate::ids::{ApiId, ModelId, ProviderId};
+
+/// A model of a provider.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The provider's name of the model.
+    pub id: ModelId,
+    /// The name shown to people.
+    pub name: String,
+    /// The wire format it speaks.
+    pub api: ApiId,
+    /// Who serves it.
+    pub provider: ProviderId,
+    /// URL under which the wire format's paths lie; may hold `{NAME}` placeholders.
+    pub base_url: String,
+    /// Whether it can think.
+    pub reasoning: bool,
+    /// How thinking levels are spelled on the wire, and which ones exist.
+    pub thinking: ThinkingMap,
+    /// Whether it can see.
+    pub images: bool,
+    /// Prices.
+    pub rates: Rates,
+    /// Tokens of request and answer together; 0 = unknown.
+    pub context_window: u64,
+    /// Tokens of the answer; 0 = unknown.
+    pub max_tokens: u64,
+    /// Headers sent with each request.
+    pub headers: Vec<(String, Option<String>)>,
+    /// Seconds a provider keeps a cached prefix: of the short and of the long kind, where known.
+    pub prompt_cache: PromptCache,
+    /// Members merged into the request's body last (OpenAI-shaped formats only).
+    pub sampling_params: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
+    /// Everything peculiar about it.
+    pub dialect: Dialect,
+}
+
+/// Prices in US dollars per million tokens. Negative prices of catalogs mean unknown and count as 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Uncached input.
+    pub input: f64,
+    /// Output.
+    pub output: f64,
+    /// Cache reads.
+    pub cache_read: f64,
+    /// Cache writes.
+    pub cache_write: f64,
+    /// Other prices for long requests.
+    pub tiers: Vec<RateTier>,
+}
+
+/// Prices that hold for a whole request whose input is longer than a threshold.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RateTier {
+    /// The threshold: input, cache reads and cache writes together must exceed it.
+    pub input_tokens_above: u64,
+    /// Uncached input.
+    pub input: f64,
+    /// Output.
+    pub output: f64,
+    /// Cache reads.
+    pub cache_read: f64,
+    /// Cache writes.
+    pub cache_write: f64,
+}
+
+/// Seconds for which a provider keeps a cached prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PromptCache {
+    /// Of the short kind.
+    pub short: Option<u64>,
+    /// Of the long kind.
+    pub long: Option<u64>,
+}

@@ -1,0 +1,229 @@
+//! One request to a model: conversation, tools, options and credentials.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::{HeaderMap, StatusCode};
+use pinch_stdx::host::Host;
+use pinch_stdx::secret::Secret;
+use serde_json::{Map, Value};
+
+use crate::error::LlmError;
+use crate::message::{Message, ToolDecl};
+use crate::model::Model;
+use crate::thinking::ThinkingLevel;
+
+/// Everything one call needs.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The model that is asked.
+    pub model: Arc<Model>,
+    /// The prompt that stands before the conversation. System messages in `messages` change it.
+    pub system: SystemPrompt,
+    /// The conversation, oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// Tools the model may call from the start. System messages in `messages` add and remove tools.
+    pub tools: Arc<[ToolDecl]>,
+    /// Settings of the call.
+    pub options: CallOptions,
+    /// Who pays.
+    pub auth: Auth,
+    /// Environment, clock and ids for what a wire format looks up.
+    pub host: Host,
+}
+
+/// A system prompt in sections, so that caches can keep what does not change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SystemPrompt {
+    /// The sections in order; empty ones are left out.
+    pub sections: Vec<Section>,
+}
+
+/// A piece of a system prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// A short name for reports.
+    pub name: String,
+    /// The text as it is sent.
+    pub text: String,
+    /// Whether it stays the same for the whole conversation.
+    pub stable: bool,
+}
+
+impl SystemPrompt {
+    /// A prompt of one stable text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { sections: vec![Section { name: "prompt".into(), text: text.into(), stable: true }] }
+    }
+
+    /// The whole prompt: non-empty sections joined by a blank line.
+    pub fn render(&self) -> String {
+        let texts: Vec<&str> = self.sections.iter().map(|s| s.text.as_str()).filter(|t| !t.is_empty()).collect();
+        texts.join("\n\n")
+    }
+
+    /// Whether nothing would be sent.
+    pub fn is_empty(&self) -> bool {
+        self.sections.iter().all(|s| s.text.is_empty())
+    }
+}
+
+/// Credentials of one request.
+#[derive(Clone, Debug, Default)]
+pub struct Auth {
+    /// The API key or access token.
+    pub key: Option<Secret>,
+    /// Headers that belong to the credential, e.g. an account id. `None` removes a header.
+    pub headers: Vec<(String, Option<String>)>,
+    /// A base URL that belongs to the credential and replaces the model's.
+    pub base_url: Option<String>,
+}
+
+impl Auth {
+    /// An API key and nothing else.
+    pub fn key(key: impl Into<Secret>) -> Self {
+        Self { key: Some(key.into()), ..Self::default() }
+    }
+}
+
+/// How long the provider is asked to keep the prompt's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheRetention {
+    /// No caching is asked for.
+    None,
+    /// The provider's short time: minutes.
+    Short,
+    /// The provider's long time: an hour to a day.
+    Long,
+}
+
+/// Thinking as the caller wants it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ThinkingChoice {
+    /// Say nothing to the provider: whatever it does by default.
+    #[default]
+    Unset,
+    /// A level, clamped to what the model supports; `Off` turns thinking off explicitly.
+    Level(ThinkingLevel),
+    /// In a wire format's own terms, for callers who know it.
+    Native(NativeThinking),
+}
+
+/// Thinking in a wire format's own terms. Members that a format does not know are passed over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NativeThinking {
+    /// Turned on or off.
+    pub enabled: Option<bool>,
+    /// Budget in tokens.
+    pub budget: Option<u64>,
+    /// The effort's word.
+    pub effort: Option<String>,
+    /// How much of the reasoning is shown (`summarized`, `omitted`) or how it is summarised.
+    pub display: Option<String>,
+}
+
+/// Tokens of thinking by level, where a format wants numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThinkingBudgets {
+    /// For `minimal`.
+    pub minimal: Option<u64>,
+    /// For `low`.
+    pub low: Option<u64>,
+    /// For `medium`.
+    pub medium: Option<u64>,
+    /// For `high`.
+    pub high: Option<u64>,
+}
+
+/// Time limits of one call. `None` = no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Until the connection stands, TLS included. Default 30 s.
+    pub connect: Option<Duration>,
+    /// Until the response headers are there. Default 600 s.
+    pub headers: Option<Duration>,
+    /// Until the first content. Default none: local models can be silent for minutes.
+    pub first_content: Option<Duration>,
+    /// Between two pieces of content; comments and pings do not count. Default none.
+    pub idle: Option<Duration>,
+    /// For the whole call. Default none.
+    pub total: Option<Duration>,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            connect: Some(Duration::from_secs(30)),
+            headers: Some(Duration::from_secs(600)),
+            first_content: None,
+            idle: None,
+            total: None,
+        }
+    }
+}
+
+/// Settings of one call.
+#[derive(Clone, Default)]
+pub struct CallOptions {
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Tokens of the answer; without it the model's own limit, clamped to the room that is left.
+    pub max_tokens: Option<u64>,
+    /// Thinking.
+    pub thinking: ThinkingChoice,
+    /// Budgets for formats that want numbers.
+    pub thinking_budgets: ThinkingBudgets,
+    /// Caching of the prompt's prefix; without it `PI_CACHE_RETENTION=long` of the environment, else short.
+    pub cache_retention: Option<CacheRetention>,
+    /// Names the conversation to the provider: cache key and affinity.
+    pub session_id: Option<String>,
+    /// Which tools may or must be called, in the wire format's own terms.
+    pub tool_choice: Option<Value>,
+    /// Headers merged last. `None` removes a header.
+    pub headers: Vec<(String, Option<String>)>,
+    /// Opaque facts for the provider; `user_id` is forwarded where the format has a place for it.
+    pub metadata: Option<Map<String, Value>>,
+    /// Members merged into the body last (OpenAI-shaped formats only).
+    pub sampling_params: Option<Map<String, Value>>,
+    /// Further settings of one wire format, by the name its part of the documentation gives (`serviceTier`, `azureBaseUrl`, …).
+    pub native: Map<String, Value>,
+    /// Time limits.
+    pub deadlines: Deadlines,
+    /// Sees and may change the request, sees the response.
+    pub observer: Option<Arc<dyn CallObserver>>,
+}
+
+impl fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Headers may carry credentials: names only.
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("CallOptions")
+            .field("max_tokens", &self.max_tokens)
+            .field("thinking", &self.thinking)
+            .field("session_id", &self.session_id)
+            .field("headers", &headers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sees one call from outside. Both methods default to doing nothing; a failure of either ends the call with that error.
+pub trait CallObserver: Send + Sync {
+    /// Sees the body before it is sent; an answer replaces it.
+    fn on_payload<'a>(&'a self, body: &'a Value, model: &'a Model) -> BoxFuture<'a, Result<Option<Value>, LlmError>> {
+        let _ = (body, model);
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Sees status and headers of the response, of failures too, before the first event.
+    fn on_response<'a>(
+        &'a self,
+        status: StatusCode,
+        headers: &'a HeaderMap,
+        model: &'a Model,
+    ) -> BoxFuture<'a, Result<(), LlmError>> {
+        let _ = (status, headers, model);
+        Box::pin(async { Ok(()) })
+    }
+}

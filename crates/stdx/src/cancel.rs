@@ -1,0 +1,216 @@
+//! One token for cancelling: who is asked to stop learns that, why, and by when.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+
+/// Why work was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CancelReason {
+    /// A person or the calling program asked for it.
+    User,
+    /// A deadline passed.
+    Deadline,
+    /// The work gives way to other work and may be taken up again.
+    Yield,
+    /// Newer work replaces this one.
+    Superseded,
+    /// The program is ending.
+    Shutdown,
+}
+
+/// A point in time after which work counts as cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// The deadline `after` from now, on the monotonic clock.
+    pub fn after(after: Duration) -> Self {
+        let now = tokio::time::Instant::now().into_std();
+        // A duration beyond the clock's range is as good as none: a century will do.
+        Self(now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(3_000_000_000)))
+    }
+
+    /// The deadline as an instant.
+    pub fn at(self) -> Instant {
+        self.0
+    }
+
+    /// What is left until the deadline; zero when it has passed.
+    pub fn left(self) -> Duration {
+        self.0.saturating_duration_since(tokio::time::Instant::now().into_std())
+    }
+}
+
+/// The work was cancelled before it finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cancelled ({reason:?})")]
+pub struct Cancelled {
+    /// Why.
+    pub reason: CancelReason,
+}
+
+/// A cancellation token with a reason and an optional deadline; children are cancelled with their parent, never the other way round.
+///
+/// Cloning gives another handle of the same token.
+#[derive(Clone, Debug)]
+pub struct Cancel(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    token: CancellationToken,
+    reason: OnceLock<CancelReason>,
+    deadline: Option<Deadline>,
+    parent: Option<Cancel>,
+}
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<CancellationToken> for Cancel {
+    /// Bridges from a token of the caller; its cancellation counts as [`CancelReason::User`].
+    fn from(token: CancellationToken) -> Self {
+        Self(Arc::new(Inner { token, reason: OnceLock::new(), deadline: None, parent: None }))
+    }
+}
+
+impl Cancel {
+    /// A token nobody has cancelled yet.
+    pub fn new() -> Self {
+        Self::from(CancellationToken::new())
+    }
+
+    /// A token that is cancelled with this one and can be cancelled alone.
+    pub fn child(&self) -> Self {
+        self.make_child(self.0.deadline)
+    }
+
+    /// A child that is also cancelled at `at`, unless this token's own deadline is earlier.
+    pub fn child_until(&self, at: Deadline) -> Self {
+        self.make_child(Some(self.0.deadline.map_or(at, |own| own.min(at))))
+    }
+
+    fn make_child(&self, deadline: Option<Deadline>) -> Self {
+        Self(Arc::new(Inner {
+            token: self.0.token.child_token(),
+            reason: OnceLock::new(),
+            deadline,
+            parent: Some(self.clone()),
+        }))
+    }
+
+    /// Cancels this token and its children. The first reason stays.
+    pub fn cancel(&self, why: CancelReason) {
+        self.0.reason.get_or_init(|| why);
+        self.0.token.cancel();
+    }
+
+    /// Whether work should stop: the token, a parent of it, or its deadline says so.
+    pub fn is_cancelled(&self) -> bool {
+        self.reason().is_some()
+    }
+
+    /// Why work should stop; `None` while it may go on.
+    pub fn reason(&self) -> Option<CancelReason> {
+        if self.0.token.is_cancelled() {
+            return Some(self.own_reason().unwrap_or(CancelReason::User));
+        }
+        self.0.deadline.filter(|at| at.left().is_zero()).map(|_| CancelReason::Deadline)
+    }
+
+    fn own_reason(&self) -> Option<CancelReason> {
+        self.0.reason.get().copied().or_else(|| self.0.parent.as_ref().and_then(Self::own_reason))
+    }
+
+    /// The deadline, when there is one.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.0.deadline
+    }
+
+    /// Fails when the token is cancelled.
+    ///
+    /// # Errors
+    /// [`Cancelled`] with the reason.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        match self.reason() {
+            Some(reason) => Err(Cancelled { reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the token is cancelled or its deadline passes, and says why.
+    pub async fn cancelled(&self) -> CancelReason {
+        let token: WaitForCancellationFuture<'_> = self.0.token.cancelled();
+        match self.0.deadline {
+            None => token.await,
+            Some(at) => {
+                let token = pin!(token);
+                let sleep = pin!(tokio::time::sleep_until(at.0.into()));
+                futures::future::select(token, sleep).await;
+            }
+        }
+        self.reason().unwrap_or(CancelReason::Deadline)
+    }
+
+    /// Runs `work` until it finishes or the token is cancelled: the one way to wait for something long.
+    ///
+    /// When both are ready the work wins. On cancellation the work's future is dropped.
+    ///
+    /// # Errors
+    /// [`Cancelled`] with the reason.
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Cancelled> {
+        let work = pin!(work);
+        let stop = pin!(self.cancelled());
+        match futures::future::select(work, stop).await {
+            futures::future::Either::Left((done, _)) => Ok(done),
+            futures::future::Either::Right((reason, _)) => Err(Cancelled { reason }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn children_follow_parents_and_keep_the_reason() {
+        let root = Cancel::new();
+        let child = root.child();
+        let other = root.child();
+        other.cancel(CancelReason::Superseded);
+        assert!(!root.is_cancelled() && !child.is_cancelled());
+        root.cancel(CancelReason::Shutdown);
+        root.cancel(CancelReason::User);
+        assert_eq!(child.cancelled().await, CancelReason::Shutdown);
+        assert_eq!(other.reason(), Some(CancelReason::Superseded));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_ends_the_work_and_only_the_child() {
+        let root = Cancel::new();
+        let child = root.child_until(Deadline::after(Duration::from_secs(5)));
+        let done = child.run(std::future::pending::<()>()).await;
+        assert_eq!(done, Err(Cancelled { reason: CancelReason::Deadline }));
+        assert!(!root.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_never_outlives_its_parents_deadline() {
+        let root = Cancel::new().child_until(Deadline::after(Duration::from_secs(1)));
+        let child = root.child_until(Deadline::after(Duration::from_secs(60)));
+        assert_eq!(child.deadline(), root.deadline());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn finished_work_beats_a_cancelled_token() {
+        let cancel = Cancel::new();
+        cancel.cancel(CancelReason::User);
+        assert_eq!(cancel.run(async { 1 }).await, Ok(1));
+    }
+}

@@ -1,0 +1,176 @@
+//! The world outside, as a value: clock, ids, environment, home and temporary folder.
+//!
+//! Libraries of pinch never ask the operating system for these themselves; a binary builds one [`Host`] with [`Host::system`], a test with
+//! [`Host::builder`], and everything deeper takes it as an argument.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+pub mod env;
+pub mod ids;
+
+pub use env::Env;
+use ids::Ids;
+
+/// Clock, ids, environment, home and temporary folder of one process or one tenant. Cloning is cheap and shares all of it.
+#[derive(Clone, Debug)]
+pub struct Host(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    clock: Clock,
+    ids: Ids,
+    env: Env,
+    home: Option<PathBuf>,
+    temp: PathBuf,
+}
+
+#[derive(Debug)]
+enum Clock {
+    System,
+    /// A fake clock: each reading moves it on by `step` milliseconds.
+    Fake {
+        now: AtomicI64,
+        step: i64,
+    },
+}
+
+impl Host {
+    /// The real machine. For binaries only: this is the one place that reads the process environment.
+    pub fn system() -> Self {
+        let env = Env::of_process();
+        let home = env.get("HOME").or_else(|| env.get("USERPROFILE")).filter(|h| !h.is_empty()).map(PathBuf::from);
+        Self(Arc::new(Parts { clock: Clock::System, ids: Ids::random(), env, home, temp: std::env::temp_dir() }))
+    }
+
+    /// A host made by hand, for tests and for tenants inside a server. Without further calls: system clock, random ids, empty environment, no home.
+    pub fn builder() -> HostBuilder {
+        HostBuilder {
+            parts: Parts {
+                clock: Clock::System,
+                ids: Ids::random(),
+                env: Env::default(),
+                home: None,
+                temp: std::env::temp_dir(),
+            },
+        }
+    }
+
+    /// Milliseconds since the Unix epoch, UTC.
+    pub fn now_ms(&self) -> i64 {
+        match &self.0.clock {
+            Clock::System => jiff::Timestamp::now().as_millisecond(),
+            Clock::Fake { now, step } => now.fetch_add(*step, Ordering::Relaxed),
+        }
+    }
+
+    /// The current time as JavaScript's `toISOString` writes it, e.g. `2026-09-30T08:00:00.000Z`.
+    pub fn now_iso(&self) -> String {
+        iso_from_ms(self.now_ms())
+    }
+
+    /// The source of ids.
+    pub fn ids(&self) -> &Ids {
+        &self.0.ids
+    }
+
+    /// The environment snapshot.
+    pub fn env(&self) -> &Env {
+        &self.0.env
+    }
+
+    /// The home folder, when known.
+    pub fn home(&self) -> Option<&Path> {
+        self.0.home.as_deref()
+    }
+
+    /// The folder for temporary files.
+    pub fn temp(&self) -> &Path {
+        &self.0.temp
+    }
+}
+
+/// Builds a [`Host`] part by part.
+#[derive(Debug)]
+pub struct HostBuilder {
+    parts: Parts,
+}
+
+impl HostBuilder {
+    /// Uses a fake clock that starts at `start_ms` and moves on by `step_ms` at each reading.
+    #[must_use]
+    pub fn clock(mut self, start_ms: i64, step_ms: i64) -> Self {
+        self.parts.clock = Clock::Fake { now: AtomicI64::new(start_ms), step: step_ms };
+        self
+    }
+
+    /// Makes ids follow from a seed, so that a run can be repeated exactly.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.parts.ids = Ids::seeded(seed);
+        self
+    }
+
+    /// Uses this environment.
+    #[must_use]
+    pub fn env(mut self, env: Env) -> Self {
+        self.parts.env = env;
+        self
+    }
+
+    /// Uses this home folder.
+    #[must_use]
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.parts.home = Some(home.into());
+        self
+    }
+
+    /// Uses this folder for temporary files.
+    #[must_use]
+    pub fn temp(mut self, temp: impl Into<PathBuf>) -> Self {
+        self.parts.temp = temp.into();
+        self
+    }
+
+    /// The finished host.
+    pub fn build(self) -> Host {
+        Host(Arc::new(self.parts))
+    }
+}
+
+/// Writes a Unix time in milliseconds as JavaScript's `toISOString` does: UTC, three digits of milliseconds, `Z`.
+///
+/// Times outside of what a calendar can name are clamped to its ends.
+pub fn iso_from_ms(ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 {
+        jiff::Timestamp::MIN
+    } else {
+        jiff::Timestamp::MAX
+    });
+    format!("{at:.3}")
+}
+
+/// Reads an ISO 8601 time into Unix milliseconds; `None` when it is no such time.
+pub fn ms_from_iso(text: &str) -> Option<i64> {
+    text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iso_times_look_like_javascripts() {
+        assert_eq!(iso_from_ms(1_700_000_000_000), "2023-11-14T22:13:20.000Z");
+        assert_eq!(iso_from_ms(5), "1970-01-01T00:00:00.005Z");
+        assert_eq!(ms_from_iso("2023-11-14T22:13:20.000Z"), Some(1_700_000_000_000));
+        assert_eq!(ms_from_iso("yesterday"), None);
+    }
+
+    #[test]
+    fn a_fake_clock_moves_by_steps() {
+        let host = Host::builder().clock(1000, 5).build();
+        assert_eq!((host.now_ms(), host.now_ms()), (1000, 1005));
+    }
+}

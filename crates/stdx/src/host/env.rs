@@ -1,0 +1,51 @@
+//! A snapshot of environment variables. It is never written back: pinch changes no process environment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Environment variables as they were at one moment. Cloning is cheap.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Env(Arc<BTreeMap<String, String>>);
+
+impl Env {
+    /// The variables of this process; names or values that are not Unicode are left out.
+    pub(super) fn of_process() -> Self {
+        std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
+    }
+
+    /// The value of a variable; `None` when it is not set. An empty value counts as set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The value of a variable that is set and not empty.
+    pub fn non_empty(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|v| !v.is_empty())
+    }
+
+    /// All variables in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
+    }
+
+    /// A copy in which the given variables replace or extend the old ones.
+    #[must_use]
+    pub fn with<K: Into<String>, V: Into<String>>(&self, vars: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut all = (*self.0).clone();
+        all.extend(vars.into_iter().map(|(k, v)| (k.into(), v.into())));
+        Self(Arc::new(all))
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Env {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(vars: I) -> Self {
+        Self(Arc::new(vars.into_iter().map(|(k, v)| (k.into(), v.into())).collect()))
+    }
+}
+
+impl std::fmt::Debug for Env {
+    /// Shows names only: values may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

@@ -1,0 +1,3 @@
+//! JSON the way JavaScript reads and writes it.
+
+pub mod partial;

@@ -1,0 +1,25 @@
+//! What the standard library lacks and every layer of pinch needs.
+//!
+//! This crate knows no pinch concept: no models, no messages, no sessions. It offers
+//!
+//! * [`host`]: the clock, ids, environment and home folder, as a value that tests can fake;
+//! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
+//! * [`secret`]: text that never shows up in `Debug` output;
+//! * [`json`]: JSON the way JavaScript reads and writes it;
+//!
+//! ```
+//! use pinch_stdx::cancel::{Cancel, CancelReason};
+//!
+//! let cancel = Cancel::new();
+//! let child = cancel.child();
+//! cancel.cancel(CancelReason::User);
+//! assert_eq!(child.reason(), Some(CancelReason::User));
+//! ```
+
+pub mod host;
+
+pub mod cancel;
+
+pub mod secret;
+
+pub mod json;

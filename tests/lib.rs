@@ -1,0 +1,1 @@
+//! Cross-layer suites live in it/.

@@ -1,0 +1,38 @@
+//! Development tasks of pinch: `cargo xtask --help` lists them.
+
+// A command-line tool talks to a person, and a broken checkout may well stop it.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to a person")]
+
+mod cases;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Development tasks of pinch.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs black-box case files and prints a table for each suite and kind.
+    Cases(cases::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Cases(args) => cases::run(&args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
