@@ -1,1 +1,27 @@
-//! agent-core
+//! The tool loop: a model is asked, the tools it wants are called, and it is asked again until it is done.
+//!
+//! This crate knows no files, no sessions and no retries. An [`Agent`] owns a conversation; [`Agent::run`] gives a [`Run`], a stream of
+//! [`AgentEvent`]s that its owner pulls. The loop goes on only when the next event is asked for: whoever pulls (a session that writes a log,
+//! say) has always finished with one event before the next step begins. Dropping the stream stops everything, running tools included.
+
+pub mod tool;
+
+pub mod hooks;
+
+pub mod queue;
+
+pub mod event;
+
+pub mod declare;
+
+pub mod run;
+
+pub mod agent;
+
+pub use agent::{Agent, CannotContinue};
+pub use event::{AgentEvent, EndReason, RunEnd};
+pub use hooks::Hooks;
+pub use run::Run;
+pub use tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
+
+pub use pinch_llm as llm;

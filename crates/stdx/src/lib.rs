@@ -4,6 +4,7 @@
 //!
 //! * [`host`]: the clock, ids, environment and home folder, as a value that tests can fake;
 //! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
+//! * [`pull`]: streams made by functions that wait for their reader;
 //! * [`secret`]: text that never shows up in `Debug` output;
 //! * [`json`]: JSON the way JavaScript reads and writes it;
 //!
@@ -19,6 +20,8 @@
 pub mod host;
 
 pub mod cancel;
+
+pub mod pull;
 
 pub mod secret;
 

@@ -1,0 +1,63 @@
+//! Telling the model which tools it may call.
+//!
+//! Tool declarations are messages: the leading system message declares the first tools, later ones add and remove some. Before every request
+//! the loop compares what was declared with what can be run, and says the difference.
+
+use pinch_llm::message::{Message, SystemMessage, ToolDecl};
+
+use crate::tool::ToolSet;
+
+/// The tools that a conversation's system messages have declared so far.
+#[derive(Clone, Debug, Default)]
+pub struct Declared {
+    tools: Vec<ToolDecl>,
+}
+
+impl Declared {
+    /// Replays a conversation.
+    pub fn replay<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
+        let mut declared = Self::default();
+        messages.into_iter().for_each(|message| declared.see(message));
+        declared
+    }
+
+    /// Takes one more message in.
+    pub fn see(&mut self, message: &Message) {
+        if let Message::System(system) = message {
+            self.tools.retain(|tool| !system.tools_removed.contains(&tool.name));
+            for added in &system.tools_added {
+                match self.tools.iter_mut().find(|tool| tool.name == added.name) {
+                    Some(old) => *old = added.clone(),
+                    None => self.tools.push(added.clone()),
+                }
+            }
+        }
+    }
+
+    /// What a system message must say so that exactly `tools` are declared; `None` when they are already. The order of tools is no
+    /// difference: a reordered set would cost a cache miss for nothing.
+    pub fn difference(&self, tools: &ToolSet) -> Option<Difference> {
+        let wanted = tools.declarations();
+        let removed: Vec<String> = (self.tools.iter())
+            .filter(|old| wanted.iter().find(|new| new.name == old.name) != Some(*old))
+            .map(|old| old.name.clone())
+            .collect();
+        let added: Vec<ToolDecl> = wanted.into_iter().filter(|new| !self.tools.contains(new)).collect();
+        (!removed.is_empty() || !added.is_empty()).then_some(Difference { added, removed })
+    }
+}
+
+/// Tools that come and go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    added: Vec<ToolDecl>,
+    removed: Vec<String>,
+}
+
+impl Difference {
+    /// Puts the difference into a system message.
+    pub fn write_to(self, system: &mut SystemMessage) {
+        system.tools_added = self.added;
+        system.tools_removed = self.removed;
+    }
+}

@@ -1,0 +1,102 @@
+//! What a run tells.
+//!
+//! The order that holds for every run: `AgentStart` first, `AgentEnd` last, once each; every `MessageStart` is followed by its `MessageEnd`,
+//! with updates between them only for answers of the model; every `ToolStart` has one `ToolEnd`, and both come before the message with the
+//! result; results come in the order of the calls; `TurnEnd` follows everything of its turn.
+
+use std::sync::Arc;
+
+use pinch_llm::error::LlmError;
+use pinch_llm::event::StreamEvent;
+use pinch_llm::ids::ToolCallId;
+use pinch_llm::message::{AssistantMessage, Message};
+
+use crate::tool::{JsonObject, ToolOutput};
+
+/// One event of a run.
+#[derive(Clone, Debug)]
+pub enum AgentEvent {
+    /// The run begins.
+    AgentStart,
+    /// A turn begins: messages may come in, then the model is asked.
+    TurnStart,
+    /// A message begins. An answer of the model is still empty here.
+    MessageStart(Arc<Message>),
+    /// More of the model's answer.
+    MessageUpdate(StreamEvent),
+    /// A message is whole and in the conversation.
+    MessageEnd {
+        /// The message.
+        message: Arc<Message>,
+        /// The typed failure of an answer, in memory only.
+        error: Option<Arc<LlmError>>,
+        /// The number of a message that waited in a queue.
+        queued: Option<u64>,
+    },
+    /// A tool call begins.
+    ToolStart(ToolStart),
+    /// A result so far.
+    ToolUpdate {
+        /// The call.
+        start: ToolStart,
+        /// The result so far.
+        so_far: ToolOutput,
+    },
+    /// A tool call is over.
+    ToolEnd {
+        /// The call.
+        start: ToolStart,
+        /// Its result.
+        output: ToolOutput,
+        /// How long it ran, in milliseconds; `None` when it never ran.
+        duration_ms: Option<i64>,
+    },
+    /// A turn is over.
+    TurnEnd {
+        /// The model's answer.
+        message: Arc<AssistantMessage>,
+        /// The results of its calls, in the order of the calls.
+        results: Vec<Arc<Message>>,
+        /// Whether the loop will ask the model again without being told to.
+        goes_on: bool,
+    },
+    /// The run is over.
+    AgentEnd(RunEnd),
+}
+
+/// Which call an event is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolStart {
+    /// The call's id.
+    pub id: ToolCallId,
+    /// The tool's name.
+    pub name: String,
+    /// The raw arguments.
+    pub args: Arc<JsonObject>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct RunEnd {
+    /// All messages the run added, prompts included.
+    pub messages: Vec<Arc<Message>>,
+    /// Why it ended.
+    pub why: EndReason,
+    /// The failure, when `why` is `Failed`.
+    pub error: Option<Arc<LlmError>>,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The model was done.
+    Done,
+    /// The tools said that nothing need follow.
+    ToolsEnded,
+    /// A hook stopped it.
+    Stopped,
+    /// The model's answer was a failure.
+    Failed,
+    /// It was cancelled.
+    Aborted,
+}

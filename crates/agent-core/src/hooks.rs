@@ -1,0 +1,175 @@
+//! Where the owner of an agent may step in.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use pinch_llm::message::{AssistantMessage, Block, Message, ToolCall};
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::Value;
+
+use crate::tool::{JsonObject, ToolOutput, ToolSet};
+
+/// One value that is asked at fixed points of a run. Every method defaults to changing nothing.
+pub trait Hooks: Send + Sync {
+    /// Before every request, after pending messages entered the conversation: may replace what this request is made of.
+    ///
+    /// # Errors
+    /// The text ends the run with a regular error turn.
+    fn next_turn<'a>(&'a self, turn: TurnSeen<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
+        let _ = turn;
+        Box::pin(async { Ok(TurnPlan::default()) })
+    }
+
+    /// The tools that can be run from here on, asked before every request; `None` = as they are. What changed is declared to the model.
+    fn tools(&self) -> Option<ToolSet> {
+        None
+    }
+
+    /// Turns the conversation into what a model can read. The default keeps the four known roles.
+    fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        messages.iter().filter(|message| !matches!(***message, Message::Other(_))).cloned().collect()
+    }
+
+    /// Before a tool runs, with arguments that fit its schema. Not asked for unknown tools and bad arguments.
+    fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
+        let _ = call;
+        Box::pin(async { BeforeTool::Allow })
+    }
+
+    /// After a tool ran, well or badly. Not asked for calls that never ran.
+    fn after_tool<'a>(&'a self, done: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
+        let _ = done;
+        Box::pin(async { ToolPatch::default() })
+    }
+
+    /// After a turn's messages, before its `TurnEnd`, also for turns that failed.
+    fn after_turn<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
+        let _ = turn;
+        Box::pin(async { AfterTurn::GoOn })
+    }
+}
+
+/// Hooks that change nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHooks;
+
+impl Hooks for NoHooks {}
+
+/// What [`Hooks::next_turn`] sees.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnSeen<'a> {
+    /// The conversation so far.
+    pub messages: &'a [Arc<Message>],
+    /// The model that will be asked.
+    pub model: &'a Arc<Model>,
+    /// Its thinking level.
+    pub thinking: ThinkingLevel,
+    /// The tools it may call.
+    pub tools: &'a ToolSet,
+    /// Whether this is the first request of the run.
+    pub first: bool,
+}
+
+/// What the coming request is made of; `None` = as it is.
+#[derive(Clone, Debug, Default)]
+pub struct TurnPlan {
+    /// Other messages, for this request only.
+    pub messages: Option<Vec<Arc<Message>>>,
+    /// Another model, from here on.
+    pub model: Option<Arc<Model>>,
+    /// Another thinking level, from here on.
+    pub thinking: Option<ThinkingLevel>,
+}
+
+/// A call that is about to run.
+#[derive(Clone, Debug)]
+pub struct PendingCall {
+    /// The message the call stands in.
+    pub message: Arc<AssistantMessage>,
+    /// The call with its raw arguments.
+    pub call: ToolCall,
+    /// The arguments after mending and checking.
+    pub input: JsonObject,
+}
+
+/// What may happen to a call before it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BeforeTool {
+    /// It runs.
+    Allow,
+    /// It runs with other arguments, which are not checked again.
+    Rewrite(JsonObject),
+    /// It does not run.
+    Deny {
+        /// What the model reads instead of a result; empty = a fixed text.
+        reason: String,
+        /// No model call need follow, if every call of the message says so.
+        end_run: bool,
+    },
+}
+
+/// A call that ran.
+#[derive(Clone, Debug)]
+pub struct FinishedCall {
+    /// The message the call stands in.
+    pub message: Arc<AssistantMessage>,
+    /// The call with its raw arguments.
+    pub call: ToolCall,
+    /// The arguments it ran with.
+    pub input: JsonObject,
+    /// What came out.
+    pub output: ToolOutput,
+}
+
+/// Changes to a call's result: each given member replaces the old one whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolPatch {
+    /// Other content.
+    pub content: Option<Vec<Block>>,
+    /// Other details.
+    pub details: Option<Value>,
+    /// Whether it counts as failed.
+    pub failed: Option<bool>,
+    /// Whether it wants the run to end.
+    pub end_run: Option<bool>,
+}
+
+impl ToolPatch {
+    /// Applies the changes.
+    pub(crate) fn apply(self, output: &mut ToolOutput) {
+        if let Some(content) = self.content {
+            output.content = content;
+        }
+        if let Some(details) = self.details {
+            output.details = Some(details);
+        }
+        if let Some(failed) = self.failed {
+            output.failed = failed;
+        }
+        if let Some(end_run) = self.end_run {
+            output.end_run = end_run;
+        }
+    }
+}
+
+/// A turn that is over.
+#[derive(Clone, Debug)]
+pub struct TurnEnded {
+    /// The model's answer.
+    pub message: Arc<AssistantMessage>,
+    /// The results of its calls, in the order of the calls.
+    pub results: Vec<Arc<Message>>,
+}
+
+/// How a run goes on after a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterTurn {
+    /// As the loop decides.
+    #[default]
+    GoOn,
+    /// It ends; queues are not asked.
+    Stop,
+    /// One more request is made, whatever the loop would decide. Errors and aborts end the run all the same.
+    Continue,
+}

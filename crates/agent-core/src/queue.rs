@@ -1,0 +1,150 @@
+//! Messages that wait for a run: steering comes in at the next turn, follow-ups when the run would end.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pinch_llm::message::Message;
+
+/// How many waiting messages one poll takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueMode {
+    /// One.
+    #[default]
+    OneAtATime,
+    /// All.
+    All,
+}
+
+impl QueueMode {
+    /// The word used in settings and RPC.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OneAtATime => "one-at-a-time",
+            Self::All => "all",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::OneAtATime, Self::All].into_iter().find(|mode| mode.as_str() == word)
+    }
+}
+
+/// Which queue a message waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// Comes in at the start of the next turn.
+    Steering,
+    /// Comes in when nothing else is left to do.
+    FollowUp,
+}
+
+/// A message that waits, with a number that tells it from others of the same text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// Unique within these queues.
+    pub id: u64,
+    /// The message.
+    pub message: Arc<Message>,
+}
+
+/// The two queues of an agent. Clones share them; they may be filled at any time, also while nothing runs.
+#[derive(Clone, Debug, Default)]
+pub struct Queues(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    steering: VecDeque<Waiting>,
+    follow_up: VecDeque<Waiting>,
+    steering_mode: QueueMode,
+    follow_up_mode: QueueMode,
+    next_id: u64,
+}
+
+impl Inner {
+    fn queue(&mut self, kind: QueueKind) -> &mut VecDeque<Waiting> {
+        match kind {
+            QueueKind::Steering => &mut self.steering,
+            QueueKind::FollowUp => &mut self.follow_up,
+        }
+    }
+}
+
+impl Queues {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a message at the end of a queue and returns its number.
+    pub fn push(&self, kind: QueueKind, message: Message) -> u64 {
+        let mut inner = self.lock();
+        let id = inner.next_id;
+        inner.next_id += 1;
+        inner.queue(kind).push_back(Waiting { id, message: Arc::new(message) });
+        id
+    }
+
+    /// Takes what one poll takes.
+    pub fn poll(&self, kind: QueueKind) -> Vec<Waiting> {
+        let mut inner = self.lock();
+        let mode = match kind {
+            QueueKind::Steering => inner.steering_mode,
+            QueueKind::FollowUp => inner.follow_up_mode,
+        };
+        let queue = inner.queue(kind);
+        let n = if mode == QueueMode::All { queue.len() } else { queue.len().min(1) };
+        queue.drain(..n).collect()
+    }
+
+    /// What waits, oldest first.
+    pub fn list(&self, kind: QueueKind) -> Vec<Waiting> {
+        self.lock().queue(kind).iter().cloned().collect()
+    }
+
+    /// Whether anything waits in either queue.
+    pub fn is_empty(&self) -> bool {
+        let inner = self.lock();
+        inner.steering.is_empty() && inner.follow_up.is_empty()
+    }
+
+    /// Empties a queue and returns what was in it.
+    pub fn clear(&self, kind: QueueKind) -> Vec<Waiting> {
+        self.lock().queue(kind).drain(..).collect()
+    }
+
+    /// Sets how many messages one poll takes.
+    pub fn set_mode(&self, kind: QueueKind, mode: QueueMode) {
+        let mut inner = self.lock();
+        match kind {
+            QueueKind::Steering => inner.steering_mode = mode,
+            QueueKind::FollowUp => inner.follow_up_mode = mode,
+        }
+    }
+
+    /// How many messages one poll takes.
+    pub fn mode(&self, kind: QueueKind) -> QueueMode {
+        let inner = self.lock();
+        match kind {
+            QueueKind::Steering => inner.steering_mode,
+            QueueKind::FollowUp => inner.follow_up_mode,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_say_how_much_a_poll_takes() {
+        let queues = Queues::default();
+        for text in ["a", "b", "c"] {
+            queues.push(QueueKind::Steering, Message::user(text, 0));
+        }
+        assert_eq!(queues.poll(QueueKind::Steering).len(), 1);
+        queues.set_mode(QueueKind::Steering, QueueMode::All);
+        let rest = queues.poll(QueueKind::Steering);
+        assert_eq!(rest.iter().map(|w| w.id).collect::<Vec<_>>(), [1, 2]);
+        assert!(queues.is_empty());
+    }
+}

@@ -1,0 +1,203 @@
+//! One run: from a prompt to the answer after which nothing is left to do.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use pinch_llm::error::LlmError;
+use pinch_llm::message::{AssistantMessage, Message, StopReason, SystemMessage};
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::pull::{Giver, Pulled, pulled};
+
+use crate::agent::Agent;
+use crate::declare::Declared;
+use crate::event::{AgentEvent, EndReason, RunEnd};
+use crate::hooks::{AfterTurn, TurnEnded};
+use crate::queue::{QueueKind, Waiting};
+
+mod batch;
+mod call;
+mod failed;
+mod response;
+mod turn;
+
+/// The events of one run; see [`crate::event`] for their order. Pull it to its end, or drop it to stop everything.
+pub struct Run<'a> {
+    events: Pulled<'a, AgentEvent>,
+    replacement: Replacement,
+}
+
+/// A conversation that is to take the place of the agent's own before the next request.
+type Replacement = Arc<Mutex<Option<Vec<Arc<Message>>>>>;
+
+/// A message on its way into the conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    message: Arc<Message>,
+    queued: Option<u64>,
+}
+
+impl From<Arc<Message>> for Pending {
+    fn from(message: Arc<Message>) -> Self {
+        Self { message, queued: None }
+    }
+}
+
+impl From<Waiting> for Pending {
+    fn from(waiting: Waiting) -> Self {
+        Self { message: waiting.message, queued: Some(waiting.id) }
+    }
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(agent: &'a mut Agent, pending: Vec<Pending>, skip_first_poll: bool, cancel: Cancel) -> Self {
+        let replacement = Replacement::default();
+        let theirs = Arc::clone(&replacement);
+        let events = pulled(|giver| async move {
+            let mut run = Running {
+                declared: Declared::replay(agent.messages.iter().map(|message| &**message)),
+                agent,
+                giver: &giver,
+                cancel: &cancel,
+                new: Vec::new(),
+                replacement: theirs,
+            };
+            run.to_the_end(pending, skip_first_poll).await;
+        });
+        Self { events, replacement }
+    }
+
+    /// Puts another conversation in the place of the agent's own, from the next request on: what compaction between two turns needs. Call it
+    /// between two events; the loop is standing still then.
+    pub fn replace_messages(&self, messages: Vec<Arc<Message>>) {
+        *self.replacement.lock().unwrap_or_else(PoisonError::into_inner) = Some(messages);
+    }
+}
+
+impl Stream for Run<'_> {
+    type Item = AgentEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        Pin::new(&mut self.events).poll_next(cx)
+    }
+}
+
+/// A run under way.
+struct Running<'r> {
+    agent: &'r mut Agent,
+    giver: &'r Giver<AgentEvent>,
+    cancel: &'r Cancel,
+    declared: Declared,
+    /// Messages this run has added.
+    new: Vec<Arc<Message>>,
+    replacement: Replacement,
+}
+
+/// What one turn came to.
+struct Turn {
+    message: Arc<AssistantMessage>,
+    error: Option<Arc<LlmError>>,
+    results: Vec<Arc<Message>>,
+    /// The model must see the results.
+    wants_answer: bool,
+    /// All tools said that nothing need follow.
+    tools_ended: bool,
+}
+
+impl Running<'_> {
+    /// The loop. It fits a page; keep it so.
+    async fn to_the_end(&mut self, mut pending: Vec<Pending>, skip_first_poll: bool) {
+        self.agent.error_message = None;
+        self.give(AgentEvent::AgentStart).await;
+        let mut first = true;
+        let why = loop {
+            self.give(AgentEvent::TurnStart).await;
+            self.adopt_replacement();
+            self.announce_tools(&mut pending);
+            self.take_in(std::mem::take(&mut pending)).await;
+            if first && !skip_first_poll {
+                let steering = self.poll(QueueKind::Steering);
+                self.take_in(steering).await;
+            }
+            let turn = self.turn(first).await;
+            first = false;
+            let ended = TurnEnded { message: Arc::clone(&turn.message), results: turn.results.clone() };
+            let after = self.agent.hooks.after_turn(&ended).await;
+            self.agent.error_message.clone_from(&turn.message.error_message);
+            let failed = turn.message.stop_reason.is_failure();
+            let goes_on = !failed && after != AfterTurn::Stop && (turn.wants_answer || after == AfterTurn::Continue);
+            self.give(AgentEvent::TurnEnd { message: Arc::clone(&turn.message), results: turn.results, goes_on }).await;
+            if failed {
+                let aborted = turn.message.stop_reason == StopReason::Aborted;
+                break (if aborted { EndReason::Aborted } else { EndReason::Failed }, turn.error);
+            }
+            if after == AfterTurn::Stop {
+                break (EndReason::Stopped, None);
+            }
+            pending = self.poll(QueueKind::Steering);
+            if !goes_on && pending.is_empty() {
+                pending = self.poll(QueueKind::FollowUp);
+                if pending.is_empty() {
+                    break (if turn.tools_ended { EndReason::ToolsEnded } else { EndReason::Done }, None);
+                }
+            }
+        };
+        let messages = std::mem::take(&mut self.new);
+        self.give(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1 })).await;
+    }
+
+    async fn give(&self, event: AgentEvent) {
+        self.giver.give(event).await;
+    }
+
+    /// Takes from a queue; a cancelled run leaves queues alone.
+    fn poll(&self, kind: QueueKind) -> Vec<Pending> {
+        if self.cancel.is_cancelled() { Vec::new() } else { self.agent.drain(kind) }
+    }
+
+    fn adopt_replacement(&mut self) {
+        let replacement = self.replacement.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(messages) = replacement {
+            self.declared = Declared::replay(messages.iter().map(|message| &**message));
+            self.agent.messages = messages;
+        }
+    }
+
+    /// Says which tools came and went: in a system message that is pending anyway, or in one of its own before the first other message.
+    fn announce_tools(&mut self, pending: &mut Vec<Pending>) {
+        if let Some(tools) = self.agent.hooks.tools() {
+            self.agent.tools = tools;
+        }
+        let Some(difference) = self.declared.difference(&self.agent.tools) else { return };
+        let place = pending.iter().position(|p| matches!(*p.message, Message::System(_)));
+        let mut system = match place.map(|at| &*pending[at].message) {
+            Some(Message::System(system)) => system.clone(),
+            _ => SystemMessage {
+                content: pinch_llm::message::Content::Text(String::new()),
+                timestamp: self.agent.host.now_ms(),
+                ..SystemMessage::default()
+            },
+        };
+        difference.write_to(&mut system);
+        let message = Pending::from(Arc::new(Message::System(system)));
+        match place {
+            Some(at) => pending[at] = message,
+            None => pending.insert(0, message),
+        }
+    }
+
+    async fn take_in(&mut self, pending: Vec<Pending>) {
+        for Pending { message, queued } in pending {
+            self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
+            self.append(Arc::clone(&message));
+            self.give(AgentEvent::MessageEnd { message, error: None, queued }).await;
+        }
+    }
+
+    fn append(&mut self, message: Arc<Message>) {
+        self.declared.see(&message);
+        self.agent.messages.push(Arc::clone(&message));
+        self.new.push(message);
+    }
+}

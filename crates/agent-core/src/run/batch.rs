@@ -1,0 +1,165 @@
+//! The calls of one answer: one after another, or side by side.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pinch_llm::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResult};
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::Running;
+use super::call::{self, Ready};
+use crate::event::{AgentEvent, ToolStart};
+use crate::tool::cx::{Board, Progress};
+use crate::tool::{ToolError, ToolMode, ToolOutput};
+
+/// What the calls of one answer came to.
+pub(super) struct Batch {
+    pub(super) results: Vec<Arc<Message>>,
+    /// Every call said that nothing need follow.
+    pub(super) ends_run: bool,
+}
+
+/// A call with its place in the answer.
+struct Placed {
+    at: usize,
+    ready: Ready,
+}
+
+/// The result of a call and how long it ran.
+type Outcome = (ToolOutput, Option<i64>);
+
+impl Running<'_> {
+    /// Runs all calls of an answer. Each one gets exactly one result.
+    pub(super) async fn run_calls(&mut self, message: &Arc<AssistantMessage>) -> Batch {
+        let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
+        let sequential = self.agent.execution == ToolMode::Sequential
+            || calls.iter().any(|call| {
+                self.agent.tools.get(&call.name).is_some_and(|tool| tool.spec().mode == ToolMode::Sequential)
+            });
+        let starts: Vec<ToolStart> = calls.iter().map(start_of).collect();
+        let mut outcomes: Vec<Option<Outcome>> = calls.iter().map(|_| None).collect();
+        let mut batch = Batch { results: Vec::with_capacity(calls.len()), ends_run: true };
+        if sequential {
+            for at in 0..calls.len() {
+                let ready = self.begin(message, &calls[at], at, &starts, &mut outcomes).await;
+                self.execute(ready.into_iter().collect(), &starts, &mut outcomes).await;
+                self.conclude(&calls[at], outcomes[at].take(), &mut batch).await;
+            }
+        } else {
+            let mut ready = Vec::with_capacity(calls.len());
+            for at in 0..calls.len() {
+                ready.extend(self.begin(message, &calls[at], at, &starts, &mut outcomes).await);
+            }
+            self.execute(ready, &starts, &mut outcomes).await;
+            for (call, outcome) in calls.iter().zip(outcomes) {
+                self.conclude(call, outcome, &mut batch).await;
+            }
+        }
+        batch
+    }
+
+    /// Announces a call and prepares it; one that may not run is over at once.
+    async fn begin(
+        &self,
+        message: &Arc<AssistantMessage>,
+        call: &ToolCall,
+        at: usize,
+        starts: &[ToolStart],
+        outcomes: &mut [Option<Outcome>],
+    ) -> Option<Placed> {
+        self.give(AgentEvent::ToolStart(starts[at].clone())).await;
+        let prepared = if message.stop_reason == StopReason::Length {
+            Err(cut_off(call).into())
+        } else {
+            call::prepare(&self.agent.tools, &*self.agent.hooks, message, call, self.cancel).await
+        };
+        match prepared {
+            Ok(ready) => Some(Placed { at, ready }),
+            Err(output) => {
+                self.end(at, (output, None), starts, outcomes).await;
+                None
+            }
+        }
+    }
+
+    /// Runs calls side by side. Their updates and ends come as they happen.
+    async fn execute(&self, ready: Vec<Placed>, starts: &[ToolStart], outcomes: &mut [Option<Outcome>]) {
+        let board = Arc::new(Board::default());
+        let mut running = JoinSet::new();
+        let mut places: HashMap<Id, usize> = HashMap::new();
+        for Placed { at, ready } in ready {
+            let progress = Progress::new(at, Arc::clone(&board));
+            let hooks = Arc::clone(&self.agent.hooks);
+            let work = call::run(ready, hooks, progress, self.cancel.clone(), self.agent.host.clone());
+            places.insert(running.spawn(work).id(), at);
+        }
+        while !running.is_empty() {
+            tokio::select! {
+                biased;
+                done = running.join_next_with_id() => {
+                    self.give_updates(&board, starts).await;
+                    let (at, outcome) = match done {
+                        Some(Ok((id, (output, duration_ms)))) => (places[&id], (output, Some(duration_ms))),
+                        Some(Err(panic)) => (places[&panic.id()], (broken(&panic).into(), None)),
+                        None => break,
+                    };
+                    board.close(at);
+                    self.end(at, outcome, starts, outcomes).await;
+                }
+                () = board.changed.notified() => self.give_updates(&board, starts).await,
+            }
+        }
+    }
+
+    async fn give_updates(&self, board: &Board, starts: &[ToolStart]) {
+        while let Some((at, so_far)) = board.take() {
+            self.give(AgentEvent::ToolUpdate { start: starts[at].clone(), so_far }).await;
+        }
+    }
+
+    async fn end(&self, at: usize, outcome: Outcome, starts: &[ToolStart], outcomes: &mut [Option<Outcome>]) {
+        let (output, duration_ms) = outcome.clone();
+        outcomes[at] = Some(outcome);
+        self.give(AgentEvent::ToolEnd { start: starts[at].clone(), output, duration_ms }).await;
+    }
+
+    /// Puts a call's result into the conversation.
+    async fn conclude(&mut self, call: &ToolCall, outcome: Option<Outcome>, batch: &mut Batch) {
+        // Every call has an outcome by now; one without would be our own mistake, and still deserves a result.
+        let (output, duration_ms) = outcome.unwrap_or_else(|| (ToolError::aborted().into(), None));
+        batch.ends_run &= output.end_run;
+        let message = Arc::new(Message::ToolResult(ToolResult {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: output.content,
+            details: output.details,
+            is_error: output.failed,
+            timestamp: self.agent.host.now_ms(),
+            usage: output.usage,
+            duration_ms,
+            nested_calls: None,
+        }));
+        self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
+        self.append(Arc::clone(&message));
+        batch.results.push(Arc::clone(&message));
+        self.give(AgentEvent::MessageEnd { message, error: None, queued: None }).await;
+    }
+}
+
+fn start_of(call: &ToolCall) -> ToolStart {
+    ToolStart { id: call.id.clone(), name: call.name.clone(), args: Arc::new(call.arguments.clone()) }
+}
+
+/// The text that tells a model its call was cut off, as pi 0.87.1 words it.
+fn cut_off(call: &ToolCall) -> ToolError {
+    ToolError::new(format!(
+        "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may be truncated. \
+         Re-issue the tool call with complete arguments.",
+        call.name
+    ))
+}
+
+fn broken(panic: &JoinError) -> ToolError {
+    tracing::error!(error = %panic, "a tool panicked");
+    ToolError::new("The tool failed unexpectedly. This is a bug in the tool; try another way.")
+}

@@ -1,0 +1,96 @@
+//! One tool call: found, mended, checked, allowed, run, and looked at afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_llm::message::{AssistantMessage, ToolCall};
+use pinch_llm::schema::validate_tool_arguments;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use tokio::time::Instant;
+
+use crate::hooks::{BeforeTool, FinishedCall, Hooks, PendingCall};
+use crate::tool::cx::Progress;
+use crate::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSet};
+
+/// How long a cancelled tool may go on before it is dropped.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A call that may run.
+pub(super) struct Ready {
+    pub(super) tool: Arc<dyn Tool>,
+    pub(super) pending: PendingCall,
+}
+
+/// Does everything that comes before running a call.
+///
+/// # Errors
+/// The result of a call that does not run.
+pub(super) async fn prepare(
+    tools: &ToolSet,
+    hooks: &dyn Hooks,
+    message: &Arc<AssistantMessage>,
+    call: &ToolCall,
+    cancel: &Cancel,
+) -> Result<Ready, ToolOutput> {
+    cancel.check().map_err(|_| ToolError::aborted())?;
+    let tool = tools.get(&call.name).ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
+    if let Some(why) = &call.arguments_error {
+        return Err(ToolError::new(format!("Validation failed for tool \"{}\":\n  - root: {why}", call.name)).into());
+    }
+    let raw = tool.prepare(call.arguments.clone())?;
+    let input = validate_tool_arguments(&call.name, &tool.spec().parameters, &raw)
+        .map_err(|error| ToolError::new(error.to_string()))?;
+    let mut pending = PendingCall { message: Arc::clone(message), call: call.clone(), input };
+    match cancel.run(hooks.before_tool(&pending)).await.map_err(|_| ToolError::aborted())? {
+        BeforeTool::Allow => {}
+        BeforeTool::Rewrite(input) => pending.input = input,
+        BeforeTool::Deny { reason, end_run } => {
+            let reason = if reason.is_empty() { "Tool execution was blocked".to_owned() } else { reason };
+            return Err(ToolOutput { end_run, ..ToolError::new(reason).into() });
+        }
+    }
+    // Somebody may have cancelled while a hook was asking a person.
+    cancel.check().map_err(|_| ToolError::aborted())?;
+    Ok(Ready { tool: Arc::clone(tool), pending })
+}
+
+/// Runs a call that may run, and asks the hook about its result.
+pub(super) async fn run(
+    ready: Ready,
+    hooks: Arc<dyn Hooks>,
+    progress: Progress,
+    cancel: Cancel,
+    host: Host,
+) -> (ToolOutput, i64) {
+    let Ready { tool, pending } = ready;
+    let began = Instant::now();
+    let output = run_within_grace(&*tool, pending.input.clone(), &pending, &progress, &cancel, &host).await;
+    let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let PendingCall { message, call, input } = pending;
+    let mut done = FinishedCall { message, call, input, output: output.unwrap_or_else(ToolOutput::from) };
+    let patch = hooks.after_tool(&done).await;
+    patch.apply(&mut done.output);
+    (done.output, duration_ms)
+}
+
+async fn run_within_grace(
+    tool: &dyn Tool,
+    input: JsonObject,
+    pending: &PendingCall,
+    progress: &Progress,
+    cancel: &Cancel,
+    host: &Host,
+) -> Result<ToolOutput, ToolError> {
+    let cx = ToolCx { call: &pending.call.id, cancel, progress, host };
+    let work = tool.run(input, &cx);
+    let too_late = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        output = work => output,
+        () = too_late => Err(ToolError::aborted()),
+    }
+}

@@ -1,0 +1,24 @@
+//! Failures become regular answers: whoever reads the events and the log sees a turn that ended badly, never an open one.
+
+use std::sync::Arc;
+
+use pinch_llm::error::{LlmError, LlmErrorKind};
+use pinch_llm::event::Finished;
+use pinch_llm::message::{AssistantMessage, StopReason};
+
+use crate::agent::Agent;
+
+/// The text of an answer that was cancelled.
+pub(super) const ABORTED: &str = "Request was aborted";
+
+/// An empty answer that was never asked for: the run was cancelled, or something failed before the request.
+pub(super) fn local_answer(agent: &Agent, stop: StopReason, text: String) -> Finished {
+    let model = &agent.model;
+    let kind = if stop == StopReason::Aborted { LlmErrorKind::Aborted } else { LlmErrorKind::InvalidRequest };
+    let error = LlmError::new(model.provider.clone(), kind, text.clone());
+    let mut message =
+        AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), agent.host.now_ms());
+    message.stop_reason = stop;
+    message.error_message = Some(text);
+    Finished { message: Arc::new(message), error: Some(Arc::new(error)) }
+}

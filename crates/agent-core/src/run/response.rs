@@ -1,0 +1,81 @@
+//! One answer of the model, pulled from its stream into the conversation.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pinch_llm::error::LlmError;
+use pinch_llm::event::{Finished, StreamEvent};
+use pinch_llm::ids::ToolCallId;
+use pinch_llm::message::{AssistantMessage, Block, Message};
+use pinch_llm::request::Request;
+use tokio::time::Instant;
+
+use super::Running;
+use crate::event::AgentEvent;
+
+/// An answer and, when it is a failure, what went wrong.
+pub(super) type Answer = (Arc<AssistantMessage>, Option<Arc<LlmError>>);
+
+impl Running<'_> {
+    /// Asks the model and gives its answer on, event by event.
+    pub(super) async fn respond(&mut self, request: Request) -> Answer {
+        let began = Instant::now();
+        let mut stream = self.agent.provider.stream(request, self.cancel.clone());
+        let mut started = false;
+        while let Some(event) = stream.next().await {
+            match event {
+                StreamEvent::Start(message) => {
+                    started = true;
+                    self.give(AgentEvent::MessageStart(Arc::new(Message::Assistant(message)))).await;
+                }
+                StreamEvent::End(mut finished) => {
+                    drop(stream);
+                    let message = Arc::make_mut(&mut finished.message);
+                    message.thinking_level = Some(self.agent.thinking);
+                    message.duration_ms = i64::try_from(began.elapsed().as_millis()).ok();
+                    make_ids_unique(message);
+                    return self.finish_answer(finished, started).await;
+                }
+                other if started => self.give(AgentEvent::MessageUpdate(other)).await,
+                _ => {}
+            }
+        }
+        // An EventStream always ends with an End; a foreign provider that breaks this gets an answer that says so.
+        let text = "Stream ended without a final event".to_owned();
+        let finished = super::failed::local_answer(self.agent, pinch_llm::message::StopReason::Error, text);
+        self.finish_answer(finished, started).await
+    }
+
+    /// Gives an answer on that was not streamed.
+    pub(super) async fn say_whole(&mut self, finished: Finished) -> Answer {
+        self.finish_answer(finished, false).await
+    }
+
+    async fn finish_answer(&mut self, finished: Finished, started: bool) -> Answer {
+        let Finished { message, error } = finished;
+        let whole = Arc::new(Message::Assistant(Arc::clone(&message)));
+        if !started {
+            self.give(AgentEvent::MessageStart(Arc::clone(&whole))).await;
+        }
+        self.append(Arc::clone(&whole));
+        self.give(AgentEvent::MessageEnd { message: whole, error: error.clone(), queued: None }).await;
+        (message, error)
+    }
+}
+
+/// Two calls of one message must not share an id, or their results could not be told apart: later ones get `_2`, `_3`, ….
+fn make_ids_unique(message: &mut AssistantMessage) {
+    let mut seen: HashSet<ToolCallId> = HashSet::new();
+    for block in &mut message.content {
+        let Some(call) = block.as_tool_call() else { continue };
+        if seen.insert(call.id.clone()) {
+            continue;
+        }
+        let fresh = (2..).map(|n| ToolCallId::from(format!("{}_{n}", call.id))).find(|id| !seen.contains(id));
+        if let (Some(fresh), Block::ToolCall(call)) = (fresh, Arc::make_mut(block)) {
+            call.id = fresh.clone();
+            seen.insert(fresh);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! One turn: a request, its answer, and the calls in it.
+
+use std::sync::Arc;
+
+use pinch_llm::message::StopReason;
+use pinch_llm::request::{Auth, Request, SystemPrompt, ThinkingChoice};
+
+use super::failed::{ABORTED, local_answer};
+use super::{Running, Turn};
+use crate::hooks::TurnSeen;
+
+impl Running<'_> {
+    /// Asks the model once and runs the calls of its answer.
+    pub(super) async fn turn(&mut self, first: bool) -> Turn {
+        let (message, error) = match self.request(first).await {
+            Ok(request) => self.respond(request).await,
+            Err((stop, text)) => {
+                let message = local_answer(self.agent, stop, text);
+                self.say_whole(message).await
+            }
+        };
+        let mut turn = Turn { message, error, results: Vec::new(), wants_answer: false, tools_ended: false };
+        if !turn.message.stop_reason.is_failure() && turn.message.tool_calls().next().is_some() {
+            let batch = self.run_calls(&turn.message).await;
+            turn.tools_ended = batch.ends_run;
+            turn.wants_answer = !batch.ends_run;
+            turn.results = batch.results;
+        }
+        turn
+    }
+
+    /// Puts the request together; a cancelled run and a failing hook make none.
+    async fn request(&mut self, first: bool) -> Result<Request, (StopReason, String)> {
+        let aborted = || (StopReason::Aborted, ABORTED.to_owned());
+        self.cancel.check().map_err(|_| aborted())?;
+        let hooks = Arc::clone(&self.agent.hooks);
+        let seen = TurnSeen {
+            messages: &self.agent.messages,
+            model: &self.agent.model,
+            thinking: self.agent.thinking,
+            tools: &self.agent.tools,
+            first,
+        };
+        let plan = self.cancel.run(hooks.next_turn(seen)).await.map_err(|_| aborted())?;
+        let plan = plan.map_err(|text| (StopReason::Error, text))?;
+        if let Some(model) = plan.model {
+            self.agent.model = model;
+        }
+        if let Some(thinking) = plan.thinking {
+            self.agent.thinking = thinking;
+        }
+        let mut options = self.agent.options.clone();
+        options.thinking = ThinkingChoice::Level(self.agent.thinking);
+        Ok(Request {
+            model: Arc::clone(&self.agent.model),
+            system: SystemPrompt::default(),
+            messages: hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages)),
+            tools: Arc::default(),
+            options,
+            auth: Auth::default(),
+            host: self.agent.host.clone(),
+        })
+    }
+}

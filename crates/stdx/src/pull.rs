@@ -1,0 +1,166 @@
+//! A stream whose items are made by an `async` function that waits for its reader.
+//!
+//! [`pulled`] runs a future only while somebody polls the stream. Inside, [`Giver::give`] hands one item out and returns when the reader has
+//! come back for more: what the reader does with an item is finished before the future goes on. Dropping the stream drops the future.
+//!
+//! ```
+//! use futures::StreamExt;
+//! use pinch_stdx::pull::pulled;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let numbers = pulled(|giver| async move {
+//!     for n in 0..3 {
+//!         giver.give(n).await;
+//!     }
+//! });
+//! assert_eq!(numbers.collect::<Vec<_>>().await, [0, 1, 2]);
+//! # }
+//! ```
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use futures::Stream;
+use futures::future::BoxFuture;
+
+/// Makes a stream from a future that gives items away.
+pub fn pulled<'a, T, F>(make: impl FnOnce(Giver<T>) -> F) -> Pulled<'a, T>
+where
+    F: Future<Output = ()> + Send + 'a,
+{
+    let slot = Slot(Arc::new(Mutex::new(State { item: None, waiting: Vec::new() })));
+    let work = make(Giver { slot: slot.clone() });
+    Pulled { slot, work: Some(Box::pin(work)) }
+}
+
+/// The stream; see the module.
+#[must_use = "streams do nothing unless polled"]
+pub struct Pulled<'a, T> {
+    slot: Slot<T>,
+    work: Option<BoxFuture<'a, ()>>,
+}
+
+/// The future's side: hands items to the reader. Clones share the one place for an item.
+pub struct Giver<T> {
+    slot: Slot<T>,
+}
+
+struct Slot<T>(Arc<Mutex<State<T>>>);
+
+struct State<T> {
+    item: Option<T>,
+    waiting: Vec<Waker>,
+}
+
+impl<T> Clone for Slot<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Clone for Giver<T> {
+    fn clone(&self) -> Self {
+        Self { slot: self.slot.clone() }
+    }
+}
+
+impl<T> Slot<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<T> {
+        let (item, waiting) = {
+            let mut state = self.lock();
+            let item = state.item.take()?;
+            (item, std::mem::take(&mut state.waiting))
+        };
+        waiting.into_iter().for_each(Waker::wake);
+        Some(item)
+    }
+}
+
+impl<T> Giver<T> {
+    /// Hands an item to the reader and waits until it has come back for the next one.
+    ///
+    /// Cancel-safe in this sense: dropped before the item was taken over, the reader may still see it.
+    pub async fn give(&self, item: T) {
+        let mut item = Some(item);
+        // First wait for the place to be free, then put the item there, then wait until it is taken.
+        std::future::poll_fn(|cx| {
+            let mut state = self.slot.lock();
+            if state.item.is_none() {
+                match item.take() {
+                    None => return Poll::Ready(()),
+                    Some(new) => state.item = Some(new),
+                }
+            }
+            state.waiting.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl<T> Stream for Pulled<'_, T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        loop {
+            if let Some(item) = self.slot.take() {
+                return Poll::Ready(Some(item));
+            }
+            let Some(work) = &mut self.work else { return Poll::Ready(None) };
+            match work.as_mut().poll(cx) {
+                Poll::Ready(()) => self.work = None,
+                Poll::Pending if self.slot.lock().item.is_some() => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_giver_never_runs_ahead_of_the_reader() {
+        let done = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&done);
+        let mut stream = pulled(|giver| async move {
+            for n in 1..=3 {
+                giver.give(n).await;
+                seen.store(n, Ordering::SeqCst);
+            }
+        });
+        assert_eq!(stream.next().await, Some(1));
+        assert_eq!(done.load(Ordering::SeqCst), 0, "the first item is still being worked on");
+        assert_eq!(stream.next().await, Some(2));
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+        assert_eq!(stream.next().await, Some(3));
+        assert_eq!(stream.next().await, None);
+        assert_eq!(stream.next().await, None, "and it stays over");
+    }
+
+    #[tokio::test]
+    async fn many_givers_share_the_one_place() {
+        let stream = pulled(|giver| async move {
+            let all = (0..10).map(|n| {
+                let giver = giver.clone();
+                async move { giver.give(n).await }
+            });
+            futures::future::join_all(all).await;
+        });
+        let mut got = stream.collect::<Vec<_>>().await;
+        got.sort_unstable();
+        assert_eq!(got, (0..10).collect::<Vec<_>>());
+    }
+}
