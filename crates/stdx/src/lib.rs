@@ -5,7 +5,8 @@
 //! * [`host`]: the clock, ids, environment and home folder, as a value that tests can fake;
 //! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
 //! * [`secret`]: text that never shows up in `Debug` output;
-//! * [`json`]: JSON the way JavaScript reads and writes it;
+//! * [`text`]: lengths, cuts and cleaning of text;
+//! * [`json`]: JSON the way JavaScript reads and writes it.
 //!
 //! ```
 //! use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -21,5 +22,7 @@ pub mod host;
 pub mod cancel;
 
 pub mod secret;
+
+pub mod text;
 
 pub mod json;
