@@ -6,7 +6,8 @@
 //! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
 //! * [`pull`]: streams made by functions that wait for their reader;
 //! * [`secret`]: text that never shows up in `Debug` output;
-//! * [`json`]: JSON the way JavaScript reads and writes it;
+//! * [`text`]: lengths, cuts and cleaning of text;
+//! * [`json`]: JSON the way JavaScript reads and writes it.
 //!
 //! ```
 //! use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -24,5 +25,7 @@ pub mod cancel;
 pub mod pull;
 
 pub mod secret;
+
+pub mod text;
 
 pub mod json;
