@@ -3,7 +3,10 @@
 //! One executor serves one kind of case. It may look at everything a case gives, never at its id: the same files are run by others on cases
 //! nobody here has seen.
 
+mod agent_loop;
 mod compare;
+mod scripted;
+mod wording;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -174,7 +177,8 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 }
 
 fn execute(case: &Case<'_>) -> Outcome {
-    match case.suite_family() {
+    match (case.suite_family(), case.kind) {
+        ("sessions", "agent_loop") => agent_loop::execute(case),
         _ => Outcome::NotImplemented,
     }
 }

@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
                 new: Vec::new(),
                 replacement: theirs,
             };
-            run.to_the_end(pending, skip_first_poll).await;
+            run.drive(pending, skip_first_poll).await;
         });
         Self { events, replacement }
     }
@@ -107,7 +107,7 @@ struct Turn {
 
 impl Running<'_> {
     /// The loop. It fits a page; keep it so.
-    async fn to_the_end(&mut self, mut pending: Vec<Pending>, skip_first_poll: bool) {
+    async fn drive(&mut self, mut pending: Vec<Pending>, skip_first_poll: bool) {
         self.agent.error_message = None;
         self.give(AgentEvent::AgentStart).await;
         let mut first = true;

@@ -1,5 +1,8 @@
 //! The seam: whoever answers requests.
 
+#[cfg(feature = "scripted")]
+pub mod scripted;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;

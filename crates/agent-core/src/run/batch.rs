@@ -40,15 +40,15 @@ impl Running<'_> {
         let mut outcomes: Vec<Option<Outcome>> = calls.iter().map(|_| None).collect();
         let mut batch = Batch { results: Vec::with_capacity(calls.len()), ends_run: true };
         if sequential {
-            for at in 0..calls.len() {
-                let ready = self.begin(message, &calls[at], at, &starts, &mut outcomes).await;
+            for (at, call) in calls.iter().enumerate() {
+                let ready = self.begin(message, call, at, &starts, &mut outcomes).await;
                 self.execute(ready.into_iter().collect(), &starts, &mut outcomes).await;
-                self.conclude(&calls[at], outcomes[at].take(), &mut batch).await;
+                self.conclude(call, outcomes[at].take(), &mut batch).await;
             }
         } else {
             let mut ready = Vec::with_capacity(calls.len());
-            for at in 0..calls.len() {
-                ready.extend(self.begin(message, &calls[at], at, &starts, &mut outcomes).await);
+            for (at, call) in calls.iter().enumerate() {
+                ready.extend(self.begin(message, call, at, &starts, &mut outcomes).await);
             }
             self.execute(ready, &starts, &mut outcomes).await;
             for (call, outcome) in calls.iter().zip(outcomes) {

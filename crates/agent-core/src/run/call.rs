@@ -1,6 +1,7 @@
 //! One tool call: found, mended, checked, allowed, run, and looked at afterwards.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use pinch_llm::message::{AssistantMessage, ToolCall};
@@ -67,6 +68,8 @@ pub(super) async fn run(
     let began = Instant::now();
     let output = run_within_grace(&*tool, pending.input.clone(), &pending, &progress, &cancel, &host).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    // All calls of the message start before the result of the first one is looked at.
+    let_others_go().await;
     let PendingCall { message, call, input } = pending;
     let mut done = FinishedCall { message, call, input, output: output.unwrap_or_else(ToolOutput::from) };
     let patch = hooks.after_tool(&done).await;
@@ -93,4 +96,17 @@ async fn run_within_grace(
         output = work => output,
         () = too_late => Err(ToolError::aborted()),
     }
+}
+
+/// Goes to the end of the line once. Unlike tokio's `yield_now` this keeps the tasks' order.
+async fn let_others_go() {
+    let mut gone = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut gone, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

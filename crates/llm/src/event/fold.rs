@@ -21,7 +21,7 @@ pub struct Fold {
 enum Slot {
     Text(String),
     Thinking { text: String, redacted: bool },
-    Call { call: ToolCall, json: PartialJson },
+    Call { call: Box<ToolCall>, json: PartialJson },
     Done(Arc<Block>),
 }
 
@@ -46,14 +46,14 @@ impl Fold {
                 BlockKind::Text => Slot::Text(String::new()),
                 BlockKind::Thinking { redacted } => Slot::Thinking { text: String::new(), redacted: *redacted },
                 BlockKind::ToolCall { id, name } => Slot::Call {
-                    call: ToolCall {
+                    call: Box::new(ToolCall {
                         id: id.clone(),
                         name: name.clone(),
                         arguments: serde_json::Map::new(),
                         thought_signature: None,
                         arguments_error: None,
                         namespace: None,
-                    },
+                    }),
                     json: PartialJson::new(),
                 },
             }),
@@ -96,7 +96,7 @@ impl Fold {
                 Arc::new(Block::Thinking(Thinking { thinking: text.clone(), signature: None, redacted: *redacted }))
             }
             Slot::Call { call, json } => {
-                let mut call = call.clone();
+                let mut call = (**call).clone();
                 call.arguments = json.object();
                 Arc::new(Block::ToolCall(call))
             }
