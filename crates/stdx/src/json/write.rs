@@ -24,8 +24,16 @@ pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json:
 /// As [`to_string`].
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = Vec::with_capacity(128);
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, JsNumbers(CompactFormatter)))?;
+    append(&mut bytes, value)?;
     Ok(bytes)
+}
+
+/// Writes a value as `JSON.stringify(value)` does, behind what `bytes` holds already.
+///
+/// # Errors
+/// As [`to_string`]; `bytes` may hold half a value then.
+pub fn append<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), serde_json::Error> {
+    value.serialize(&mut Serializer::with_formatter(bytes, JsNumbers(CompactFormatter)))
 }
 
 /// Writes a value as `JSON.stringify(value, null, 2)` does.
