@@ -6,7 +6,8 @@
 //! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
 //! * [`secret`]: text that never shows up in `Debug` output;
 //! * [`text`]: lengths, cuts and cleaning of text;
-//! * [`json`]: JSON the way JavaScript reads and writes it.
+//! * [`json`]: JSON the way JavaScript reads and writes it;
+//! * [`fs`]: whole-file replacement and locks.
 //!
 //! ```
 //! use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -26,3 +27,5 @@ pub mod secret;
 pub mod text;
 
 pub mod json;
+
+pub mod fs;
