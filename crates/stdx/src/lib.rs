@@ -7,7 +7,8 @@
 //! * [`pull`]: streams made by functions that wait for their reader;
 //! * [`secret`]: text that never shows up in `Debug` output;
 //! * [`text`]: lengths, cuts and cleaning of text;
-//! * [`json`]: JSON the way JavaScript reads and writes it.
+//! * [`json`]: JSON the way JavaScript reads and writes it;
+//! * [`fs`]: whole-file replacement and locks.
 //!
 //! ```
 //! use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -29,3 +30,5 @@ pub mod secret;
 pub mod text;
 
 pub mod json;
+
+pub mod fs;
