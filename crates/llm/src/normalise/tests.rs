@@ -5,26 +5,12 @@ use serde_json::{Value, json};
 use super::ids::anthropic_id;
 use super::transform;
 use crate::message::Message;
-use crate::model::{Dialect, Model, PromptCache, Rates};
+use crate::model::Model;
 
 fn target(images: bool) -> Model {
-    Model {
-        id: "m".into(),
-        name: "M".into(),
-        api: "anthropic-messages".into(),
-        provider: "anthropic".into(),
-        base_url: String::new(),
-        reasoning: true,
-        thinking: crate::model::thinking::ThinkingMap::default(),
-        images,
-        rates: Rates::default(),
-        context_window: 0,
-        max_tokens: 0,
-        headers: Vec::new(),
-        prompt_cache: PromptCache::default(),
-        sampling_params: None,
-        dialect: Dialect::default(),
-    }
+    let input = if images { json!(["text", "image"]) } else { json!(["text"]) };
+    let record = json!({"id": "m", "api": "anthropic-messages", "provider": "anthropic", "input": input});
+    Model::from_record(&record).unwrap()
 }
 
 fn answer(model: &str, stop: &str, content: Value) -> Value {
