@@ -11,6 +11,8 @@ pub mod message;
 
 pub mod model;
 
+pub mod normalise;
+
 pub mod error;
 
 pub mod request;
