@@ -1,0 +1,92 @@
+//! What a session tells: the events of its runs, and what it does around them.
+
+use std::path::PathBuf;
+
+use pinch_agent_core::event::{AgentEvent, RunEnd};
+use pinch_llm::thinking::ThinkingLevel;
+
+use crate::compaction::{CompactionReason, Compacted};
+use crate::entry::{Entry, EntryId};
+
+/// One event of a session.
+#[derive(Clone, Debug)]
+pub enum SessionEvent {
+    /// An event of the run under way. `AgentEnd` comes as [`SessionEvent::RunEnd`].
+    Agent(AgentEvent),
+    /// A run is over.
+    RunEnd {
+        /// How.
+        end: RunEnd,
+        /// Another attempt follows.
+        will_retry: bool,
+    },
+    /// Nothing goes on by itself any more: the last event of a prompt.
+    Settled {
+        /// The prompt was cancelled.
+        aborted: bool,
+    },
+    /// An entry that belongs to no message event entered the log.
+    EntryAppended(Box<Entry>),
+    /// What waits has changed.
+    QueueUpdate {
+        /// Texts of the steering queue.
+        steering: Vec<String>,
+        /// Texts of the follow-up queue.
+        follow_up: Vec<String>,
+    },
+    /// Compaction begins.
+    CompactionStart {
+        /// Why.
+        reason: CompactionReason,
+    },
+    /// Compaction is over.
+    CompactionEnd {
+        /// Why it began.
+        reason: CompactionReason,
+        /// The summary, when there is one.
+        result: Option<Box<Compacted>>,
+        /// It was cancelled.
+        aborted: bool,
+        /// The failed prompt is tried again.
+        will_retry: bool,
+        /// What went wrong.
+        error_message: Option<String>,
+    },
+    /// A failed answer will be asked for again after a while.
+    RetryStart {
+        /// Which repetition, counted from 1.
+        attempt: u32,
+        /// How many there may be.
+        max_attempts: u32,
+        /// How long it waits, in milliseconds.
+        delay_ms: u64,
+        /// What went wrong.
+        error_message: String,
+    },
+    /// Asking again is over.
+    RetryEnd {
+        /// There is a good answer.
+        success: bool,
+        /// Which repetition was the last.
+        attempt: u32,
+        /// What went wrong last.
+        final_error: Option<String>,
+    },
+    /// The thinking level is another one now.
+    ThinkingLevelChanged {
+        /// The level.
+        level: ThinkingLevel,
+    },
+    /// The session has another name now.
+    InfoChanged {
+        /// The name, when it has one.
+        name: Option<String>,
+    },
+    /// Somebody else wrote to the session's file.
+    Conflict {
+        /// The file.
+        path: PathBuf,
+        /// The entry this session goes on from.
+        leaf: Option<EntryId>,
+    },
+}

@@ -1,0 +1,166 @@
+//! Where tools act: this computer, or a sandbox that looks like one.
+//!
+//! Tools get a [`Machine`] when they are built. A fork that runs them over ssh or in a container writes one; no tool changes.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+
+pub mod local;
+
+pub use local::LocalMachine;
+
+/// Files and commands of one machine. Paths are absolute.
+pub trait Machine: Send + Sync {
+    /// What is at a path; a symbolic link is followed.
+    fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>>;
+
+    /// A whole file.
+    ///
+    /// Fails on files longer than `max` bytes instead of filling the memory.
+    fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>>;
+
+    /// A file piece by piece, for files of any length.
+    fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>>;
+
+    /// Replaces a file as a whole, or creates it with its parent folders. Readers see the old content or the new one.
+    fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>>;
+
+    /// The names in a folder, in no order.
+    fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>>;
+
+    /// The path without symbolic links, for telling whether two paths are one file.
+    fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>>;
+
+    /// Starts a command.
+    fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>>;
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// File, folder or something else.
+    pub kind: FileKind,
+    /// Length in bytes.
+    pub len: u64,
+    /// Whether this process may read it, as far as the system tells.
+    pub readable: bool,
+}
+
+/// What sort of thing is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A device, a pipe, a socket.
+    Special,
+}
+
+/// A command for a machine's shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+}
+
+/// A running command with everything it started. Dropping it kills them all.
+pub trait Process: Send {
+    /// The next piece of output, standard output and error as they come; `None` when both are closed.
+    fn output<'a>(&'a mut self) -> BoxFuture<'a, Option<Bytes>>;
+
+    /// Waits until the command itself has ended.
+    fn wait<'a>(&'a mut self) -> BoxFuture<'a, Result<ExitStatus, MachineError>>;
+
+    /// Ends the whole group: politely first, then, after `grace`, for good.
+    fn kill<'a>(&'a mut self, grace: Duration) -> BoxFuture<'a, ()>;
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// By itself, with a code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+impl ExitStatus {
+    /// The code a shell would report: 128 plus the signal's number for commands that a signal ended.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Code(code) => *code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// Something a machine could not do. Its text is what a model reads: the error's short name, the system's words, the operation and the path.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {text}, {operation}{}", Quoted(path.as_deref()))]
+pub struct MachineError {
+    /// The error's short name, e.g. `ENOENT`.
+    pub code: &'static str,
+    /// The error in words.
+    pub text: String,
+    /// What was tried.
+    pub operation: &'static str,
+    /// On which file.
+    pub path: Option<PathBuf>,
+    /// The system's error.
+    #[source]
+    pub source: Option<io::Error>,
+}
+
+struct Quoted<'a>(Option<&'a Path>);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(path) => write!(f, " '{}'", path.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl MachineError {
+    /// Names an error of the system as libuv and with it Node do.
+    pub fn new(source: io::Error, operation: &'static str, path: Option<&Path>) -> Self {
+        let (code, text) = name(&source);
+        Self { code, text, operation, path: path.map(Path::to_owned), source: Some(source) }
+    }
+}
+
+/// Short names and words of the system's frequent errors, as Node prints them.
+fn name(error: &io::Error) -> (&'static str, String) {
+    use io::ErrorKind as Kind;
+    let (code, text) = match error.kind() {
+        Kind::NotFound => ("ENOENT", "no such file or directory"),
+        Kind::PermissionDenied => ("EACCES", "permission denied"),
+        Kind::IsADirectory => ("EISDIR", "illegal operation on a directory"),
+        Kind::NotADirectory => ("ENOTDIR", "not a directory"),
+        Kind::AlreadyExists => ("EEXIST", "file already exists"),
+        Kind::StorageFull => ("ENOSPC", "no space left on device"),
+        Kind::QuotaExceeded => ("EDQUOT", "disk quota exceeded"),
+        Kind::ReadOnlyFilesystem => ("EROFS", "read-only file system"),
+        Kind::FilesystemLoop => ("ELOOP", "too many symbolic links encountered"),
+        Kind::InvalidFilename => ("ENAMETOOLONG", "name too long"),
+        Kind::FileTooLarge => ("EFBIG", "file too large"),
+        Kind::ResourceBusy => ("EBUSY", "resource busy or locked"),
+        Kind::ExecutableFileBusy => ("ETXTBSY", "text file is busy"),
+        _ => return ("EIO", error.to_string()),
+    };
+    (code, text.to_owned())
+}

@@ -1,0 +1,164 @@
+//! This computer.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::process::{self, Child, Ended};
+
+use super::{CommandSpec, ExitStatus, FileKind, Machine, MachineError, Process, Stat};
+
+/// Bytes of one piece of a long file.
+const PIECE: usize = 256 * 1024;
+
+/// This computer, with the rights of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalMachine;
+
+/// Runs file work off the async threads.
+async fn blocking<T: Send + 'static>(
+    operation: &'static str,
+    path: &Path,
+    work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T, MachineError> {
+    let owned = path.to_owned();
+    let done = tokio::task::spawn_blocking(move || work(&owned)).await;
+    match done {
+        Ok(result) => result.map_err(|error| MachineError::new(error, operation, Some(path))),
+        Err(_) => Err(MachineError::new(io::Error::other("the work was cancelled"), operation, Some(path))),
+    }
+}
+
+impl Machine for LocalMachine {
+    fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
+        Box::pin(blocking("access", path, |path| {
+            let meta = std::fs::metadata(path)?;
+            let kind = if meta.is_file() {
+                FileKind::File
+            } else if meta.is_dir() {
+                FileKind::Folder
+            } else {
+                FileKind::Special
+            };
+            let readable = match kind {
+                FileKind::File => std::fs::File::open(path).is_ok(),
+                FileKind::Folder | FileKind::Special => true,
+            };
+            Ok(Stat { kind, len: meta.len(), readable })
+        }))
+    }
+
+    fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>> {
+        Box::pin(blocking("open", path, move |path| {
+            let mut file = open_regular(path)?;
+            let mut content = Vec::new();
+            (&mut file).take(max.saturating_add(1)).read_to_end(&mut content)?;
+            if content.len() as u64 > max {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            Ok(Bytes::from(content))
+        }))
+    }
+
+    fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>> {
+        Box::pin(async_stream::try_stream! {
+            let mut file = blocking("open", path, open_regular).await?;
+            loop {
+                let (back, piece) = blocking("read", path, move |_| {
+                    let mut piece = vec![0; PIECE];
+                    let n = file.read(&mut piece)?;
+                    piece.truncate(n);
+                    Ok((file, piece))
+                })
+                .await?;
+                file = back;
+                if piece.is_empty() {
+                    break;
+                }
+                yield Bytes::from(piece);
+            }
+        })
+    }
+
+    fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
+        Box::pin(blocking("open", path, move |path| {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            match std::fs::metadata(path) {
+                Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+                // A device or a pipe is written into; renaming a file over it would destroy it.
+                Ok(meta) if !meta.is_file() => {
+                    use std::io::Write as _;
+                    std::fs::OpenOptions::new().write(true).open(path)?.write_all(&content)
+                }
+                Ok(meta) if meta.permissions().readonly() && !writable(path) => {
+                    Err(io::ErrorKind::PermissionDenied.into())
+                }
+                _ => write_atomic(path, &content, Access::Keep),
+            }
+        }))
+    }
+
+    fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {
+        Box::pin(blocking("scandir", path, |path| {
+            std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        }))
+    }
+
+    fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {
+        Box::pin(blocking("realpath", path, std::fs::canonicalize))
+    }
+
+    fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
+        Box::pin(async move {
+            let CommandSpec { program, args, cwd, env } = command;
+            let spec = process::Spec { program: program.clone(), args, cwd, env };
+            let child = process::spawn(spec).map_err(|error| MachineError::new(error, "spawn", Some(&program)))?;
+            Ok(Box::new(LocalProcess(child)) as Box<dyn Process>)
+        })
+    }
+}
+
+/// Opens a file for reading; folders, devices, pipes and sockets are refused: they have no end, or no content.
+fn open_regular(path: &Path) -> io::Result<std::fs::File> {
+    let meta = std::fs::metadata(path)?;
+    if meta.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !meta.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    std::fs::File::open(path)
+}
+
+/// Whether this process may write a file whose mode says read-only: root may.
+fn writable(path: &Path) -> bool {
+    std::fs::OpenOptions::new().append(true).open(path).is_ok()
+}
+
+struct LocalProcess(Child);
+
+impl Process for LocalProcess {
+    fn output<'a>(&'a mut self) -> BoxFuture<'a, Option<Bytes>> {
+        Box::pin(self.0.output())
+    }
+
+    fn wait<'a>(&'a mut self) -> BoxFuture<'a, Result<ExitStatus, MachineError>> {
+        Box::pin(async move {
+            match self.0.wait().await {
+                Ok(Ended::Code(code)) => Ok(ExitStatus::Code(code)),
+                Ok(Ended::Signal(signal)) => Ok(ExitStatus::Signal(signal)),
+                Err(error) => Err(MachineError::new(error, "wait", None)),
+            }
+        })
+    }
+
+    fn kill<'a>(&'a mut self, grace: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.kill(grace))
+    }
+}

@@ -1,0 +1,5 @@
+//! The only place that knows the JSON of events.
+
+pub mod event;
+
+pub use event::EventWriter;

@@ -1,0 +1,99 @@
+//! The coding tools: read, bash, edit, write.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinch_agent_core::tool::{JsonObject, Tool, ToolError, ToolSet};
+use serde_json::Value;
+
+use crate::machine::{Machine, MachineError};
+
+pub mod bash;
+pub mod edit;
+pub mod file_queue;
+pub mod path;
+pub mod read;
+pub mod truncate;
+pub mod write;
+
+use file_queue::FileQueue;
+use path::Place;
+
+/// What the coding tools are built from.
+#[derive(Clone)]
+pub struct ToolParts {
+    /// Where they act.
+    pub machine: Arc<dyn Machine>,
+    /// The folder they work in.
+    pub place: Place,
+    /// Keeps changes of one file apart.
+    pub files: FileQueue,
+    /// How commands are run.
+    pub shell: bash::Shell,
+}
+
+/// Names of the tools that are active by default, in order.
+pub const CODING: [&str; 4] = ["read", "bash", "edit", "write"];
+
+/// The coding tools in their order.
+pub fn coding_tools(parts: &ToolParts) -> ToolSet {
+    let tools: [Arc<dyn Tool>; 4] = [
+        Arc::new(read::ReadTool::new(parts)),
+        Arc::new(bash::BashTool::new(parts)),
+        Arc::new(edit::EditTool::new(parts)),
+        Arc::new(write::WriteTool::new(parts)),
+    ];
+    tools.into_iter().collect()
+}
+
+/// A line for the list of tools in the system prompt.
+pub fn prompt_snippet(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "read" => "look into a file",
+        "bash" => "run a shell command",
+        "edit" => "change places in a file",
+        "write" => "create a file, or replace one as a whole",
+        _ => return None,
+    })
+}
+
+/// Advice on using a tool, for the system prompt.
+pub fn prompt_guidelines(name: &str) -> &'static [&'static str] {
+    match name {
+        "read" => &["Look into files with read, not with cat or sed."],
+        "edit" => &[
+            "edit replaces text that matches exactly; copy oldText from the file, spaces and line breaks included.",
+            "Change several places of one file in one edit call with several edits.",
+            "Every edit is matched against the file as it was before the call, so edits must not overlap; merge changes that lie close together.",
+            "Keep oldText as short as it can be while it stands only once in the file.",
+        ],
+        "write" => &["Use write for new files and for complete rewrites only."],
+        _ => &[],
+    }
+}
+
+/// A string argument that the schema requires.
+fn text<'a>(input: &'a JsonObject, name: &str) -> Result<&'a str, ToolError> {
+    input.get(name).and_then(Value::as_str).ok_or_else(|| ToolError::new(format!("{name} must be a string")))
+}
+
+/// Takes older spellings of `path` in.
+fn accept_file_path(mut raw: JsonObject) -> JsonObject {
+    if !raw.contains_key("path")
+        && let Some(path) = raw.remove("file_path")
+    {
+        raw.insert("path".into(), path);
+    }
+    raw
+}
+
+impl From<MachineError> for ToolError {
+    fn from(error: MachineError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// Where the sentence about a folder that is gone comes from.
+fn missing_folder(cwd: &PathBuf) -> ToolError {
+    ToolError::new(format!("Working directory does not exist: {}\nCannot execute bash commands.", cwd.display()))
+}

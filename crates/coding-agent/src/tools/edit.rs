@@ -1,0 +1,183 @@
+//! `edit`: changes places in a file.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
+use pinch_llm::schema::Schema;
+use serde_json::{Value, json};
+
+use super::file_queue::FileQueue;
+use super::path::Place;
+use super::{ToolParts, accept_file_path, text};
+use crate::machine::Machine;
+
+pub mod diff;
+pub mod matching;
+
+use matching::Edit;
+
+/// Bytes of a file that can be edited; longer ones would have to be held in memory several times.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The tool.
+pub struct EditTool {
+    spec: ToolSpec,
+    machine: Arc<dyn Machine>,
+    place: Place,
+    files: FileQueue,
+}
+
+impl EditTool {
+    /// Builds it.
+    pub fn new(parts: &ToolParts) -> Self {
+        let parameters = Schema::lenient(json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["path", "edits"],
+            "properties": {
+                "path": {"type": "string", "description": "File to change, relative to the working directory or absolute"},
+                "edits": {
+                    "type": "array",
+                    "description": "Replacements. Each is matched against the file as it was before the call; they must not overlap",
+                    "items": {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["oldText", "newText"],
+                        "properties": {
+                            "oldText": {"type": "string", "description": "Text to find. It must stand exactly once in the file"},
+                            "newText": {"type": "string", "description": "Text to put in its place"},
+                        },
+                    },
+                },
+            },
+        }));
+        let about = "Changes places in one file. Every oldText must match the file exactly and stand there once; \
+                     edits must be small and must not overlap.";
+        let mut spec = ToolSpec::new("edit", about, parameters);
+        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        Self {
+            spec,
+            machine: Arc::clone(&parts.machine),
+            place: parts.place.clone(),
+            files: parts.files.clone(),
+        }
+    }
+}
+
+impl Tool for EditTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
+        let prepared = prepare(raw);
+        if prepared.get("edits").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            return Err(ToolError::new("Edit tool input is invalid. edits must contain at least one replacement."));
+        }
+        Ok(prepared)
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            let path = text(&input, "path")?;
+            let edits = edits(&input)?;
+            let target = self.place.resolve(path, &*self.machine).await;
+            let turn = cx.cancel.run(self.files.turn(&target, &*self.machine)).await;
+            let _turn = turn.map_err(|_| ToolError::aborted())?;
+            let refused = |code: &str| ToolError::new(format!("Could not edit file: {path}. Error code: {code}."));
+            let content = self.machine.read(&target, MAX_FILE_BYTES).await.map_err(|error| refused(error.code))?;
+            let old = std::str::from_utf8(&content).map_err(|_| {
+                ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead."))
+            })?;
+            let new = matching::apply(old, &edits, path).map_err(ToolError::new)?;
+            let shown = diff::show(old, &new, path);
+            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            self.machine.write(&target, Bytes::from(new)).await.map_err(|error| refused(error.code))?;
+            Ok(ToolOutput {
+                details: Some(json!({
+                    "diff": shown.diff,
+                    "patch": shown.patch,
+                    "firstChangedLine": shown.first_changed_line,
+                })),
+                ..ToolOutput::text(format!("Successfully replaced {} block(s) in {path}.", edits.len()))
+            })
+        })
+    }
+}
+
+/// Takes the spellings in that models have learned elsewhere: one pair at the top, a list as JSON text, one object instead of a list.
+fn prepare(raw: JsonObject) -> JsonObject {
+    let mut raw = accept_file_path(raw);
+    if let Some(Value::String(list)) = raw.get("edits")
+        && let Ok(list @ (Value::Array(_) | Value::Object(_))) = serde_json::from_str(list)
+    {
+        raw.insert("edits".into(), list);
+    }
+    if let Some(Value::Object(_)) = raw.get("edits")
+        && let Some(one) = raw.remove("edits")
+    {
+        raw.insert("edits".into(), Value::Array(vec![one]));
+    }
+    for (old, new) in [("oldText", "newText"), ("old_string", "new_string")] {
+        if matches!((raw.get(old), raw.get(new)), (Some(Value::String(_)), Some(Value::String(_)))) {
+            let pair = json!({"oldText": raw.remove(old), "newText": raw.remove(new)});
+            match raw.get_mut("edits") {
+                Some(Value::Array(list)) => list.push(pair),
+                _ => drop(raw.insert("edits".into(), Value::Array(vec![pair]))),
+            }
+        }
+    }
+    if let Some(Value::Array(list)) = raw.get_mut("edits") {
+        list.iter_mut().filter_map(Value::as_object_mut).for_each(tidy_edit);
+    }
+    raw.retain(|name, _| matches!(name.as_str(), "path" | "edits"));
+    raw
+}
+
+/// Older names of an edit's members, and members nobody knows.
+fn tidy_edit(edit: &mut JsonObject) {
+    for (other, name) in [("old_string", "oldText"), ("new_string", "newText")] {
+        if !edit.contains_key(name)
+            && let Some(value) = edit.remove(other)
+        {
+            edit.insert(name.into(), value);
+        }
+    }
+    edit.retain(|name, _| matches!(name.as_str(), "oldText" | "newText"));
+}
+
+fn edits(input: &JsonObject) -> Result<Vec<Edit>, ToolError> {
+    let list = input.get("edits").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let text = |edit: &Value, name: &str| edit[name].as_str().unwrap_or_default().to_owned();
+    let edits: Vec<Edit> =
+        list.iter().map(|edit| Edit { old: text(edit, "oldText"), new: text(edit, "newText") }).collect();
+    if edits.is_empty() {
+        return Err(ToolError::new("Edit tool input is invalid. edits must contain at least one replacement."));
+    }
+    Ok(edits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(raw: Value, expected: Value) {
+        assert_eq!(Value::Object(prepare(raw.as_object().unwrap().clone())), expected);
+    }
+
+    #[test]
+    fn other_spellings_are_understood() {
+        let one = json!({"oldText": "a", "newText": "b"});
+        check(json!({"path": "f", "oldText": "a", "newText": "b"}), json!({"path": "f", "edits": [one]}));
+        check(json!({"file_path": "f", "old_string": "a", "new_string": "b"}), json!({"path": "f", "edits": [one]}));
+        check(json!({"path": "f", "edits": one.to_string()}), json!({"path": "f", "edits": [one]}));
+        check(
+            json!({"path": "f", "edits": [{"old_string": "a", "new_string": "b", "why": "x"}], "note": 1}),
+            json!({"path": "f", "edits": [one]}),
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! Finding the text an edit wants replaced, exactly or nearly, and replacing it without touching anything else.
+
+use std::ops::Range;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// One replacement as a model asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The text to find.
+    pub old: String,
+    /// What takes its place.
+    pub new: String,
+}
+
+/// Replaces every edit's text in `original` and returns the new text.
+///
+/// Lines are compared without regard to how they end; untouched lines keep their own endings, new text gets those of the file.
+///
+/// # Errors
+/// What a model should read: which edit is not found, found several times, overlaps another, or changes nothing.
+pub fn apply(original: &str, edits: &[Edit], path: &str) -> Result<String, String> {
+    let (bom, body) = match original.strip_prefix('\u{feff}') {
+        Some(body) => ("\u{feff}", body),
+        None => ("", original),
+    };
+    let plain = Mapped::line_feeds(body);
+    let mut nearly = None;
+    let mut found: Vec<(Range<usize>, usize)> = Vec::with_capacity(edits.len());
+    for (at, edit) in edits.iter().enumerate() {
+        let words = Words { path, at, alone: edits.len() == 1 };
+        if edit.old.is_empty() {
+            return Err(words.empty());
+        }
+        let range = find(&plain, &mut nearly, body, &edit.old, &words)?;
+        found.push((range, at));
+    }
+    found.sort_by_key(|(range, _)| (range.start, range.end));
+    for pair in found.windows(2) {
+        if pair[1].0.start < pair[0].0.end {
+            return Err(format!(
+                "edits[{}] and edits[{}] overlap in {path}. Merge them into one edit or target disjoint regions.",
+                pair[0].1, pair[1].1
+            ));
+        }
+    }
+    let crlf = body.find('\n').is_some_and(|at| body[..at].ends_with('\r'));
+    let mut result = String::with_capacity(original.len());
+    result.push_str(bom);
+    let mut done = 0;
+    for (range, at) in found {
+        result.push_str(&body[done..range.start]);
+        let new = to_line_feeds(&edits[at].new);
+        if crlf {
+            result.push_str(&new.replace('\n', "\r\n"));
+        } else {
+            result.push_str(&new);
+        }
+        done = range.end;
+    }
+    result.push_str(&body[done..]);
+    if result == original {
+        return Err(unchanged(path, edits.len()));
+    }
+    Ok(result)
+}
+
+fn find(
+    plain: &Mapped,
+    nearly: &mut Option<Mapped>,
+    body: &str,
+    old: &str,
+    words: &Words<'_>,
+) -> Result<Range<usize>, String> {
+    let needle = to_line_feeds(old);
+    let exact = plain.occurrences(&needle);
+    if let [only] = exact[..] {
+        return Ok(only.clone_range(plain, needle.len()));
+    }
+    let nearly = nearly.get_or_insert_with(|| Mapped::nearly(body));
+    let needle = Mapped::nearly(&needle).text;
+    if needle.trim().is_empty() {
+        return Err(if exact.is_empty() { words.not_found() } else { words.duplicate(exact.len()) });
+    }
+    let near = nearly.occurrences(&needle);
+    match near[..] {
+        [] if exact.is_empty() => Err(words.not_found()),
+        [only] if exact.is_empty() => Ok(only.clone_range(nearly, needle.len())),
+        _ => Err(words.duplicate(near.len().max(exact.len()))),
+    }
+}
+
+/// A text made comparable, with the place in the original that each of its bytes comes from.
+struct Mapped {
+    text: String,
+    /// For each byte of `text` where its piece begins in the original.
+    starts: Vec<usize>,
+    /// For each byte of `text` where its piece ends in the original, blanks that were taken away behind it included.
+    ends: Vec<usize>,
+}
+
+/// A place in a mapped text.
+#[derive(Clone, Copy)]
+struct Hit(usize);
+
+impl Hit {
+    fn clone_range(self, mapped: &Mapped, len: usize) -> Range<usize> {
+        mapped.starts[self.0]..mapped.ends[self.0 + len - 1]
+    }
+}
+
+impl Mapped {
+    fn with_capacity(n: usize) -> Self {
+        Self { text: String::with_capacity(n), starts: Vec::with_capacity(n), ends: Vec::with_capacity(n) }
+    }
+
+    fn push(&mut self, piece: &str, from: Range<usize>) {
+        self.text.push_str(piece);
+        self.starts.extend(piece.bytes().map(|_| from.start));
+        self.ends.extend(piece.bytes().map(|_| from.end));
+    }
+
+    /// Every line ends with a line feed; nothing else changes.
+    fn line_feeds(original: &str) -> Self {
+        let mut mapped = Self::with_capacity(original.len());
+        let mut at = 0;
+        while at < original.len() {
+            let next = memchr::memchr2(b'\r', b'\n', &original.as_bytes()[at..]).map_or(original.len(), |n| at + n);
+            let run = &original[at..next];
+            mapped.text.push_str(run);
+            mapped.starts.extend(at..next);
+            mapped.ends.extend(at + 1..=next);
+            if next == original.len() {
+                break;
+            }
+            let end = next + if original[next..].starts_with("\r\n") { 2 } else { 1 };
+            mapped.push("\n", next..end);
+            at = end;
+        }
+        mapped
+    }
+
+    /// Compatibility forms, typographic quotes, dashes and spaces become plain ones, and blanks at line ends vanish.
+    fn nearly(original: &str) -> Self {
+        let normalizer = ComposingNormalizerBorrowed::new_nfkc();
+        let mut mapped = Self::with_capacity(original.len());
+        let mut line_start = 0;
+        for (at, cluster) in original.grapheme_indices(true) {
+            let end = at + cluster.len();
+            if matches!(cluster, "\n" | "\r\n" | "\r") {
+                mapped.trim_line(line_start, at);
+                mapped.push("\n", at..end);
+                line_start = mapped.text.len();
+            } else if cluster.is_ascii() {
+                mapped.push(cluster, at..end);
+            } else {
+                let composed = normalizer.normalize(cluster);
+                let plain: String = composed.chars().map(plain_char).collect();
+                mapped.push(&plain, at..end);
+            }
+        }
+        mapped.trim_line(line_start, original.len());
+        mapped
+    }
+
+    /// Takes the blanks at the end of a line away; what stands before them takes their place in the original over.
+    fn trim_line(&mut self, line_start: usize, line_end: usize) {
+        let kept = line_start + self.text[line_start..].trim_end().len();
+        self.text.truncate(kept);
+        self.starts.truncate(kept);
+        self.ends.truncate(kept);
+        if kept > line_start
+            && let Some(end) = self.ends.last_mut()
+        {
+            *end = line_end;
+        }
+    }
+
+    fn occurrences(&self, needle: &str) -> Vec<Hit> {
+        if needle.is_empty() {
+            return Vec::new();
+        }
+        self.text.match_indices(needle).map(|(at, _)| Hit(at)).collect()
+    }
+}
+
+fn plain_char(c: char) -> char {
+    match c {
+        '\u{2018}'..='\u{201b}' => '\'',
+        '\u{201c}'..='\u{201f}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
+        other => other,
+    }
+}
+
+fn to_line_feeds(text: &str) -> String {
+    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() }
+}
+
+/// The words of refusals, which name the edit only when there are several.
+struct Words<'a> {
+    path: &'a str,
+    at: usize,
+    alone: bool,
+}
+
+impl Words<'_> {
+    fn empty(&self) -> String {
+        if self.alone {
+            format!("oldText must not be empty in {}.", self.path)
+        } else {
+            format!("edits[{}].oldText must not be empty in {}.", self.at, self.path)
+        }
+    }
+
+    fn not_found(&self) -> String {
+        if self.alone {
+            format!(
+                "Could not find the exact text in {}. The old text must match exactly including all whitespace and newlines.",
+                self.path
+            )
+        } else {
+            format!(
+                "Could not find edits[{}] in {}. The oldText must match exactly including all whitespace and newlines.",
+                self.at, self.path
+            )
+        }
+    }
+
+    fn duplicate(&self, n: usize) -> String {
+        if self.alone {
+            format!(
+                "Found {n} occurrences of the text in {}. The text must be unique. Please provide more context to make it unique.",
+                self.path
+            )
+        } else {
+            format!(
+                "Found {n} occurrences of edits[{}] in {}. Each oldText must be unique. Please provide more context to make it unique.",
+                self.at, self.path
+            )
+        }
+    }
+}
+
+fn unchanged(path: &str, n: usize) -> String {
+    if n == 1 {
+        format!(
+            "No changes made to {path}. The replacement produced identical content. This might indicate an issue with special characters or the text not existing as expected."
+        )
+    } else {
+        format!("No changes made to {path}. The replacements produced identical content.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(original: &str, edits: &[(&str, &str)], expected: Result<&str, &str>) {
+        let edits: Vec<Edit> =
+            edits.iter().map(|(old, new)| Edit { old: (*old).into(), new: (*new).into() }).collect();
+        match (apply(original, &edits, "f"), expected) {
+            (Ok(got), Ok(wanted)) => assert_eq!(got, wanted),
+            (Err(got), Err(wanted)) => assert!(got.starts_with(wanted), "{got}"),
+            (got, wanted) => panic!("got {got:?}, wanted {wanted:?}"),
+        }
+    }
+
+    #[test]
+    fn exact_matches_keep_everything_else() {
+        check("\u{feff}one\r\ntwo\nthree\r\n", &[("one\ntwo", "1\n2")], Ok("\u{feff}1\r\n2\nthree\r\n"));
+        check("a b c", &[("c", "C"), ("a", "A")], Ok("A b C"));
+        check("ab", &[("a", "1"), ("b", "2")], Ok("12"));
+    }
+
+    #[test]
+    fn near_matches_touch_their_own_lines_only() {
+        check("x  \none   \ntwo\t\nthree   \n", &[("one\ntwo", "1\n2")], Ok("x  \n1\n2\nthree   \n"));
+        check("say \u{201c}hi\u{201d} \u{2014} now  \nz \n", &[("say \"hi\" - now", "ok")], Ok("ok\nz \n"));
+        check("\u{fb01}le\u{a0}1", &[("file 1", "f")], Ok("f"));
+    }
+
+    #[test]
+    fn an_exact_match_beats_near_ones() {
+        check("it's\nit\u{2019}s\n", &[("it's", "X")], Ok("X\nit\u{2019}s\n"));
+    }
+
+    #[test]
+    fn refusals() {
+        check("foo foo", &[("foo", "x")], Err("Found 2 occurrences of the text in f."));
+        check("foo", &[("bar", "x")], Err("Could not find the exact text in f."));
+        check("foo", &[("foo", "foo")], Err("No changes made to f. The replacement"));
+        check("abcdef", &[("abcd", "1"), ("cdef", "2")], Err("edits[0] and edits[1] overlap in f."));
+        check("abc", &[("   ", "x")], Err("Could not find the exact text"));
+    }
+}

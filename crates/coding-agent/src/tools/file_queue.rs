@@ -1,0 +1,87 @@
+//! Changes to one file happen one after another.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::OwnedMutexGuard;
+
+use crate::machine::Machine;
+
+/// Keeps two changes of one file apart. Share one value between all tools that act on one machine; cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct FileQueue(Arc<Mutex<HashMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>>);
+
+/// The right to change one file; given back when it is dropped.
+#[derive(Debug)]
+pub struct FileTurn {
+    key: PathBuf,
+    queue: FileQueue,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl FileQueue {
+    /// Waits for the turn of a file. Turns are given in the order they were asked for; different files do not wait for each other.
+    pub async fn turn(&self, path: &Path, machine: &dyn Machine) -> FileTurn {
+        let key = key_of(path, machine).await;
+        let lock = {
+            let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match files.get(&key).and_then(Weak::upgrade) {
+                Some(lock) => lock,
+                None => {
+                    let lock = Arc::new(tokio::sync::Mutex::new(()));
+                    files.insert(key.clone(), Arc::downgrade(&lock));
+                    lock
+                }
+            }
+        };
+        FileTurn { key, queue: self.clone(), guard: Some(lock.lock_owned().await) }
+    }
+}
+
+impl Drop for FileTurn {
+    fn drop(&mut self) {
+        let mut files = self.queue.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.guard = None;
+        if files.get(&self.key).is_some_and(|lock| lock.strong_count() == 0) {
+            files.remove(&self.key);
+        }
+    }
+}
+
+/// The real path; of a file that is not there yet, the real path of its folder with its name.
+async fn key_of(path: &Path, machine: &dyn Machine) -> PathBuf {
+    if let Ok(real) = machine.real_path(path).await {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => match machine.real_path(folder).await {
+            Ok(real) => real.join(name),
+            Err(_) => path.to_owned(),
+        },
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::LocalMachine;
+
+    #[tokio::test]
+    async fn one_file_waits_another_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let queue = FileQueue::default();
+        let first = queue.turn(&dir.path().join("a"), &LocalMachine).await;
+        let _other = queue.turn(&dir.path().join("b"), &LocalMachine).await;
+        let second = queue.turn(&dir.path().join("a"), &LocalMachine);
+        let mut second = std::pin::pin!(second);
+        for _ in 0..20 {
+            assert!(futures::poll!(second.as_mut()).is_pending());
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        drop(second.await);
+        assert_eq!(queue.0.lock().unwrap().len(), 1, "only the file that is still held");
+    }
+}

@@ -1,0 +1,117 @@
+//! From a path as a model writes it to a path of the machine.
+
+use std::path::{Component, Path, PathBuf};
+
+use icu_normalizer::DecomposingNormalizerBorrowed;
+
+use crate::machine::Machine;
+
+/// The folder tools work in, and the home folder that `~` stands for.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// The home folder, when there is one.
+    pub home: Option<PathBuf>,
+}
+
+impl Place {
+    /// The path as it is written, made absolute. `~` is the home folder; `@` in front and odd spaces are kept.
+    fn literal(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix('~'), &self.home) {
+            (Some(""), Some(home)) => home.clone(),
+            (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
+            _ => join(&self.cwd, path),
+        }
+    }
+
+    /// The path after dropping an `@` in front and mapping odd spaces to plain ones, as models copy both from their prompts.
+    fn cleaned(&self, path: &str) -> PathBuf {
+        let path = path.strip_prefix('@').unwrap_or(path);
+        let path: String = path.chars().map(|c| if is_odd_space(c) { ' ' } else { c }).collect();
+        self.literal(&path)
+    }
+
+    /// The path a file is written to: the literal one when something is there or nothing had to be cleaned, else the cleaned one.
+    pub async fn resolve(&self, path: &str, machine: &dyn Machine) -> PathBuf {
+        let literal = self.literal(path);
+        let cleaned = self.cleaned(path);
+        if literal == cleaned || machine.stat(&literal).await.is_ok() { literal } else { cleaned }
+    }
+
+    /// The path a file is read from: like [`Place::resolve`], and when nothing is there, the spellings that macOS gives file names.
+    pub async fn resolve_read(&self, path: &str, machine: &dyn Machine) -> PathBuf {
+        let plain = self.resolve(path, machine).await;
+        if machine.stat(&plain).await.is_ok() {
+            return plain;
+        }
+        let Some(text) = plain.to_str() else { return plain };
+        let decomposed = DecomposingNormalizerBorrowed::new_nfd().normalize(text).into_owned();
+        let curly = text.replace('\'', "\u{2019}");
+        let both = decomposed.replace('\'', "\u{2019}");
+        for variant in [narrow_meridiem(text), decomposed, curly, both] {
+            let variant = PathBuf::from(variant);
+            if variant != plain && machine.stat(&variant).await.is_ok() {
+                return variant;
+            }
+        }
+        plain
+    }
+}
+
+/// Joins and takes `.` and `..` out by their spelling, without looking at the disk.
+fn join(base: &Path, path: &str) -> PathBuf {
+    if Path::new(path).is_absolute() {
+        return PathBuf::from(path);
+    }
+    let mut joined = PathBuf::new();
+    for part in base.join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(joined.pop()),
+            other => joined.push(other),
+        }
+    }
+    joined
+}
+
+fn is_odd_space(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+}
+
+/// macOS puts a narrow space before AM and PM in the names of screenshots.
+fn narrow_meridiem(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 4);
+    let mut rest = text;
+    while let Some(at) = rest.find(' ') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let is_meridiem = after.get(..3).is_some_and(|m| m.eq_ignore_ascii_case("am.") || m.eq_ignore_ascii_case("pm."));
+        out.push(if is_meridiem { '\u{202f}' } else { ' ' });
+        rest = after;
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::LocalMachine;
+
+    #[tokio::test]
+    async fn literal_paths_win_over_cleaned_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place { cwd: dir.path().to_owned(), home: Some(PathBuf::from("/home/me")) };
+        let at = |path: &'static str| {
+            let place = place.clone();
+            async move { place.resolve_read(path, &LocalMachine).await }
+        };
+        assert_eq!(at("@a.txt").await, dir.path().join("a.txt"));
+        std::fs::File::create(dir.path().join("@a.txt")).unwrap();
+        assert_eq!(at("@a.txt").await, dir.path().join("@a.txt"));
+        assert_eq!(at("~/x").await, PathBuf::from("/home/me/x"));
+        assert_eq!(at("b/../c\u{a0}d").await, dir.path().join("c d"));
+        std::fs::File::create(dir.path().join("Shot 1\u{202f}PM.txt")).unwrap();
+        assert_eq!(at("Shot 1 PM.txt").await, dir.path().join("Shot 1\u{202f}PM.txt"));
+    }
+}

@@ -1,0 +1,308 @@
+//! `read`: looks into a file, text or image.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, ToolOutput, ToolSpec};
+use pinch_llm::message::{Block, Image};
+use pinch_llm::schema::Schema;
+use serde_json::{Value, json};
+
+use super::path::Place;
+use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_head};
+use super::{ToolParts, accept_file_path, text};
+use crate::images;
+use crate::machine::{FileKind, Machine, MachineError};
+
+/// The tool.
+pub struct ReadTool {
+    spec: ToolSpec,
+    machine: Arc<dyn Machine>,
+    place: Place,
+}
+
+impl ReadTool {
+    /// Builds it.
+    pub fn new(parts: &ToolParts) -> Self {
+        let parameters = Schema::lenient(json!({
+            "type": "object",
+            "required": ["path"],
+            "properties": {
+                "path": {"type": "string", "description": "File to read, relative to the working directory or absolute"},
+                "offset": {"type": "number", "description": "First line to return, counted from 1"},
+                "limit": {"type": "number", "description": "Most lines to return"},
+            },
+        }));
+        let about = format!(
+            "Reads a file. Text comes from the start of the file or from `offset`, at most {MAX_LINES} lines or {}KB, whichever is less; \
+             the result says how to go on. Images (JPEG, PNG, GIF, WebP) are attached.",
+            MAX_BYTES / 1024
+        );
+        let mut spec = ToolSpec::new("read", about, parameters);
+        spec.effect = ToolEffect::Reads;
+        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+    }
+}
+
+/// The lines that are asked for.
+struct Window {
+    offset: usize,
+    limit: Option<usize>,
+}
+
+impl Window {
+    fn of(input: &JsonObject) -> Result<Self, ToolError> {
+        let number = |name: &str| input.get(name).and_then(Value::as_f64);
+        let limit = match number("limit") {
+            Some(limit) if limit < 1.0 => return Err(ToolError::new("limit must be at least 1")),
+            limit => limit.map(|n| n as usize),
+        };
+        Ok(Self { offset: number("offset").filter(|n| *n >= 1.0).map_or(1, |n| n as usize), limit })
+    }
+}
+
+impl Tool for ReadTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
+        Ok(accept_file_path(raw))
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let work = async move {
+            let given = text(&input, "path")?;
+            let window = Window::of(&input)?;
+            let path = self.place.resolve_read(given, &*self.machine).await;
+            self.read(given, &path, &window).await
+        };
+        Box::pin(async move {
+            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
+        })
+    }
+}
+
+impl ReadTool {
+    async fn read(&self, given: &str, path: &Path, window: &Window) -> Result<ToolOutput, ToolError> {
+        let stat = match self.machine.stat(path).await {
+            Ok(stat) => stat,
+            Err(error) => return Err(self.with_neighbours(path, error).await),
+        };
+        match stat.kind {
+            FileKind::Folder => {
+                return Err(ToolError::new("EISDIR: illegal operation on a directory, read"));
+            }
+            FileKind::Special => {
+                let what = format!("{given} is not a regular file (a device, pipe or socket); it cannot be read");
+                return Err(ToolError::new(what));
+            }
+            FileKind::File if !stat.readable => {
+                let denied = format!("EACCES: permission denied, access '{}'", path.display());
+                return Err(ToolError::new(denied));
+            }
+            FileKind::File => {}
+        }
+        let mut pieces = self.machine.read_pieces(path);
+        let first = pieces.next().await.transpose()?.unwrap_or_default();
+        if let Some(mime_type) = images::sniff(&first) {
+            drop(pieces);
+            return self.image(path, mime_type).await;
+        }
+        let mut lines = Lines::new(window);
+        lines.push(&first)?;
+        drop(first);
+        while let Some(piece) = pieces.next().await {
+            lines.push(&piece?)?;
+        }
+        lines.finish(given)
+    }
+
+    async fn image(&self, path: &Path, mime_type: &str) -> Result<ToolOutput, ToolError> {
+        let content = self.machine.read(path, images::MAX_FILE_BYTES).await?;
+        let data = STANDARD.encode(&content);
+        if data.len() >= images::MAX_ENCODED_BYTES {
+            return Ok(ToolOutput::text(format!(
+                "Read image file [{mime_type}]\n[Image omitted: could not be resized below the inline image size limit.]"
+            )));
+        }
+        Ok(ToolOutput {
+            content: vec![
+                Block::text(format!("Read image file [{mime_type}]")),
+                Block::Image(Image { data, mime_type: mime_type.to_owned() }),
+            ],
+            ..ToolOutput::default()
+        })
+    }
+
+    /// A missing file's error, with names of the folder that look like it.
+    async fn with_neighbours(&self, path: &Path, error: MachineError) -> ToolError {
+        let mut text = error.to_string();
+        if error.code == "ENOENT"
+            && let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+            && let Ok(names) = self.machine.list(folder).await
+        {
+            let close = close_names(&name.to_string_lossy(), names);
+            if !close.is_empty() {
+                text.push_str(&format!("\nDid you mean: {}?", close.join(", ")));
+            }
+        }
+        ToolError::new(text)
+    }
+}
+
+/// At most three names that differ little from the wanted one, the closest first.
+fn close_names(wanted: &str, names: Vec<String>) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let mut close: Vec<(f32, String)> = names
+        .into_iter()
+        .map(|name| (similar::TextDiff::from_chars(wanted.as_str(), name.to_lowercase().as_str()).ratio(), name))
+        .filter(|(ratio, _)| *ratio >= 0.75)
+        .collect();
+    close.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    close.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// Collects the lines of a window out of pieces of a file of any length; memory is bounded by what a result may hold.
+struct Lines<'a> {
+    window: &'a Window,
+    /// Line feeds seen so far.
+    n_feeds: usize,
+    /// Bytes of the window, up to a little more than a result may hold.
+    kept: Vec<u8>,
+    /// Length of the window's first line, which may be longer than what is kept.
+    first_line_bytes: usize,
+    /// Bytes and lines of the window, kept or not.
+    window_bytes: usize,
+}
+
+/// Kept bytes: enough to see that the limit is exceeded and where.
+const KEPT: usize = MAX_BYTES + 4096;
+
+impl<'a> Lines<'a> {
+    fn new(window: &'a Window) -> Self {
+        Self { window, n_feeds: 0, kept: Vec::new(), first_line_bytes: 0, window_bytes: 0 }
+    }
+
+    /// Takes one more piece in.
+    fn push(&mut self, piece: &[u8]) -> Result<(), ToolError> {
+        if memchr::memchr(0, piece).is_some() {
+            return Err(ToolError::new("This is a binary file (it contains NUL bytes). Look at it with bash, e.g. file or xxd."));
+        }
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let (line, fed, after) = match memchr::memchr(b'\n', rest) {
+                Some(at) => (&rest[..at], true, &rest[at + 1..]),
+                None => (rest, false, &rest[rest.len()..]),
+            };
+            let number = self.n_feeds + 1;
+            if number >= self.window.offset && self.window.limit.is_none_or(|n| number - self.window.offset < n) {
+                if number == self.window.offset {
+                    self.first_line_bytes += line.len();
+                }
+                self.keep(line, fed);
+            }
+            self.n_feeds += usize::from(fed);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, line: &[u8], fed: bool) {
+        self.window_bytes += line.len() + usize::from(fed);
+        let room = KEPT.saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&line[..line.len().min(room)]);
+        if fed && self.kept.len() < KEPT {
+            self.kept.push(b'\n');
+        }
+    }
+
+    fn finish(self, given: &str) -> Result<ToolOutput, ToolError> {
+        let Window { offset, limit } = *self.window;
+        let n_lines = self.n_feeds + 1;
+        if offset > n_lines {
+            return Err(ToolError::new(format!("Offset {offset} is beyond end of file ({n_lines} lines total)")));
+        }
+        let end = limit.map_or(n_lines, |limit| (offset - 1 + limit).min(n_lines));
+        let window_lines = end - (offset - 1);
+        let mut text = String::from_utf8_lossy(&self.kept).into_owned();
+        // Lines are joined by line feeds: the one behind the window's last line belongs to what follows.
+        let cut_before_end = end < n_lines;
+        if cut_before_end && self.window_bytes <= self.kept.len() && text.ends_with('\n') {
+            text.pop();
+        }
+        if self.first_line_bytes > MAX_BYTES {
+            let size = format_size(self.first_line_bytes);
+            let hint = format!(
+                "[Line {offset} is {size}, exceeds {} limit. Use bash: sed -n '{offset}p' {given} | head -c {MAX_BYTES}]",
+                format_size(MAX_BYTES)
+            );
+            let mut cut = truncate_head(&text, MAX_LINES, MAX_BYTES);
+            (cut.total_lines, cut.total_bytes) = (window_lines, self.first_line_bytes.max(self.window_bytes));
+            return Ok(with_truncation(hint, cut.to_details()));
+        }
+        let mut cut = truncate_head(&text, MAX_LINES, MAX_BYTES);
+        let last = offset - 1 + cut.output_lines;
+        let window_bytes = self.window_bytes - usize::from(cut_before_end);
+        (cut.total_lines, cut.total_bytes) = (window_lines, window_bytes);
+        match cut.by {
+            Some(by) => {
+                let why = if by == Limit::Bytes { format!(" ({} limit)", format_size(MAX_BYTES)) } else { String::new() };
+                let notice = format!(
+                    "{}\n\n[Showing lines {offset}-{last} of {n_lines}{why}. Use offset={} to continue.]",
+                    cut.content,
+                    last + 1
+                );
+                Ok(with_truncation(notice, cut.to_details()))
+            }
+            None if cut_before_end => Ok(ToolOutput::text(format!(
+                "{}\n\n[{} more lines in file. Use offset={} to continue.]",
+                cut.content,
+                n_lines - end,
+                end + 1
+            ))),
+            None => Ok(ToolOutput::text(cut.content)),
+        }
+    }
+}
+
+fn with_truncation(text: String, truncation: Value) -> ToolOutput {
+    ToolOutput { details: Some(json!({ "truncation": truncation })), ..ToolOutput::text(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(file: &str, offset: usize, limit: Option<usize>, expected: &str) {
+        let window = Window { offset, limit };
+        for piece in [1, 7, file.len().max(1)] {
+            let mut lines = Lines::new(&window);
+            file.as_bytes().chunks(piece).for_each(|piece| lines.push(piece).unwrap());
+            let output = lines.finish("f").map_or_else(|e| e.text, |o| o.content[0].as_text().unwrap().to_owned());
+            assert_eq!(output, expected, "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn windows() {
+        check("a\nb\nc", 1, None, "a\nb\nc");
+        check("a\nb\n", 1, None, "a\nb\n");
+        check("a\nb\nc", 2, Some(1), "b\n\n[1 more lines in file. Use offset=3 to continue.]");
+        check("a\nb\nc", 4, None, "Offset 4 is beyond end of file (3 lines total)");
+        check("", 1, None, "");
+    }
+
+    #[test]
+    fn neighbours_are_close() {
+        let names = ["main.rs", "Main.rs", "mian.rs", "lib.rs"].map(str::to_owned).to_vec();
+        assert_eq!(close_names("main.r", names), ["Main.rs", "main.rs", "mian.rs"]);
+    }
+}

@@ -1,0 +1,204 @@
+//! Cutting long text at line ends, the same way for every tool.
+
+use serde_json::{Value, json};
+
+/// Lines a tool returns at most.
+pub const MAX_LINES: usize = 2000;
+/// Bytes a tool returns at most.
+pub const MAX_BYTES: usize = 51_200;
+
+/// What cutting came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Truncation {
+    /// What is left.
+    pub content: String,
+    /// Which limit was reached; `None` when nothing was cut.
+    pub by: Option<Limit>,
+    /// Lines of the whole text; a final line feed counts one more, empty line.
+    pub total_lines: usize,
+    /// Bytes of the whole text.
+    pub total_bytes: usize,
+    /// Lines that are left.
+    pub output_lines: usize,
+    /// The last line alone was too long, and only its end is left.
+    pub last_line_partial: bool,
+    /// The first line alone is too long, and nothing is left.
+    pub first_line_exceeds_limit: bool,
+    /// The limit of lines that held.
+    pub max_lines: usize,
+    /// The limit of bytes that held.
+    pub max_bytes: usize,
+}
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// That of lines.
+    Lines,
+    /// That of bytes.
+    Bytes,
+}
+
+impl Truncation {
+    /// The object tools put into their details. The content stands in the result's text already and is left empty here.
+    pub fn to_details(&self) -> Value {
+        json!({
+            "content": "",
+            "truncated": self.by.is_some(),
+            "truncatedBy": match self.by {
+                None => Value::Null,
+                Some(Limit::Lines) => "lines".into(),
+                Some(Limit::Bytes) => "bytes".into(),
+            },
+            "totalLines": self.total_lines,
+            "totalBytes": self.total_bytes,
+            "outputLines": self.output_lines,
+            "outputBytes": self.content.len(),
+            "lastLinePartial": self.last_line_partial,
+            "firstLineExceedsLimit": self.first_line_exceeds_limit,
+            "maxLines": self.max_lines,
+            "maxBytes": self.max_bytes,
+        })
+    }
+}
+
+/// Keeps whole lines from the start.
+pub fn truncate_head(text: &str, max_lines: usize, max_bytes: usize) -> Truncation {
+    let total_lines = n_lines(text);
+    if total_lines <= max_lines && text.len() <= max_bytes {
+        return whole(text, total_lines, max_lines, max_bytes);
+    }
+    let mut end = 0;
+    let mut n = 0;
+    let mut by = Limit::Lines;
+    for line in text.split('\n') {
+        if n >= max_lines {
+            break;
+        }
+        let after = if n == 0 { line.len() } else { end + 1 + line.len() };
+        if after > max_bytes {
+            by = Limit::Bytes;
+            break;
+        }
+        end = after;
+        n += 1;
+    }
+    Truncation {
+        content: text[..end].to_owned(),
+        by: Some(by),
+        total_lines,
+        total_bytes: text.len(),
+        output_lines: n,
+        last_line_partial: false,
+        first_line_exceeds_limit: n == 0,
+        max_lines,
+        max_bytes,
+    }
+}
+
+/// Keeps whole lines from the end; of a last line that is too long by itself, its end.
+pub fn truncate_tail(text: &str, max_lines: usize, max_bytes: usize) -> Truncation {
+    let total_lines = n_lines(text);
+    if total_lines <= max_lines && text.len() <= max_bytes {
+        return whole(text, total_lines, max_lines, max_bytes);
+    }
+    let mut start = text.len();
+    let mut n = 0;
+    let mut by = Limit::Lines;
+    let mut partial = false;
+    for line in text.rsplit('\n') {
+        if n >= max_lines {
+            break;
+        }
+        let size = text.len() - start + line.len() + usize::from(n > 0);
+        if size > max_bytes {
+            by = Limit::Bytes;
+            if n == 0 {
+                start = text.len() - max_bytes;
+                while !text.is_char_boundary(start) {
+                    start += 1;
+                }
+                partial = true;
+                n = 1;
+            }
+            break;
+        }
+        start = text.len() - size;
+        n += 1;
+    }
+    Truncation {
+        content: text[start..].to_owned(),
+        by: Some(by),
+        total_lines,
+        total_bytes: text.len(),
+        output_lines: n,
+        last_line_partial: partial,
+        first_line_exceeds_limit: false,
+        max_lines,
+        max_bytes,
+    }
+}
+
+fn whole(text: &str, total_lines: usize, max_lines: usize, max_bytes: usize) -> Truncation {
+    Truncation {
+        content: text.to_owned(),
+        by: None,
+        total_lines,
+        total_bytes: text.len(),
+        output_lines: total_lines,
+        last_line_partial: false,
+        first_line_exceeds_limit: false,
+        max_lines,
+        max_bytes,
+    }
+}
+
+fn n_lines(text: &str) -> usize {
+    memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1
+}
+
+/// A size for people: `512B`, `50.0KB`, `1.5MB`.
+pub fn format_size(bytes: usize) -> String {
+    const KB: f64 = 1024.0;
+    let size = bytes as f64;
+    if size < KB {
+        format!("{bytes}B")
+    } else if size < KB * KB {
+        format!("{:.1}KB", size / KB)
+    } else {
+        format!("{:.1}MB", size / (KB * KB))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_text_stays_whole() {
+        assert_eq!(truncate_head("a\nb", 2, 3).by, None);
+        assert_eq!(truncate_tail("a\nb", 2, 3).content, "a\nb");
+    }
+
+    #[test]
+    fn heads_and_tails_end_at_lines() {
+        let head = truncate_head("one\ntwo\nthree", 2, 100);
+        assert_eq!((head.content.as_str(), head.by, head.output_lines), ("one\ntwo", Some(Limit::Lines), 2));
+        let head = truncate_head("one\ntwo\nthree", 9, 8);
+        assert_eq!((head.content.as_str(), head.by), ("one\ntwo", Some(Limit::Bytes)));
+        let tail = truncate_tail("one\ntwo\nthree", 9, 9);
+        assert_eq!((tail.content.as_str(), tail.by, tail.output_lines), ("two\nthree", Some(Limit::Bytes), 2));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_by_itself() {
+        assert!(truncate_head("xxxxxxxxxx\nb", 9, 5).first_line_exceeds_limit);
+        let tail = truncate_tail("b\néééé", 9, 5);
+        assert_eq!((tail.content.as_str(), tail.last_line_partial), ("éé", true));
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!([format_size(1023), format_size(51_200), format_size(1_572_864)], ["1023B", "50.0KB", "1.5MB"]);
+    }
+}

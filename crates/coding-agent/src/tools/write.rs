@@ -1,0 +1,69 @@
+//! `write`: creates a file, or replaces one as a whole.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
+use pinch_llm::schema::Schema;
+use serde_json::json;
+
+use super::file_queue::FileQueue;
+use super::path::Place;
+use super::{ToolParts, accept_file_path, text};
+use crate::machine::Machine;
+
+/// The tool.
+pub struct WriteTool {
+    spec: ToolSpec,
+    machine: Arc<dyn Machine>,
+    place: Place,
+    files: FileQueue,
+}
+
+impl WriteTool {
+    /// Builds it.
+    pub fn new(parts: &ToolParts) -> Self {
+        let parameters = Schema::lenient(json!({
+            "type": "object",
+            "required": ["path", "content"],
+            "properties": {
+                "path": {"type": "string", "description": "File to write, relative to the working directory or absolute"},
+                "content": {"type": "string", "description": "The whole new content"},
+            },
+        }));
+        let about = "Writes a file as a whole: creates it together with its folders, or replaces what was there.";
+        let mut spec = ToolSpec::new("write", about, parameters);
+        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        Self {
+            spec,
+            machine: Arc::clone(&parts.machine),
+            place: parts.place.clone(),
+            files: parts.files.clone(),
+        }
+    }
+}
+
+impl Tool for WriteTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
+        Ok(accept_file_path(raw))
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let path = text(&input, "path")?;
+            let content = Bytes::copy_from_slice(text(&input, "content")?.as_bytes());
+            let target = self.place.resolve(path, &*self.machine).await;
+            let turn = cx.cancel.run(self.files.turn(&target, &*self.machine)).await;
+            let _turn = turn.map_err(|_| ToolError::aborted())?;
+            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            // From here on the write is carried through: a file that reached the disk is never reported as aborted.
+            self.machine.write(&target, content).await?;
+            Ok(ToolOutput::text(format!("Successfully wrote to {path}")))
+        })
+    }
+}
