@@ -1,1 +1,6 @@
-//! coding-agent
+//! wip
+pub mod images;
+pub mod machine;
+pub mod recovery;
+pub mod tools;
+pub use pinch_agent_core as agent_core;

@@ -10,6 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use pinch_stdx::cancel::Cancel;
+pub use pinch_stdx::process::{Ended, Exit};
 
 pub mod local;
 
@@ -78,33 +80,17 @@ pub struct CommandSpec {
 
 /// A running command with everything it started. Dropping it kills them all.
 pub trait Process: Send {
-    /// The next piece of output, standard output and error as they come; `None` when both are closed.
-    fn output<'a>(&'a mut self) -> BoxFuture<'a, Option<Bytes>>;
-
-    /// Waits until the command itself has ended.
-    fn wait<'a>(&'a mut self) -> BoxFuture<'a, Result<ExitStatus, MachineError>>;
-
-    /// Ends the whole group: politely first, then, after `grace`, for good.
-    fn kill<'a>(&'a mut self, grace: Duration) -> BoxFuture<'a, ()>;
-}
-
-/// How a command ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExitStatus {
-    /// By itself, with a code.
-    Code(i32),
-    /// By a signal.
-    Signal(i32),
-}
-
-impl ExitStatus {
-    /// The code a shell would report: 128 plus the signal's number for commands that a signal ended.
-    pub fn code(&self) -> i32 {
-        match self {
-            Self::Code(code) => *code,
-            Self::Signal(signal) => 128 + signal,
-        }
-    }
+    /// Runs the command to its end and hands its output on as it comes, standard output and error alike.
+    ///
+    /// On `cancel`, or after `timeout`, the command is ended with all it started: politely first, then, after `grace`, for good. A child it
+    /// left in the background does not hold up the call.
+    fn pump<'a>(
+        &'a mut self,
+        cancel: &'a Cancel,
+        timeout: Option<Duration>,
+        grace: Duration,
+        on_data: &'a mut (dyn FnMut(&[u8]) + Send),
+    ) -> BoxFuture<'a, Result<Ended, MachineError>>;
 }
 
 /// Something a machine could not do. Its text is what a model reads: the error's short name, the system's words, the operation and the path.
@@ -155,7 +141,6 @@ fn name(error: &io::Error) -> (&'static str, String) {
         Kind::StorageFull => ("ENOSPC", "no space left on device"),
         Kind::QuotaExceeded => ("EDQUOT", "disk quota exceeded"),
         Kind::ReadOnlyFilesystem => ("EROFS", "read-only file system"),
-        Kind::FilesystemLoop => ("ELOOP", "too many symbolic links encountered"),
         Kind::InvalidFilename => ("ENAMETOOLONG", "name too long"),
         Kind::FileTooLarge => ("EFBIG", "file too large"),
         Kind::ResourceBusy => ("EBUSY", "resource busy or locked"),

@@ -204,11 +204,7 @@ mod tests {
         let mut state = RecoveryState::default();
         let message = failed("529 overloaded");
         for (attempt, secs) in [(1, 2), (2, 4), (3, 8)] {
-            let again = Recovery::Again {
-                attempt,
-                nominal: Duration::from_secs(secs),
-                at_least: Duration::ZERO,
-            };
+            let again = Recovery::Again { attempt, nominal: Duration::from_secs(secs), at_least: Duration::ZERO };
             assert_eq!(decide(&mut state, &message, None), again);
         }
         let over = Recovery::GiveUp { attempt: 3, final_error: "529 overloaded".into() };

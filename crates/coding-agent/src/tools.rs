@@ -1,6 +1,6 @@
 //! The coding tools: read, bash, edit, write.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{JsonObject, Tool, ToolError, ToolSet};
@@ -94,6 +94,6 @@ impl From<MachineError> for ToolError {
 }
 
 /// Where the sentence about a folder that is gone comes from.
-fn missing_folder(cwd: &PathBuf) -> ToolError {
+fn missing_folder(cwd: &Path) -> ToolError {
     ToolError::new(format!("Working directory does not exist: {}\nCannot execute bash commands.", cwd.display()))
 }

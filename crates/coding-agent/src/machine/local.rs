@@ -7,10 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::atomic::{Access, write_atomic};
-use pinch_stdx::process::{self, Child, Ended};
+use pinch_stdx::process::{self, Ended, SpawnError};
 
-use super::{CommandSpec, ExitStatus, FileKind, Machine, MachineError, Process, Stat};
+use super::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
 
 /// Bytes of one piece of a long file.
 const PIECE: usize = 256 * 1024;
@@ -111,15 +112,21 @@ impl Machine for LocalMachine {
     }
 
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {
-        Box::pin(blocking("realpath", path, std::fs::canonicalize))
+        Box::pin(blocking("realpath", path, |path| std::fs::canonicalize(path)))
     }
 
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
         Box::pin(async move {
             let CommandSpec { program, args, cwd, env } = command;
-            let spec = process::Spec { program: program.clone(), args, cwd, env };
-            let child = process::spawn(spec).map_err(|error| MachineError::new(error, "spawn", Some(&program)))?;
-            Ok(Box::new(LocalProcess(child)) as Box<dyn Process>)
+            let mut command = std::process::Command::new(&program);
+            command.args(args).current_dir(cwd).env_clear().envs(env);
+            match process::Process::spawn(command) {
+                Ok(process) => Ok(Box::new(LocalProcess(process)) as Box<dyn Process>),
+                Err(SpawnError::MissingDir { path }) => {
+                    Err(MachineError::new(io::ErrorKind::NotFound.into(), "chdir", Some(&path)))
+                }
+                Err(SpawnError::Io { source, .. }) => Err(MachineError::new(source, "spawn", Some(&program))),
+            }
         })
     }
 }
@@ -141,24 +148,18 @@ fn writable(path: &Path) -> bool {
     std::fs::OpenOptions::new().append(true).open(path).is_ok()
 }
 
-struct LocalProcess(Child);
+struct LocalProcess(process::Process);
 
 impl Process for LocalProcess {
-    fn output<'a>(&'a mut self) -> BoxFuture<'a, Option<Bytes>> {
-        Box::pin(self.0.output())
-    }
-
-    fn wait<'a>(&'a mut self) -> BoxFuture<'a, Result<ExitStatus, MachineError>> {
+    fn pump<'a>(
+        &'a mut self,
+        cancel: &'a Cancel,
+        timeout: Option<Duration>,
+        grace: Duration,
+        on_data: &'a mut (dyn FnMut(&[u8]) + Send),
+    ) -> BoxFuture<'a, Result<Ended, MachineError>> {
         Box::pin(async move {
-            match self.0.wait().await {
-                Ok(Ended::Code(code)) => Ok(ExitStatus::Code(code)),
-                Ok(Ended::Signal(signal)) => Ok(ExitStatus::Signal(signal)),
-                Err(error) => Err(MachineError::new(error, "wait", None)),
-            }
+            self.0.pump(cancel, timeout, grace, on_data).await.map_err(|error| MachineError::new(error, "wait", None))
         })
-    }
-
-    fn kill<'a>(&'a mut self, grace: Duration) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.kill(grace))
     }
 }

@@ -1,23 +1,19 @@
 //! `bash`: runs a shell command.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::schema::Schema;
+use pinch_stdx::process::tail::{Cleaning, OutputTail, TailLimits};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::path::Place;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_tail};
 use super::{ToolParts, missing_folder, text};
-use crate::machine::{CommandSpec, ExitStatus, Machine, Process};
-
-mod output;
-
-use output::Output;
+use crate::machine::{CommandSpec, Ended, Exit, Machine, Process};
 
 /// How commands are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +32,8 @@ pub struct Shell {
 const MAX_TIMEOUT_SECS: f64 = 2_147_483.647;
 /// How long a command that is ended may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output is listened to after the command has ended, for what its children still have to say.
-const LINGER: Duration = Duration::from_millis(100);
+/// Bytes of output that are kept in a file at most.
+const MAX_SPILL: u64 = 1024 * 1024 * 1024;
 /// Time between two reports of the output so far.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
@@ -72,13 +68,6 @@ impl BashTool {
     }
 }
 
-/// How waiting for a command came to its end.
-enum End {
-    Exited(ExitStatus),
-    TimedOut,
-    Aborted,
-}
-
 impl Tool for BashTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -104,11 +93,22 @@ impl Tool for BashTool {
             };
             let mut process = self.machine.spawn(spec).await?;
             cx.progress.report(ToolOutput::default());
-            let mut output = Output::new(&self.shell.temp, cx.host);
-            let end = follow(&mut *process, &mut output, timeout, cx).await?;
-            drop(process);
-            Ok(result(output, &end, timeout))
+            let (output, end) = follow(&mut *process, self.new_tail(), timeout, cx).await?;
+            Ok(result(&output, end, timeout))
         })
+    }
+}
+
+impl BashTool {
+    fn new_tail(&self) -> OutputTail {
+        let limits = TailLimits {
+            max_bytes: MAX_BYTES,
+            max_lines: MAX_LINES,
+            max_spill: MAX_SPILL,
+            spill_dir: self.shell.temp.clone(),
+            spill_prefix: "pinch-bash-".into(),
+        };
+        OutputTail::new(limits, Cleaning::None)
     }
 }
 
@@ -122,81 +122,104 @@ fn timeout(input: &JsonObject) -> Result<Option<f64>, ToolError> {
     }
 }
 
-/// Collects output until the command has ended, and ends it when it must.
+/// The output so far, and whether its newest part was reported.
+struct Seen {
+    tail: OutputTail,
+    unreported: bool,
+}
+
+/// Collects output until the command has ended, and reports it now and then.
 async fn follow(
     process: &mut dyn Process,
-    output: &mut Output,
+    tail: OutputTail,
     timeout: Option<f64>,
     cx: &ToolCx<'_>,
-) -> Result<End, ToolError> {
-    let out_of_time = timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs));
-    let mut next_report = Instant::now();
-    let mut unreported = false;
-    let end = loop {
-        tokio::select! {
-            biased;
-            _ = cx.cancel.cancelled() => break End::Aborted,
-            () = sleep_until(out_of_time) => break End::TimedOut,
-            () = sleep_until(unreported.then_some(next_report)) => {
-                cx.progress.report(output.so_far());
-                unreported = false;
-                next_report = Instant::now() + REPORT_EVERY;
-            }
-            piece = process.output() => match piece {
-                Some(piece) => {
-                    output.push(&piece)?;
-                    unreported = true;
-                }
-                None => break End::Exited(process.wait().await?),
-            },
-            status = process.wait() => {
-                let status = status?;
-                linger(process, output).await?;
-                break End::Exited(status);
+) -> Result<(OutputTail, Ended), ToolError> {
+    let seen = Mutex::new(Seen { tail, unreported: false });
+    let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let report = || {
+        let mut seen = lock();
+        if std::mem::take(&mut seen.unreported) {
+            cx.progress.report(so_far(&seen.tail));
+        }
+    };
+    let mut take = |piece: &[u8]| {
+        let mut seen = lock();
+        seen.tail.push(piece);
+        seen.unreported = true;
+    };
+    let end = {
+        let mut pump = process.pump(cx.cancel, timeout.map(Duration::from_secs_f64), GRACE, &mut take);
+        loop {
+            tokio::select! {
+                end = &mut pump => break end?,
+                () = tokio::time::sleep(REPORT_EVERY) => report(),
             }
         }
     };
-    if !matches!(end, End::Exited(_)) {
-        process.kill(GRACE).await;
-        linger(process, output).await?;
-    }
-    if unreported {
-        cx.progress.report(output.so_far());
-    }
-    Ok(end)
+    report();
+    let mut tail = seen.into_inner().unwrap_or_else(PoisonError::into_inner).tail;
+    tail.finish();
+    Ok((tail, end))
 }
 
-/// Takes what is still on its way. A child in the background may hold the pipe open for ever; that must not hold the tool.
-async fn linger(process: &mut dyn Process, output: &mut Output) -> Result<(), ToolError> {
-    let until = Instant::now() + LINGER;
-    while let Ok(Some(piece)) = tokio::time::timeout_at(until, process.output()).await {
-        output.push(&piece)?;
+/// The end of the output, cut to what a result may hold, with a notice of what was cut.
+fn cut(tail: &OutputTail) -> (String, Option<(String, Value)>) {
+    let (total_lines, total_bytes) = (tail.n_lines() as usize, tail.n_bytes() as usize);
+    let mut cut = truncate_tail(tail.text(), MAX_LINES, MAX_BYTES);
+    if cut.by.is_none() && tail.is_whole() {
+        return (cut.content, None);
     }
-    Ok(())
+    // What is held may be less than all there was.
+    (cut.total_lines, cut.total_bytes) = (total_lines, total_bytes);
+    let by = *cut.by.get_or_insert(Limit::Bytes);
+    let start = total_lines - cut.output_lines + 1;
+    let shown = if cut.last_line_partial {
+        let line = tail.text().rsplit('\n').next().unwrap_or_default();
+        let (part, whole) = (format_size(cut.content.len()), format_size(line.len()));
+        format!("last {part} of line {total_lines} (line is {whole})")
+    } else if by == Limit::Lines {
+        format!("lines {start}-{total_lines} of {total_lines}")
+    } else {
+        format!("lines {start}-{total_lines} of {total_lines} ({} limit)", format_size(MAX_BYTES))
+    };
+    let mut details = json!({ "truncation": cut.to_details() });
+    let place = match (tail.spill_path(), tail.spill_error()) {
+        (Some(path), _) => {
+            details["fullOutputPath"] = path.to_string_lossy().into();
+            format!("Full output: {}", path.display())
+        }
+        (None, Some(error)) => format!("The rest could not be kept: {error}"),
+        (None, None) => "The rest was not kept".to_owned(),
+    };
+    (cut.content, Some((format!("[Showing {shown}. {place}]"), details)))
 }
 
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
+fn so_far(tail: &OutputTail) -> ToolOutput {
+    let (text, notice) = cut(tail);
+    ToolOutput { details: notice.map(|(_, details)| details), ..ToolOutput::text(text) }
 }
 
 /// The result: the end of the output, what was cut, and how the command ended.
-fn result(mut output: Output, end: &End, timeout: Option<f64>) -> ToolOutput {
-    let (mut shown, details) = output.finish();
+fn result(tail: &OutputTail, end: Ended, timeout: Option<f64>) -> ToolOutput {
+    let (mut shown, notice) = cut(tail);
     let status = match end {
-        End::Exited(ExitStatus::Code(0)) => None,
-        End::Exited(ExitStatus::Code(code)) => Some(format!("Command exited with code {code}")),
-        End::Exited(status @ ExitStatus::Signal(signal)) => {
-            Some(format!("Command terminated by signal {signal} (exit code {})", status.code()))
+        Ended::Exited(Exit::Code(0)) => None,
+        Ended::Exited(Exit::Code(code)) => Some(format!("Command exited with code {code}")),
+        Ended::Exited(exit @ Exit::Signal(_)) => {
+            let name = exit.signal_name().unwrap_or_default();
+            Some(format!("Command terminated by signal {name} (exit code {})", exit.status()))
         }
-        End::TimedOut => Some(format!("Command timed out after {} seconds", timeout.unwrap_or_default())),
-        End::Aborted => Some("Command aborted".to_owned()),
+        Ended::TimedOut(_) => Some(format!("Command timed out after {} seconds", timeout.unwrap_or_default())),
+        Ended::Cancelled(..) => Some("Command aborted".to_owned()),
     };
-    let may_be_empty = matches!(end, End::TimedOut | End::Aborted);
-    if shown.is_empty() && !may_be_empty {
+    if shown.is_empty() && matches!(end, Ended::Exited(_)) {
         shown.push_str("(no output)");
+    }
+    let mut details = status.as_ref().map(|_| json!({}));
+    if let Some((notice, more)) = notice {
+        shown.push_str(&format!("\n\n{notice}"));
+        details = Some(more);
     }
     let failed = status.is_some();
     if let Some(status) = status {
@@ -205,38 +228,5 @@ fn result(mut output: Output, end: &End, timeout: Option<f64>) -> ToolOutput {
         }
         shown.push_str(&status);
     }
-    let details = match (details, failed) {
-        (Some(details), _) => Some(details),
-        (None, true) => Some(json!({})),
-        (None, false) => None,
-    };
     ToolOutput { details, failed, ..ToolOutput::text(shown) }
-}
-
-/// What was cut from output, in words, and as details.
-fn notice(output: &str, total_lines: usize, total_bytes: usize, path: &str) -> Option<(String, Value, String)> {
-    let mut cut = truncate_tail(output, MAX_LINES, MAX_BYTES);
-    // What is held may be less than all there was.
-    (cut.total_lines, cut.total_bytes) = (total_lines, total_bytes);
-    if cut.by.is_none() && total_bytes <= MAX_BYTES && total_lines <= MAX_LINES {
-        return None;
-    }
-    let by = cut.by.unwrap_or(Limit::Bytes);
-    cut.by = Some(by);
-    let start = total_lines - cut.output_lines + 1;
-    let notice = if cut.last_line_partial {
-        let line = output.rsplit('\n').next().unwrap_or_default();
-        format!(
-            "[Showing last {} of line {total_lines} (line is {}). Full output: {path}]",
-            format_size(cut.content.len()),
-            format_size(line.len())
-        )
-    } else if by == Limit::Lines {
-        format!("[Showing lines {start}-{total_lines} of {total_lines}. Full output: {path}]")
-    } else {
-        let limit = format_size(MAX_BYTES);
-        format!("[Showing lines {start}-{total_lines} of {total_lines} ({limit} limit). Full output: {path}]")
-    };
-    let details = json!({"truncation": cut.to_details(), "fullOutputPath": path});
-    Some((notice, details, cut.content))
 }

@@ -57,12 +57,7 @@ impl EditTool {
                      edits must be small and must not overlap.";
         let mut spec = ToolSpec::new("edit", about, parameters);
         spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
-        Self {
-            spec,
-            machine: Arc::clone(&parts.machine),
-            place: parts.place.clone(),
-            files: parts.files.clone(),
-        }
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
 }
 
@@ -89,9 +84,8 @@ impl Tool for EditTool {
             let _turn = turn.map_err(|_| ToolError::aborted())?;
             let refused = |code: &str| ToolError::new(format!("Could not edit file: {path}. Error code: {code}."));
             let content = self.machine.read(&target, MAX_FILE_BYTES).await.map_err(|error| refused(error.code))?;
-            let old = std::str::from_utf8(&content).map_err(|_| {
-                ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead."))
-            })?;
+            let old = std::str::from_utf8(&content)
+                .map_err(|_| ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead.")))?;
             let new = matching::apply(old, &edits, path).map_err(ToolError::new)?;
             let shown = diff::show(old, &new, path);
             cx.cancel.check().map_err(|_| ToolError::aborted())?;

@@ -74,7 +74,8 @@ mod tests {
         let queue = FileQueue::default();
         let first = queue.turn(&dir.path().join("a"), &LocalMachine).await;
         let _other = queue.turn(&dir.path().join("b"), &LocalMachine).await;
-        let second = queue.turn(&dir.path().join("a"), &LocalMachine);
+        let path = dir.path().join("a");
+        let second = queue.turn(&path, &LocalMachine);
         let mut second = std::pin::pin!(second);
         for _ in 0..20 {
             assert!(futures::poll!(second.as_mut()).is_pending());

@@ -86,7 +86,8 @@ fn narrow_meridiem(text: &str) -> String {
     while let Some(at) = rest.find(' ') {
         out.push_str(&rest[..at]);
         let after = &rest[at + 1..];
-        let is_meridiem = after.get(..3).is_some_and(|m| m.eq_ignore_ascii_case("am.") || m.eq_ignore_ascii_case("pm."));
+        let is_meridiem =
+            after.get(..3).is_some_and(|m| m.eq_ignore_ascii_case("am.") || m.eq_ignore_ascii_case("pm."));
         out.push(if is_meridiem { '\u{202f}' } else { ' ' });
         rest = after;
     }

@@ -193,7 +193,9 @@ impl<'a> Lines<'a> {
     /// Takes one more piece in.
     fn push(&mut self, piece: &[u8]) -> Result<(), ToolError> {
         if memchr::memchr(0, piece).is_some() {
-            return Err(ToolError::new("This is a binary file (it contains NUL bytes). Look at it with bash, e.g. file or xxd."));
+            return Err(ToolError::new(
+                "This is a binary file (it contains NUL bytes). Look at it with bash, e.g. file or xxd.",
+            ));
         }
         let mut rest = piece;
         while !rest.is_empty() {
@@ -253,7 +255,8 @@ impl<'a> Lines<'a> {
         (cut.total_lines, cut.total_bytes) = (window_lines, window_bytes);
         match cut.by {
             Some(by) => {
-                let why = if by == Limit::Bytes { format!(" ({} limit)", format_size(MAX_BYTES)) } else { String::new() };
+                let why =
+                    if by == Limit::Bytes { format!(" ({} limit)", format_size(MAX_BYTES)) } else { String::new() };
                 let notice = format!(
                     "{}\n\n[Showing lines {offset}-{last} of {n_lines}{why}. Use offset={} to continue.]",
                     cut.content,

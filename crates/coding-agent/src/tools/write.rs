@@ -35,12 +35,7 @@ impl WriteTool {
         let about = "Writes a file as a whole: creates it together with its folders, or replaces what was there.";
         let mut spec = ToolSpec::new("write", about, parameters);
         spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
-        Self {
-            spec,
-            machine: Arc::clone(&parts.machine),
-            place: parts.place.clone(),
-            files: parts.files.clone(),
-        }
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
 }
 

@@ -21,8 +21,7 @@ pub fn show(old: &str, new: &str, path: &str) -> Shown {
     let (old, new) = (comparable(old), comparable(new));
     let diff = TextDiff::from_lines(old.as_str(), new.as_str());
     let view = View { old: lines(&old), new: lines(&new), ops: diff.ops() };
-    let first_changed_line =
-        view.ops.iter().find(|op| !is_equal(op)).map_or(1, |op| op.new_range().start + 1);
+    let first_changed_line = view.ops.iter().find(|op| !is_equal(op)).map_or(1, |op| op.new_range().start + 1);
     Shown { diff: view.numbered(), patch: view.patch(&diff, path, &old, &new), first_changed_line }
 }
 

@@ -260,8 +260,7 @@ mod tests {
 
     #[track_caller]
     fn check(original: &str, edits: &[(&str, &str)], expected: Result<&str, &str>) {
-        let edits: Vec<Edit> =
-            edits.iter().map(|(old, new)| Edit { old: (*old).into(), new: (*new).into() }).collect();
+        let edits: Vec<Edit> = edits.iter().map(|(old, new)| Edit { old: (*old).into(), new: (*new).into() }).collect();
         match (apply(original, &edits, "f"), expected) {
             (Ok(got), Ok(wanted)) => assert_eq!(got, wanted),
             (Err(got), Err(wanted)) => assert!(got.starts_with(wanted), "{got}"),
