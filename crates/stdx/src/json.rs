@@ -14,5 +14,7 @@ pub mod partial;
 
 pub mod repair;
 
+pub mod jsonc;
+
 pub use lossy::{from_slice, from_str};
 pub use write::{to_pretty, to_string, to_vec};
