@@ -17,6 +17,8 @@ pub mod request;
 
 pub mod event;
 
+pub mod frame;
+
 pub mod provider;
 
 pub use pinch_stdx as stdx;
