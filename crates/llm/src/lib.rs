@@ -17,7 +17,11 @@ pub mod request;
 
 pub mod event;
 
+pub mod normalise;
+
 pub mod frame;
+
+pub mod wire;
 
 pub mod provider;
 

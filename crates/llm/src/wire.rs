@@ -17,9 +17,9 @@ pub(crate) mod address;
 
 pub(crate) mod headers;
 
-pub mod anthropic;
+mod refused;
 
-pub mod completions;
+pub mod anthropic;
 
 use crate::error::LlmError;
 use crate::event::Emit;
@@ -111,5 +111,5 @@ pub enum Seen {
 
 /// The wire formats of this crate.
 pub fn builtin() -> Vec<Box<dyn WireFormat>> {
-    vec![Box::new(anthropic::Anthropic), Box::new(completions::Completions)]
+    vec![Box::new(anthropic::Anthropic)]
 }

@@ -78,12 +78,7 @@ pub fn collapse(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Messa
 }
 
 /// Only those system messages replayed into the head that stand before the conversation begins, or before `fold_until`.
-pub fn split(
-    system: &SystemPrompt,
-    tools: &[ToolDecl],
-    messages: &[Arc<Message>],
-    fold_until: usize,
-) -> Conversation {
+pub fn split(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>], fold_until: usize) -> Conversation {
     let mut head = given(system, tools);
     let begins = messages.iter().position(|message| !matches!(**message, Message::System(_)));
     let fold_until = begins.unwrap_or(messages.len()).max(fold_until);

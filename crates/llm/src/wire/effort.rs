@@ -4,11 +4,6 @@ use crate::model::Model;
 use crate::request::ThinkingBudgets;
 use crate::thinking::ThinkingLevel;
 
-/// The nearest level the model has: upwards first, then downwards.
-pub(crate) fn clamp(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
-    model.clamp(level)
-}
-
 /// The word of a level: the model's own, else the level's name.
 pub(crate) fn word(model: &Model, level: ThinkingLevel) -> &str {
     model.thinking.word(level).unwrap_or(level.as_str())

@@ -123,7 +123,10 @@ fn strict(schema: &Value, limits: Limits) -> Result<Value, &'static str> {
         let arms = arms.iter().map(|arm| strict(arm, limits)).collect::<Result<Vec<_>, _>>()?;
         made.insert("anyOf".into(), arms.into());
     }
-    if map.get("type").and_then(Value::as_array).is_some_and(|types| types.iter().any(|t| t == "object" || t == "array"))
+    if map
+        .get("type")
+        .and_then(Value::as_array)
+        .is_some_and(|types| types.iter().any(|t| t == "object" || t == "array"))
     {
         return Err("a union with object or array arms");
     }
