@@ -11,13 +11,17 @@ pub mod message;
 
 pub mod model;
 
-pub mod normalise;
-
 pub mod error;
 
 pub mod request;
 
 pub mod event;
+
+pub mod normalise;
+
+pub mod frame;
+
+pub mod wire;
 
 pub mod provider;
 
