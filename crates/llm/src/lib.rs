@@ -11,6 +11,8 @@ pub mod message;
 
 pub mod model;
 
+pub mod schema;
+
 pub mod error;
 
 pub mod request;
