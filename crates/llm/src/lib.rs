@@ -11,13 +11,19 @@ pub mod message;
 
 pub mod model;
 
-pub mod normalise;
+pub mod schema;
 
 pub mod error;
 
 pub mod request;
 
 pub mod event;
+
+pub mod normalise;
+
+pub mod frame;
+
+pub mod wire;
 
 pub mod provider;
 

@@ -10,6 +10,7 @@ mod handoff;
 pub mod ids;
 mod images;
 mod pairing;
+pub mod system;
 
 use crate::message::{AssistantMessage, Message};
 use crate::model::Model;
