@@ -78,7 +78,7 @@ impl ToolSpec {
         ToolDecl {
             name: self.name.clone(),
             description: self.description.clone(),
-            parameters: self.parameters.shared(),
+            parameters: std::sync::Arc::clone(self.parameters.raw()),
             constrained_sampling: self.constrained_sampling.clone(),
         }
     }

@@ -68,12 +68,14 @@ pub fn read_object(path: &Path) -> Result<Map<String, Value>, Problem> {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
             Err(error) => {
-                return Err(Problem::new(path, format!("cannot be read: {error}"))
-                    .remedy("Check the file's permissions"));
+                return Err(
+                    Problem::new(path, format!("cannot be read: {error}")).remedy("Check the file's permissions")
+                );
             }
         },
     };
-    let text = String::from_utf8(text).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;
+    let text =
+        String::from_utf8(text).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;
     if lossy::without_bom(&text).trim().is_empty() {
         return Ok(Map::new());
     }

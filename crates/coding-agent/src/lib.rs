@@ -1,4 +1,6 @@
 //! wip
+pub mod auth;
+pub mod document;
 pub mod images;
 pub mod machine;
 pub mod recovery;

@@ -119,7 +119,7 @@ impl AuthStorage {
         if let Some(folder) = self.path.parent() {
             create_private_dir(folder).map_err(io_error)?;
         }
-        let lock = DirLock::acquire(&self.path, &Terms::default(), host)
+        let lock = DirLock::acquire(&self.path, &Terms::QUICK, host)
             .map_err(|source| StoreAuthError::Lock { path: self.path.clone(), source })?;
         let mut entries = document::read_object(&self.path).map_err(StoreAuthError::Damaged)?;
         change(&mut entries);

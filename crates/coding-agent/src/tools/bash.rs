@@ -48,14 +48,14 @@ pub struct BashTool {
 impl BashTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::lenient(json!({
+        let parameters = Schema::new(json!({
             "type": "object",
             "required": ["command"],
             "properties": {
                 "command": {"type": "string", "description": "Shell command to run"},
                 "timeout": {"type": "number", "description": "Seconds after which the command is ended (none by default)"},
             },
-        }));
+        })).lenient();
         let about = format!(
             "Runs a shell command in the working directory and returns its output, standard output and error together. \
              Of long output the last {MAX_LINES} lines or {}KB are returned, whichever is less; all of it is kept in a temporary file \

@@ -32,7 +32,7 @@ pub struct EditTool {
 impl EditTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::lenient(json!({
+        let parameters = Schema::new(json!({
             "type": "object",
             "additionalProperties": false,
             "required": ["path", "edits"],
@@ -52,7 +52,7 @@ impl EditTool {
                     },
                 },
             },
-        }));
+        })).lenient();
         let about = "Changes places in one file. Every oldText must match the file exactly and stand there once; \
                      edits must be small and must not overlap.";
         let mut spec = ToolSpec::new("edit", about, parameters);

@@ -28,7 +28,7 @@ pub struct ReadTool {
 impl ReadTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::lenient(json!({
+        let parameters = Schema::new(json!({
             "type": "object",
             "required": ["path"],
             "properties": {
@@ -36,7 +36,7 @@ impl ReadTool {
                 "offset": {"type": "number", "description": "First line to return, counted from 1"},
                 "limit": {"type": "number", "description": "Most lines to return"},
             },
-        }));
+        })).lenient();
         let about = format!(
             "Reads a file. Text comes from the start of the file or from `offset`, at most {MAX_LINES} lines or {}KB, whichever is less; \
              the result says how to go on. Images (JPEG, PNG, GIF, WebP) are attached.",

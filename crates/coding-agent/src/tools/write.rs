@@ -24,14 +24,14 @@ pub struct WriteTool {
 impl WriteTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::lenient(json!({
+        let parameters = Schema::new(json!({
             "type": "object",
             "required": ["path", "content"],
             "properties": {
                 "path": {"type": "string", "description": "File to write, relative to the working directory or absolute"},
                 "content": {"type": "string", "description": "The whole new content"},
             },
-        }));
+        })).lenient();
         let about = "Writes a file as a whole: creates it together with its folders, or replaces what was there.";
         let mut spec = ToolSpec::new("write", about, parameters);
         spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
