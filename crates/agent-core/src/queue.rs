@@ -59,6 +59,7 @@ struct Inner {
     steering_mode: QueueMode,
     follow_up_mode: QueueMode,
     next_id: u64,
+    revision: u64,
 }
 
 impl Inner {
@@ -80,6 +81,7 @@ impl Queues {
         let mut inner = self.lock();
         let id = inner.next_id;
         inner.next_id += 1;
+        inner.revision += 1;
         inner.queue(kind).push_back(Waiting { id, message: Arc::new(message) });
         id
     }
@@ -109,7 +111,14 @@ impl Queues {
 
     /// Empties a queue and returns what was in it.
     pub fn clear(&self, kind: QueueKind) -> Vec<Waiting> {
-        self.lock().queue(kind).drain(..).collect()
+        let mut inner = self.lock();
+        inner.revision += 1;
+        inner.queue(kind).drain(..).collect()
+    }
+
+    /// Changes with every message that is put in and every clearing, not with what runs take out: tells when to show the queues anew.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
     }
 
     /// Sets how many messages one poll takes.

@@ -116,8 +116,8 @@ mod tests {
         check(" \n", "{}");
         check("[1]", "/m.json: must be a JSON object. Put everything between { and }");
         check(
-            "{\n \"a\": tru\n}",
-            "/m.json:2:9: is not valid JSON: expected ident. Correct it there; the file is left as it is",
+            "{\n \"a\": x\n}",
+            "/m.json:2:7: is not valid JSON: expected value. Correct it there; the file is left as it is",
         );
     }
 }

@@ -3,6 +3,8 @@
 //! A [`RecoveryPlan`] states everything that may be repeated beneath whoever starts a run. A session executes it; an embedding runner passes
 //! [`RecoveryPlan::report`], under which nothing is repeated, and decides alone. Retries stacked on retries would multiply their waits.
 
+pub mod transport;
+
 use std::time::Duration;
 
 use pinch_llm::error::overflow::is_context_overflow;

@@ -287,22 +287,10 @@ fn expand_text(text: &str) -> String {
 
 /// The model record of scripted cases.
 pub(crate) fn model(reasoning: bool, context_window: u64, max_tokens: u64) -> pinch_agent_core::llm::model::Model {
-    use pinch_agent_core::llm::model::{Dialect, Model, PromptCache, Rates};
-    Model {
-        id: "m1".into(),
-        name: "m1".into(),
-        api: "scripted".into(),
-        provider: "prov".into(),
-        base_url: "http://127.0.0.1:0".into(),
-        reasoning,
-        thinking: Default::default(),
-        images: true,
-        rates: Rates::default(),
-        context_window,
-        max_tokens,
-        headers: Vec::new(),
-        prompt_cache: PromptCache::default(),
-        sampling_params: None,
-        dialect: Dialect::default(),
-    }
+    let record = json!({
+        "id": "m1", "name": "m1", "api": "scripted", "provider": "prov", "baseUrl": "http://127.0.0.1:0",
+        "reasoning": reasoning, "input": ["text", "image"], "contextWindow": context_window, "maxTokens": max_tokens,
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+    });
+    pinch_agent_core::llm::model::Model::from_record(&record).expect("the record is complete")
 }

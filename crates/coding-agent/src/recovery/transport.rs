@@ -1,0 +1,66 @@
+//! A provider that silently repeats calls which failed before any event.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pinch_llm::error::retry::{Limits, retry_delay};
+use pinch_llm::event::{EventStream, StreamEvent};
+use pinch_llm::provider::Provider;
+use pinch_llm::request::Request;
+use pinch_stdx::cancel::Cancel;
+
+use super::TransportRetry;
+
+/// Repeats calls of another provider as a plan says. It covers turns and summaries alike.
+pub struct RepeatingProvider {
+    inner: Arc<dyn Provider>,
+    plan: TransportRetry,
+}
+
+impl RepeatingProvider {
+    /// Puts the repetition in front of a provider.
+    pub fn new(inner: Arc<dyn Provider>, plan: TransportRetry) -> Self {
+        Self { inner, plan }
+    }
+}
+
+impl Provider for RepeatingProvider {
+    fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
+        if self.plan.max_retries == 0 {
+            return self.inner.stream(request, cancel);
+        }
+        let (inner, plan) = (Arc::clone(&self.inner), self.plan);
+        let (model, now) = (Arc::clone(&request.model), request.host.now_ms());
+        let about = Arc::clone(&model);
+        EventStream::new(
+            &about,
+            now,
+            async_stream::stream! {
+                let limits = Limits { max_retries: plan.max_retries, max_delay: plan.max_delay };
+                for n_done in 0.. {
+                    let mut events = inner.stream(request.clone(), cancel.clone());
+                    let first = events.next().await;
+                    let wait = match &first {
+                        Some(StreamEvent::End(finished)) => finished.error.as_ref().and_then(|error| {
+                            retry_delay(error, n_done, &limits, request.host.ids().fraction())
+                        }),
+                        _ => None,
+                    };
+                    if let Some(wait) = wait {
+                        tracing::debug!(n_done, ?wait, "a request failed before any event and is repeated");
+                        if cancel.run(tokio::time::sleep(wait)).await.is_ok() {
+                            continue;
+                        }
+                    }
+                    if let Some(first) = first {
+                        yield first;
+                    }
+                    while let Some(event) = events.next().await {
+                        yield event;
+                    }
+                    break;
+                }
+            },
+        )
+    }
+}

@@ -1,0 +1,3 @@
+//! What users and projects put beside the code for the agent to find.
+
+pub mod context_files;

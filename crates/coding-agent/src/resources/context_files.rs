@@ -1,0 +1,91 @@
+//! Files with instructions: AGENTS.md and its relatives, of the agent directory and of every folder down to the working directory.
+
+use std::path::{Path, PathBuf};
+
+use crate::document::Problem;
+
+/// Names in one folder; the first that is there counts.
+const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
+
+/// Bytes of one such file at most.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Instructions of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextFile {
+    /// Where they stand.
+    pub path: PathBuf,
+    /// The text.
+    pub text: String,
+}
+
+impl ContextFile {
+    /// The file as the system prompt holds it.
+    pub fn render(&self) -> String {
+        format!(
+            "<project_instructions path=\"{}\">\n{}\n</project_instructions>",
+            self.path.to_string_lossy().replace('"', "&quot;"),
+            self.text
+        )
+    }
+}
+
+/// Collects the files: that of the agent directory first, then from the file system's root down to the working directory. A file that two
+/// paths lead to counts once; one that cannot be read is reported.
+pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>) {
+    let mut folders: Vec<&Path> = cwd.ancestors().collect();
+    folders.push(agent_dir);
+    folders.reverse();
+    let (mut files, mut problems, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+    for folder in folders {
+        for name in NAMES {
+            let path = folder.join(name);
+            let Ok(meta) = std::fs::metadata(&path) else { continue };
+            if !meta.is_file() {
+                continue;
+            }
+            let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            if seen.contains(&real) {
+                break;
+            }
+            if meta.len() > MAX_BYTES {
+                problems.push(Problem::new(&path, "is larger than 1 MiB and was left out"));
+                continue;
+            }
+            match std::fs::read(&path) {
+                Ok(bytes) => {
+                    let text = String::from_utf8_lossy(&bytes);
+                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).trim_end().to_owned();
+                    seen.push(real);
+                    files.push(ContextFile { path, text });
+                    break;
+                }
+                Err(error) => problems.push(Problem::new(&path, format!("cannot be read: {error}"))),
+            }
+        }
+    }
+    (files, problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outer_folders_come_first_and_nothing_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let (agent, inner) = (dir.path().join("agent"), dir.path().join("a/b"));
+        let write = |path: PathBuf, text: &str| {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::io::Write::write_all(&mut std::fs::File::create(path).unwrap(), text.as_bytes()).unwrap();
+        };
+        write(agent.join("AGENTS.md"), "user");
+        write(dir.path().join("a/CLAUDE.md"), "outer\n");
+        write(inner.join("AGENTS.md"), "hidden");
+        write(inner.join("AGENTS.override.md"), "inner");
+        std::fs::create_dir_all(inner.join("AGENTS.MD")).unwrap();
+        let (files, problems) = collect(&agent, &inner);
+        let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
+        assert_eq!((texts, problems.len()), (vec!["user", "outer", "inner"], 0));
+    }
+}
