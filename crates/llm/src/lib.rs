@@ -29,6 +29,8 @@ pub mod frame;
 
 pub mod wire;
 
+pub mod http;
+
 pub mod provider;
 
 pub use pinch_stdx as stdx;
