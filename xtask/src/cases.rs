@@ -5,6 +5,7 @@
 
 mod compare;
 mod llm_pure;
+mod providers_pure;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -177,6 +178,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 fn execute(case: &Case<'_>) -> Outcome {
     match case.suite_family() {
         "llm" => llm_pure::execute(case),
+        "llm-providers" => providers_pure::execute(case),
         _ => Outcome::NotImplemented,
     }
 }
