@@ -5,6 +5,8 @@
 
 mod agent_loop;
 mod compare;
+mod llm_pure;
+mod providers_pure;
 mod scripted;
 mod wording;
 
@@ -179,6 +181,8 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 fn execute(case: &Case<'_>) -> Outcome {
     match (case.suite_family(), case.kind) {
         ("sessions", "agent_loop") => agent_loop::execute(case),
+        ("llm", _) => llm_pure::execute(case),
+        ("llm-providers", _) => providers_pure::execute(case),
         _ => Outcome::NotImplemented,
     }
 }

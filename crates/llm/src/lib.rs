@@ -13,6 +13,10 @@ pub mod model;
 
 pub mod schema;
 
+pub mod catalog;
+
+pub mod keys;
+
 pub mod error;
 
 pub mod request;

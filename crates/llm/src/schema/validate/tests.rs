@@ -160,7 +160,7 @@ fn every_place_is_named() {
     check_lines(
         of("xs", json!({"type": "array", "minItems": 3, "items": {"minLength": 2}})),
         json!({"xs": ["ab", "c"]}),
-        &["xs.1: must not have fewer than 2 characters", "xs: must not have fewer than 3 items"],
+        &["xs: must not have fewer than 3 items", "xs.1: must not have fewer than 2 characters"],
     );
 }
 
