@@ -5,6 +5,7 @@
 
 mod agent_loop;
 mod compare;
+mod llm;
 mod llm_pure;
 mod providers_pure;
 mod scripted;
@@ -181,6 +182,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 fn execute(case: &Case<'_>) -> Outcome {
     match (case.suite_family(), case.kind) {
         ("sessions", "agent_loop") => agent_loop::execute(case),
+        ("llm", "request" | "stream") => llm::execute(case),
         ("llm", _) => llm_pure::execute(case),
         ("llm-providers", _) => providers_pure::execute(case),
         _ => Outcome::NotImplemented,
