@@ -1,3 +1,18 @@
 //! JSON the way JavaScript reads and writes it.
+//!
+//! Files and wires of pinch are shared with programs written in JavaScript. What [`write`] prints is what `JSON.stringify` prints, [`lossy`]
+//! reads what JavaScript can write and serde_json refuses, [`repair`] mends what models get wrong, [`partial`] reads text that is still
+//! arriving.
+
+pub mod number;
+
+pub mod write;
+
+pub mod lossy;
 
 pub mod partial;
+
+pub mod repair;
+
+pub use lossy::{from_slice, from_str};
+pub use write::{to_pretty, to_string, to_vec};

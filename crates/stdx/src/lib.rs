@@ -5,7 +5,9 @@
 //! * [`host`]: the clock, ids, environment and home folder, as a value that tests can fake;
 //! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
 //! * [`secret`]: text that never shows up in `Debug` output;
+//! * [`text`]: lengths, cuts and cleaning of text;
 //! * [`json`]: JSON the way JavaScript reads and writes it;
+//! * [`fs`]: whole-file replacement and locks.
 //!
 //! ```
 //! use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -22,4 +24,8 @@ pub mod cancel;
 
 pub mod secret;
 
+pub mod text;
+
 pub mod json;
+
+pub mod fs;

@@ -1,21 +1,272 @@
-//! Half-written JSON.
-use serde_json::{Map, Value};
-/// Incremental parser.
+//! JSON that is still arriving.
+//!
+//! Models send the arguments of a tool call in pieces of a few characters. Parsing the whole text again at every piece costs the square of
+//! its length; this parser keeps its state between pieces and looks at each byte once.
+
+use serde_json::{Map, Number, Value};
+
+mod string;
+#[cfg(test)]
+mod tests;
+
+use string::{Piece, StringState};
+
+/// Containers inside one another that are read; the same limit as serde_json's.
+const MAX_DEPTH: usize = 127;
+
+/// Reads one JSON object piece by piece and knows its value so far.
+///
+/// Complete members stay, an open string shows the text it has, an open number shows once it is one, `tr` counts as `true`. A key without
+/// its value is left out. Strings are read leniently, as [`super::repair`] mends them: raw control characters stand for themselves, a
+/// backslash that starts no escape is a backslash, half a surrogate pair is U+FFFD. From the first other mistake on nothing more is read and
+/// what was complete stays. Text that is no object gives `{}`, text after the object is passed over.
+///
+/// ```
+/// use pinch_stdx::json::partial::PartialJson;
+///
+/// let mut json = PartialJson::new();
+/// json.push(r#"{"path":"src/li"#);
+/// assert_eq!(json.object()["path"], "src/li");
+/// json.push(r#"b.rs"}"#);
+/// assert_eq!(json.object()["path"], "src/lib.rs");
+/// ```
 #[derive(Debug, Default)]
 pub struct PartialJson {
-    text: String,
+    state: State,
+    /// The open containers, outermost first.
+    open: Vec<Container>,
+    /// The root object once it is closed.
+    done: Map<String, Value>,
 }
+
+#[derive(Debug)]
+enum Container {
+    Object { members: Map<String, Value>, key: Option<String> },
+    Array(Vec<Value>),
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// Nothing but space so far.
+    #[default]
+    Start,
+    /// After `{`.
+    KeyOrEnd,
+    /// After `,` in an object.
+    Key,
+    InKey(StringState),
+    /// After a key.
+    Colon,
+    /// After `:`, or after `,` in an array.
+    Value,
+    /// After `[`.
+    ValueOrEnd,
+    InString(StringState),
+    InNumber(String),
+    InWord {
+        word: &'static str,
+        n_read: usize,
+    },
+    /// After a value inside a container.
+    AfterValue,
+    /// After the root object, or after a mistake: nothing more is read.
+    End,
+}
+
 impl PartialJson {
     /// Nothing read yet.
     pub fn new() -> Self {
         Self::default()
     }
-    /// Reads more text.
+
+    /// Reads more text. Costs what the piece is long, whatever came before.
     pub fn push(&mut self, text: &str) {
-        self.text.push_str(text);
+        let mut rest = text;
+        while !rest.is_empty() && !matches!(self.state, State::End) {
+            rest = self.step(rest);
+        }
     }
-    /// The object so far.
+
+    /// The object so far. Costs what the value is large.
     pub fn object(&self) -> Map<String, Value> {
-        serde_json::from_str(&self.text).unwrap_or_default()
+        let mut inner = self.open_value();
+        for container in self.open.iter().rev() {
+            inner = Some(match container {
+                Container::Object { members, key } => {
+                    let mut members = members.clone();
+                    if let (Some(key), Some(value)) = (key, inner) {
+                        members.insert(key.clone(), value);
+                    }
+                    Value::Object(members)
+                }
+                Container::Array(items) => Value::Array(items.iter().cloned().chain(inner).collect()),
+            });
+        }
+        match inner {
+            Some(Value::Object(object)) => object,
+            _ => self.done.clone(),
+        }
+    }
+
+    /// The value that is being read, when it is worth showing.
+    fn open_value(&self) -> Option<Value> {
+        match &self.state {
+            State::InString(string) => Some(Value::String(string.text.clone())),
+            State::InNumber(digits) => number(digits),
+            State::InWord { word, .. } => Some(word_value(word)),
+            _ => None,
+        }
+    }
+
+    /// Reads from the front of `text`, which is not empty, and returns what is left.
+    fn step<'a>(&mut self, text: &'a str) -> &'a str {
+        match &mut self.state {
+            State::InKey(string) | State::InString(string) => {
+                let (piece, rest) = string.read(text);
+                match piece {
+                    Piece::Open => {}
+                    Piece::Closed => self.close_string(),
+                    Piece::Broken => self.state = State::End,
+                }
+                return rest;
+            }
+            State::InNumber(digits) => {
+                let n_read =
+                    text.bytes().take_while(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')).count();
+                digits.push_str(&text[..n_read]);
+                let rest = &text[n_read..];
+                if let Some(next) = rest.bytes().next() {
+                    let ends = matches!(next, b',' | b']' | b'}') || is_space(next);
+                    match number(digits).filter(|_| ends) {
+                        Some(value) => self.attach(value),
+                        None => self.state = State::End,
+                    }
+                }
+                return rest;
+            }
+            State::InWord { word, n_read } => {
+                let (word, wanted) = (*word, word.as_bytes()[*n_read]);
+                if text.as_bytes()[0] != wanted {
+                    self.state = State::End;
+                    return text;
+                }
+                *n_read += 1;
+                if *n_read == word.len() {
+                    self.attach(word_value(word));
+                }
+                return &text[1..];
+            }
+            _ => {}
+        }
+        let text = text.trim_start_matches(|c: char| c.is_ascii() && is_space(c as u8));
+        let Some(first) = text.chars().next() else { return text };
+        self.structure(first);
+        // A character that begins a number belongs to it.
+        if matches!(self.state, State::InNumber(_)) { text } else { &text[first.len_utf8()..] }
+    }
+
+    /// Takes one character between values.
+    fn structure(&mut self, c: char) {
+        self.state = match (&self.state, c) {
+            (State::Start, '{') => self.open(Container::Object { members: Map::new(), key: None }, State::KeyOrEnd),
+            (State::KeyOrEnd | State::Key, '"') => State::InKey(StringState::default()),
+            (State::KeyOrEnd | State::Key, '}') | (State::ValueOrEnd | State::Value, ']') => return self.close(c),
+            (State::Colon, ':') => State::Value,
+            (State::Value | State::ValueOrEnd, _) => self.begin_value(c),
+            (State::AfterValue, ',') => match self.open.last() {
+                Some(Container::Object { .. }) => State::Key,
+                _ => State::Value,
+            },
+            (State::AfterValue, '}' | ']') => return self.close(c),
+            _ => State::End,
+        };
+    }
+
+    fn begin_value(&mut self, c: char) -> State {
+        match c {
+            '"' => State::InString(StringState::default()),
+            '{' => self.open(Container::Object { members: Map::new(), key: None }, State::KeyOrEnd),
+            '[' => self.open(Container::Array(Vec::new()), State::ValueOrEnd),
+            '-' | '0'..='9' => State::InNumber(String::new()),
+            't' => State::InWord { word: "true", n_read: 1 },
+            'f' => State::InWord { word: "false", n_read: 1 },
+            'n' => State::InWord { word: "null", n_read: 1 },
+            _ => State::End,
+        }
+    }
+
+    fn open(&mut self, container: Container, then: State) -> State {
+        if self.open.len() >= MAX_DEPTH {
+            return State::End;
+        }
+        self.open.push(container);
+        then
+    }
+
+    /// Ends the innermost container if `c` is its bracket.
+    fn close(&mut self, c: char) {
+        let fits =
+            matches!((self.open.last(), c), (Some(Container::Object { .. }), '}') | (Some(Container::Array(_)), ']'));
+        self.state = State::End;
+        if !fits {
+            return;
+        }
+        match self.open.pop() {
+            Some(Container::Object { members, .. }) if self.open.is_empty() => self.done = members,
+            Some(Container::Object { members, .. }) => self.attach(Value::Object(members)),
+            Some(Container::Array(items)) => self.attach(Value::Array(items)),
+            None => {}
+        }
+    }
+
+    /// Puts a complete value into the innermost container.
+    fn attach(&mut self, value: Value) {
+        match self.open.last_mut() {
+            Some(Container::Object { members, key }) => {
+                if let Some(key) = key.take() {
+                    members.insert(key, value);
+                }
+            }
+            Some(Container::Array(items)) => items.push(value),
+            None => {}
+        }
+        self.state = State::AfterValue;
+    }
+
+    fn close_string(&mut self) {
+        match std::mem::replace(&mut self.state, State::Colon) {
+            State::InString(string) => self.attach(Value::String(string.text)),
+            State::InKey(string) => {
+                if let Some(Container::Object { key, .. }) = self.open.last_mut() {
+                    *key = Some(string.text);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// The number that the digits are; without an unfinished exponent; `None` for what is no number (yet).
+fn number(digits: &str) -> Option<Value> {
+    let parse = |digits: &str| serde_json::from_str::<Number>(digits).ok().map(Value::Number);
+    parse(digits).or_else(|| {
+        let (mantissa, exponent) = digits.rsplit_once(['e', 'E'])?;
+        let value = parse(mantissa)?;
+        // A whole exponent that is too large for a float: JavaScript reads infinity, and writes null.
+        let is_whole = exponent.ends_with(|c: char| c.is_ascii_digit());
+        Some(if is_whole { Value::Null } else { value })
+    })
+}
+
+/// What a word stands for, also while it is not complete.
+fn word_value(word: &str) -> Value {
+    match word {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        _ => Value::Null,
     }
 }

@@ -1,0 +1,13 @@
+//! Files that several tasks and programs write: whole-file replacement and locks.
+//!
+//! Everything here blocks, except where a name says otherwise; files are small and local.
+
+pub mod atomic;
+
+pub mod lock;
+
+pub mod dir_lock;
+
+pub use atomic::{Access, write_atomic};
+pub use dir_lock::DirLock;
+pub use lock::FileLock;

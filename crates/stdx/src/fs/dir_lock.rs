@@ -1,0 +1,289 @@
+//! Locks that programs written in JavaScript understand: the protocol of npm's `proper-lockfile`.
+//!
+//! Whoever makes the folder `<file>.lock` holds the lock. The holder renews the folder's time of change; a folder that was not renewed for
+//! long is stale and may be taken over. A holder whose folder was taken over must not write any more.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::host::Host;
+
+/// How long a lock lives without renewal, and how patiently it is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// After this time without renewal a lock counts as abandoned.
+    pub stale: Duration,
+    /// Further tries after the first.
+    pub n_retries: u32,
+    /// Pause before the second try.
+    pub first_pause: Duration,
+    /// Each pause is as many times longer than the one before.
+    pub factor: u32,
+    /// The longest pause.
+    pub longest_pause: Duration,
+    /// Whether pauses are stretched at random by up to their own length, so that waiters do not meet again and again.
+    pub randomise: bool,
+}
+
+impl Terms {
+    /// For a quick change of a file: ten tries 20 ms apart, stale after 10 s.
+    pub const QUICK: Self = Self {
+        stale: Duration::from_secs(10),
+        n_retries: 9,
+        first_pause: Duration::from_millis(20),
+        factor: 1,
+        longest_pause: Duration::from_millis(20),
+        randomise: false,
+    };
+
+    /// For work with the network in it, such as refreshing a token: ten retries from 100 ms to 10 s, stale after 30 s.
+    pub const PATIENT: Self = Self {
+        stale: Duration::from_secs(30),
+        n_retries: 10,
+        first_pause: Duration::from_millis(100),
+        factor: 2,
+        longest_pause: Duration::from_secs(10),
+        randomise: true,
+    };
+
+    fn pause(&self, n_tries: u32, host: &Host) -> Duration {
+        let pause = self.first_pause.saturating_mul(self.factor.saturating_pow(n_tries));
+        let stretch = if self.randomise { 1.0 + host.ids().fraction() } else { 1.0 };
+        pause.min(self.longest_pause).mul_f64(stretch).min(self.longest_pause)
+    }
+}
+
+/// A lock was not gained, or not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum DirLockError {
+    /// Somebody else held it all the time.
+    #[error("lock file is already being held: {}", path.display())]
+    Busy {
+        /// The locked file.
+        path: PathBuf,
+    },
+    /// Somebody took the lock over: what it guarded must not be written.
+    #[error("the lock of {} was taken over", path.display())]
+    Compromised {
+        /// The locked file.
+        path: PathBuf,
+    },
+    /// The lock's folder cannot be made or renewed.
+    #[error("cannot lock {}", path.display())]
+    Io {
+        /// The locked file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A held lock. Dropping it removes the folder, if it is still ours.
+#[derive(Debug)]
+pub struct DirLock {
+    path: PathBuf,
+    folder: PathBuf,
+    stale: Duration,
+    /// The folder's time of change as we set it last.
+    renewed: SystemTime,
+}
+
+impl DirLock {
+    /// Locks a file, which need not exist; its folder must. Blocks the thread while it waits.
+    ///
+    /// # Errors
+    /// [`DirLockError::Busy`] or [`DirLockError::Io`].
+    pub fn acquire(path: &Path, terms: &Terms, host: &Host) -> Result<Self, DirLockError> {
+        for n_tries in 0..=terms.n_retries {
+            if let Some(lock) = Self::try_acquire(path, terms.stale, host)? {
+                return Ok(lock);
+            }
+            if n_tries < terms.n_retries {
+                std::thread::sleep(terms.pause(n_tries, host));
+            }
+        }
+        Err(DirLockError::Busy { path: path.to_owned() })
+    }
+
+    /// Locks a file as [`DirLock::acquire`] does, without blocking the thread while it waits. Dropping the future gives up.
+    ///
+    /// # Errors
+    /// [`DirLockError::Busy`] or [`DirLockError::Io`].
+    pub async fn acquire_async(path: &Path, terms: &Terms, host: &Host) -> Result<Self, DirLockError> {
+        for n_tries in 0..=terms.n_retries {
+            if let Some(lock) = Self::try_acquire(path, terms.stale, host)? {
+                return Ok(lock);
+            }
+            if n_tries < terms.n_retries {
+                tokio::time::sleep(terms.pause(n_tries, host)).await;
+            }
+        }
+        Err(DirLockError::Busy { path: path.to_owned() })
+    }
+
+    /// Locks a file if nobody holds it or its holder is gone; `None` when somebody holds it.
+    ///
+    /// # Errors
+    /// [`DirLockError::Io`].
+    pub fn try_acquire(path: &Path, stale: Duration, host: &Host) -> Result<Option<Self>, DirLockError> {
+        let folder = folder_of(path);
+        // Twice: the second time after a stale lock was removed. Whoever is faster then holds it.
+        for may_clear in [true, false] {
+            match fs::create_dir(&folder) {
+                Ok(()) => {
+                    let mut lock = Self { path: path.to_owned(), folder, stale, renewed: UNIX_EPOCH };
+                    lock.set_time(host)?;
+                    return Ok(Some(lock));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if !may_clear || !is_stale(&folder, stale, host) {
+                        return Ok(None);
+                    }
+                    match fs::remove_dir(&folder) {
+                        Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(fail(path, source)),
+                        _ => {}
+                    }
+                }
+                Err(source) => return Err(fail(path, source)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Fails when the lock is no longer ours: to be asked right before writing.
+    ///
+    /// # Errors
+    /// [`DirLockError::Compromised`].
+    pub fn check(&self) -> Result<(), DirLockError> {
+        if self.is_ours() { Ok(()) } else { Err(DirLockError::Compromised { path: self.path.clone() }) }
+    }
+
+    /// Tells others that the holder is alive.
+    ///
+    /// # Errors
+    /// [`DirLockError::Compromised`] when the lock is no longer ours.
+    pub fn renew(&mut self, host: &Host) -> Result<(), DirLockError> {
+        self.check()?;
+        self.set_time(host)
+    }
+
+    /// Does `work` and renews the lock meanwhile.
+    ///
+    /// # Errors
+    /// [`DirLockError::Compromised`] when the lock is lost; `work` is dropped then.
+    pub async fn renewing<T>(&mut self, host: &Host, work: impl Future<Output = T>) -> Result<T, DirLockError> {
+        let mut work = std::pin::pin!(work);
+        let pause = self.stale / 2;
+        loop {
+            let done = tokio::time::timeout(pause, work.as_mut()).await;
+            match done {
+                Ok(done) => return Ok(done),
+                Err(_) => self.renew(host)?,
+            }
+        }
+    }
+
+    fn set_time(&mut self, host: &Host) -> Result<(), DirLockError> {
+        let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(host.now_ms()).unwrap_or(0));
+        let set = File::open(&self.folder).and_then(|folder| {
+            folder.set_modified(now)?;
+            // File systems round: what counts is the time that can be read back.
+            folder.metadata()?.modified()
+        });
+        self.renewed = set.map_err(|source| fail(&self.path, source))?;
+        Ok(())
+    }
+
+    fn is_ours(&self) -> bool {
+        modified(&self.folder).is_ok_and(|at| at == self.renewed)
+    }
+}
+
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // Nothing can be done about a folder that cannot be removed; it becomes stale.
+            drop(fs::remove_dir(&self.folder));
+        }
+    }
+}
+
+/// The folder that is the lock of a file.
+fn folder_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+fn modified(folder: &Path) -> io::Result<SystemTime> {
+    fs::symlink_metadata(folder)?.modified()
+}
+
+fn is_stale(folder: &Path, stale: Duration, host: &Host) -> bool {
+    let Ok(renewed) = modified(folder) else { return true };
+    let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(host.now_ms()).unwrap_or(0));
+    now.duration_since(renewed).is_ok_and(|age| age > stale)
+}
+
+fn fail(path: &Path, source: io::Error) -> DirLockError {
+    DirLockError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_700_000_000_000;
+
+    fn host(at: i64) -> Host {
+        Host::builder().clock(at, 0).build()
+    }
+
+    #[test]
+    fn the_folder_is_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
+        let lock = DirLock::acquire(&path, &Terms::QUICK, &host(NOW)).unwrap();
+        assert!(dir.path().join("auth.json.lock").is_dir());
+        assert!(DirLock::try_acquire(&path, Terms::QUICK.stale, &host(NOW + 9_000)).unwrap().is_none());
+        lock.check().unwrap();
+        drop(lock);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_stale_lock_is_taken_over_and_its_holder_notices() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
+        let mut old = DirLock::acquire(&path, &Terms::QUICK, &host(NOW)).unwrap();
+        let new = DirLock::acquire(&path, &Terms::QUICK, &host(NOW + 10_001)).unwrap();
+        assert!(matches!(old.renew(&host(NOW + 10_002)), Err(DirLockError::Compromised { .. })));
+        drop(old);
+        new.check().unwrap();
+    }
+
+    #[test]
+    fn quick_terms_give_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
+        let _held = DirLock::acquire(&path, &Terms::QUICK, &host(NOW)).unwrap();
+        assert!(matches!(DirLock::acquire(&path, &Terms::QUICK, &host(NOW)), Err(DirLockError::Busy { .. })));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_work_renews_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
+        let host = Host::builder().clock(NOW, 1_000).build();
+        let mut lock = DirLock::acquire_async(&path, &Terms::PATIENT, &host).await.unwrap();
+        let before = lock.renewed;
+        lock.renewing(&host, tokio::time::sleep(Duration::from_secs(40))).await.unwrap();
+        assert_eq!(lock.renewed.duration_since(before).unwrap(), Duration::from_secs(2));
+        fs::remove_dir(&lock.folder).unwrap();
+        let lost = lock.renewing(&host, std::future::pending::<()>()).await;
+        assert!(matches!(lost, Err(DirLockError::Compromised { .. })));
+    }
+}

@@ -1,0 +1,176 @@
+//! Locks of the kernel on files: they end with the process that holds them, however it ends.
+//!
+//! They are known only to programs that use the same call. Programs written in JavaScript use [`super::dir_lock`].
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The first pause between two tries; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// A locked file. Dropping it unlocks.
+///
+/// The lock is exclusive and belongs to the open file: a second lock in the same process waits too.
+#[derive(Debug)]
+pub struct FileLock {
+    file: File,
+}
+
+/// A lock was not gained.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else held it all the time.
+    #[error("{} is locked by another process", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be opened or locked.
+    #[error("cannot lock {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl FileLock {
+    /// Locks a file, creating it (for the user alone) when there is none, and waits for at most `patience`. Blocks the thread.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub fn acquire(path: &Path, patience: Duration) -> Result<Self, LockError> {
+        let mut wait = Wait::new(patience);
+        loop {
+            if let Some(lock) = Self::try_acquire(path)? {
+                return Ok(lock);
+            }
+            std::thread::sleep(wait.next_pause(path)?);
+        }
+    }
+
+    /// Locks a file as [`FileLock::acquire`] does, without blocking the thread while it waits. Dropping the future gives up.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn acquire_async(path: &Path, patience: Duration) -> Result<Self, LockError> {
+        let mut wait = Wait::new(patience);
+        loop {
+            if let Some(lock) = Self::try_acquire(path)? {
+                return Ok(lock);
+            }
+            tokio::time::sleep(wait.next_pause(path)?).await;
+        }
+    }
+
+    /// Locks a file if nobody holds it; `None` when somebody does.
+    ///
+    /// # Errors
+    /// [`LockError::Io`].
+    pub fn try_acquire(path: &Path) -> Result<Option<Self>, LockError> {
+        let failed = |source| LockError::Io { path: path.to_owned(), source };
+        loop {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let file = options.open(path).map_err(failed)?;
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+                Ok(()) => {}
+            }
+            // Whoever held the lock may have replaced or removed the file meanwhile: then this is a lock on nothing, and we open again.
+            if is_still(&file, path).map_err(failed)? {
+                return Ok(Some(Self { file }));
+            }
+        }
+    }
+
+    /// The locked file, open for reading and writing. After the path was replaced it is the old one.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Whether the open file is the one the path names.
+#[cfg(unix)]
+fn is_still(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok(ours.nlink() > 0 && (ours.dev(), ours.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where open files cannot be replaced there is nothing to check.
+#[cfg(not(unix))]
+fn is_still(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// Pauses between tries, until patience ends.
+struct Wait {
+    until: Option<Instant>,
+    pause: Duration,
+}
+
+impl Wait {
+    fn new(patience: Duration) -> Self {
+        Self { until: Instant::now().checked_add(patience), pause: FIRST_PAUSE }
+    }
+
+    fn next_pause(&mut self, path: &Path) -> Result<Duration, LockError> {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        let Some(until) = self.until else { return Ok(pause) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(LockError::Busy { path: path.to_owned() }) } else { Ok(pause.min(left)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::{Access, write_atomic};
+
+    #[test]
+    fn one_holder_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let held = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        assert!(matches!(FileLock::acquire(&path, Duration::from_millis(5)), Err(LockError::Busy { .. })));
+        drop(held);
+        assert!(FileLock::try_acquire(&path).unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn waiting_ends_when_the_holder_lets_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let held = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        let (second, ()) = tokio::join!(FileLock::acquire_async(&path, Duration::from_secs(10)), async {
+            tokio::task::yield_now().await;
+            drop(held);
+        });
+        second.unwrap();
+    }
+
+    #[test]
+    fn a_lock_on_a_replaced_file_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let old = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        write_atomic(&path, b"new", Access::Keep).unwrap();
+        assert!(!is_still(old.file(), &path).unwrap());
+        let new = FileLock::try_acquire(&path).unwrap().unwrap();
+        assert_eq!(new.file().metadata().unwrap().len(), 3);
+    }
+}

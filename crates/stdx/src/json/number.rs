@@ -1,0 +1,93 @@
+//! Numbers as JavaScript prints them.
+
+/// Prints a number as JavaScript's `Number.prototype.toString` does: the shortest digits that read back as the same number, an exponent only
+/// from 1e21 on and below 1e-6, no sign of zero, and `NaN`, `Infinity`, `-Infinity` for what JSON cannot hold.
+///
+/// ```
+/// use pinch_stdx::json::number::format;
+///
+/// assert_eq!(format(3e-6), "0.000003");
+/// assert_eq!(format(1.0), "1");
+/// assert_eq!(format(1e21), "1e+21");
+/// ```
+pub fn format(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".into();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "Infinity".into() } else { "-Infinity".into() };
+    }
+    if number == 0.0 {
+        return "0".into();
+    }
+    // Rust's exponent form holds the shortest digits too; only their layout differs.
+    let text = format!("{:e}", number.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let body = lay_out(&digits, exponent);
+    if number < 0.0 { format!("-{body}") } else { body }
+}
+
+/// Lays out `digits`, meaning d.ddd times ten to the `exponent`.
+fn lay_out(digits: &str, exponent: i32) -> String {
+    let n_digits = digits.len();
+    match exponent {
+        0..21 => {
+            let n_whole = exponent.unsigned_abs() as usize + 1;
+            if n_digits <= n_whole {
+                format!("{digits}{}", "0".repeat(n_whole - n_digits))
+            } else {
+                format!("{}.{}", &digits[..n_whole], &digits[n_whole..])
+            }
+        }
+        -6..0 => format!("0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize - 1)),
+        _ => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            let point = if n_digits > 1 { "." } else { "" };
+            format!("{}{point}{}e{sign}{}", &digits[..1], &digits[1..], exponent.unsigned_abs())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_vectors() {
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1"),
+            (-1.5, "-1.5"),
+            (0.1, "0.1"),
+            (0.000_003, "0.000003"),
+            (0.000_001, "0.000001"),
+            (1e-7, "1e-7"),
+            (5.25e-7, "5.25e-7"),
+            (0.000_026_25, "0.00002625"),
+            (0.007_500_000_000_000_001, "0.007500000000000001"),
+            (123_456_789_012_345_680_000.0, "123456789012345680000"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.25e22, "1.25e+22"),
+            (1_700_000_000_000.0, "1700000000000"),
+            (123.456, "123.456"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(format(number), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_as_the_same_number(number in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+            prop_assert_eq!(format(number).parse::<f64>().unwrap().to_bits(), number.to_bits());
+        }
+    }
+}

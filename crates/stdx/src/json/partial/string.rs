@@ -1,0 +1,122 @@
+//! The inside of a JSON string, piece by piece.
+
+/// A string that is being read: what stands between its quotes so far.
+#[derive(Debug, Default)]
+pub(super) struct StringState {
+    /// The text so far. A cut escape is not part of it.
+    pub(super) text: String,
+    escape: Escape,
+    /// A high surrogate whose other half may follow.
+    high: Option<u16>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    #[default]
+    None,
+    /// After a backslash.
+    Backslash,
+    /// After `\u` and some digits.
+    Hex { unit: u16, n_digits: u8 },
+    /// After `\u` with something else than digits: the string cannot be read any more, its end is still looked for.
+    Broken { after_backslash: bool },
+}
+
+/// How far a string has come.
+pub(super) enum Piece {
+    /// Its end has not arrived.
+    Open,
+    /// The closing quote was read.
+    Closed,
+    /// The closing quote was read, but the string is broken.
+    Broken,
+}
+
+impl StringState {
+    /// Reads from the front of `text` up to the closing quote, and returns what is left.
+    pub(super) fn read<'a>(&mut self, text: &'a str) -> (Piece, &'a str) {
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            match self.escape {
+                Escape::None => {
+                    let n_plain = memchr::memchr2(b'"', b'\\', rest.as_bytes()).unwrap_or(rest.len());
+                    if n_plain > 0 {
+                        self.flush();
+                        self.text.push_str(&rest[..n_plain]);
+                    }
+                    let Some(stop) = rest.as_bytes().get(n_plain) else { return (Piece::Open, "") };
+                    rest = &rest[n_plain + 1..];
+                    if *stop == b'"' {
+                        self.flush();
+                        return (Piece::Closed, rest);
+                    }
+                    self.escape = Escape::Backslash;
+                    continue;
+                }
+                Escape::Backslash => {
+                    self.escape = Escape::None;
+                    match first {
+                        'u' => self.escape = Escape::Hex { unit: 0, n_digits: 0 },
+                        '"' | '\\' | '/' => self.push(first),
+                        'b' => self.push('\u{8}'),
+                        'f' => self.push('\u{c}'),
+                        'n' => self.push('\n'),
+                        'r' => self.push('\r'),
+                        't' => self.push('\t'),
+                        _ => {
+                            // It escapes nothing: the backslash stands for itself, and what follows is read as usual.
+                            self.push('\\');
+                            continue;
+                        }
+                    }
+                }
+                Escape::Hex { unit, n_digits } => match first.to_digit(16).and_then(|d| u16::try_from(d).ok()) {
+                    Some(digit) if n_digits == 3 => {
+                        self.escape = Escape::None;
+                        self.push_unit(unit << 4 | digit);
+                    }
+                    Some(digit) => self.escape = Escape::Hex { unit: unit << 4 | digit, n_digits: n_digits + 1 },
+                    None => {
+                        self.escape = Escape::Broken { after_backslash: false };
+                        continue;
+                    }
+                },
+                Escape::Broken { after_backslash } => {
+                    self.escape = Escape::Broken { after_backslash: !after_backslash && first == '\\' };
+                    if first == '"' && !after_backslash {
+                        return (Piece::Broken, &rest[1..]);
+                    }
+                }
+            }
+            rest = &rest[first.len_utf8()..];
+        }
+        (Piece::Open, "")
+    }
+
+    fn push(&mut self, c: char) {
+        self.flush();
+        self.text.push(c);
+    }
+
+    /// Adds a UTF-16 code unit of a `\u` escape.
+    fn push_unit(&mut self, unit: u16) {
+        match unit {
+            0xD800..0xDC00 => {
+                self.flush();
+                self.high = Some(unit);
+            }
+            0xDC00..0xE000 => {
+                let pair = self.high.take().and_then(|high| char::decode_utf16([high, unit]).next()?.ok());
+                self.text.push(pair.unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            _ => self.push(char::from_u32(u32::from(unit)).unwrap_or(char::REPLACEMENT_CHARACTER)),
+        }
+    }
+
+    /// A high surrogate whose other half did not come is a character that cannot be shown.
+    fn flush(&mut self) {
+        if self.high.take().is_some() {
+            self.text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+}

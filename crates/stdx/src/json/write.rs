@@ -1,0 +1,120 @@
+//! JSON text as `JSON.stringify` writes it.
+//!
+//! Order of members, escapes and layout of serde_json are those of JavaScript already; numbers are not ([`super::number`]). Integers keep all
+//! their digits, also those beyond 2^53 that JavaScript would round.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
+
+use super::number;
+
+/// Writes a value as `JSON.stringify(value)` does.
+///
+/// # Errors
+/// When the value's `Serialize` fails, or a map has keys that are no strings.
+pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
+    to_vec(value).and_then(into_text)
+}
+
+/// Writes a value as `JSON.stringify(value)` does, as bytes.
+///
+/// # Errors
+/// As [`to_string`].
+pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(128);
+    value.serialize(&mut Serializer::with_formatter(&mut bytes, JsNumbers(CompactFormatter)))?;
+    Ok(bytes)
+}
+
+/// Writes a value as `JSON.stringify(value, null, 2)` does.
+///
+/// # Errors
+/// As [`to_string`].
+pub fn to_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(128);
+    value.serialize(&mut Serializer::with_formatter(&mut bytes, JsNumbers(PrettyFormatter::new())))?;
+    into_text(bytes)
+}
+
+fn into_text(bytes: Vec<u8>) -> Result<String, serde_json::Error> {
+    String::from_utf8(bytes).map_err(serde::ser::Error::custom)
+}
+
+/// A layout of serde_json with JavaScript's numbers.
+struct JsNumbers<F>(F);
+
+impl<F: Formatter> Formatter for JsNumbers<F> {
+    fn write_f32<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f32) -> io::Result<()> {
+        self.write_f64(writer, f64::from(value))
+    }
+
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(number::format(value).as_bytes())
+    }
+
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array(writer)
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array_value(writer)
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[track_caller]
+    fn check(value: &Value, compact: &str, pretty: &str) {
+        assert_eq!(to_string(value).unwrap(), compact);
+        assert_eq!(to_pretty(value).unwrap(), pretty);
+    }
+
+    #[test]
+    fn numbers_escapes_and_layout_are_javascripts() {
+        check(
+            &json!({"n": 1.0, "c": 0.000_003, "e": {}, "a": [], "l": [1, "é\u{7f}\u{1}\n\"/"], "z": -0.0}),
+            "{\"n\":1,\"c\":0.000003,\"e\":{},\"a\":[],\"l\":[1,\"é\u{7f}\\u0001\\n\\\"/\"],\"z\":0}",
+            "{\n  \"n\": 1,\n  \"c\": 0.000003,\n  \"e\": {},\n  \"a\": [],\n  \"l\": [\n    1,\n    \"é\u{7f}\\u0001\\n\\\"/\"\n  ],\n  \"z\": 0\n}",
+        );
+        check(&json!(9_007_199_254_740_993_u64), "9007199254740993", "9007199254740993");
+        check(&json!("x"), "\"x\"", "\"x\"");
+    }
+
+    #[test]
+    fn numbers_json_cannot_hold_are_null() {
+        assert_eq!(to_string(&[f64::NAN, f64::INFINITY]).unwrap(), "[null,null]");
+    }
+}

@@ -1,0 +1,101 @@
+//! Removing terminal escape sequences, also from text that arrives in pieces.
+
+use std::borrow::Cow;
+
+/// Removes escape sequences from a text; borrows when there is none.
+pub fn strip_ansi(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\u{1b}', '\u{9b}']) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    AnsiFilter::default().push(text, &mut out);
+    Cow::Owned(out)
+}
+
+/// Removes escape sequences from text that arrives in pieces: a sequence cut between two pieces is removed whole.
+///
+/// An unfinished sequence at the very end is dropped with the filter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnsiFilter(State);
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Text,
+    /// After ESC.
+    Escape,
+    /// After ESC and an intermediate character such as `(`.
+    Intermediate,
+    /// Inside a control sequence: parameters until a final character.
+    Control,
+    /// Inside an operating system command or another string, until BEL or ST.
+    Command,
+    /// Inside such a string, after ESC.
+    CommandEscape,
+}
+
+impl AnsiFilter {
+    /// Filters a piece of text into `out`.
+    pub fn push(&mut self, text: &str, out: &mut String) {
+        for c in text.chars() {
+            self.0 = match (self.0, c) {
+                (State::Text, '\u{1b}') => State::Escape,
+                (State::Text, '\u{9b}') => State::Control,
+                (State::Text, _) => {
+                    out.push(c);
+                    State::Text
+                }
+                (State::Escape, '[') => State::Control,
+                (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Command,
+                (State::Escape | State::Intermediate, ' '..='/') => State::Intermediate,
+                (State::Escape | State::Control | State::Intermediate, '\u{1b}') => State::Escape,
+                (State::Escape | State::Intermediate, '0'..='~') | (State::Control, '@'..='~') => State::Text,
+                (State::Control, ' '..='?') => State::Control,
+                // No sequence after all: what follows is text again.
+                (State::Escape | State::Intermediate | State::Control, _) => {
+                    out.push(c);
+                    State::Text
+                }
+                (State::Command | State::CommandEscape, '\u{7}' | '\u{9c}') | (State::CommandEscape, '\\') => {
+                    State::Text
+                }
+                (State::Command, '\u{1b}') => State::CommandEscape,
+                // A line end inside such a string: it was never closed.
+                (State::Command, '\n') => {
+                    out.push(c);
+                    State::Text
+                }
+                (State::Command, _) => State::Command,
+                // ESC ends the string; another sequence begins.
+                (State::CommandEscape, '[') => State::Control,
+                (State::CommandEscape, ']' | 'P' | 'X' | '^' | '_') => State::Command,
+                (State::CommandEscape, _) => State::Text,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: &str) {
+        assert_eq!(strip_ansi(text), expect);
+        let (mut filter, mut out) = (AnsiFilter::default(), String::new());
+        for c in text.chars() {
+            filter.push(c.encode_utf8(&mut [0; 4]), &mut out);
+        }
+        assert_eq!(out, expect, "in pieces");
+    }
+
+    #[test]
+    fn sequences_go_whole() {
+        check("\u{1b}[1;31mred\u{1b}[0m", "red");
+        check("a\u{1b}]0;title\u{7}b\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "ablink");
+        check("\u{1b}(Bx\u{1b}=y\u{9b}2Jz", "xyz");
+        check("\u{1b}]never closed\nnext", "\nnext");
+        check("50% [ok] é\u{1b}[", "50% [ok] é");
+        check("\u{1b}[?25l\u{1b}[2K\rdone", "\rdone");
+    }
+}
