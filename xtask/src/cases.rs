@@ -4,6 +4,7 @@
 //! nobody here has seen.
 
 mod compare;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -175,6 +176,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 
 fn execute(case: &Case<'_>) -> Outcome {
     match case.suite_family() {
+        "sessions" => sessions::execute(case),
         _ => Outcome::NotImplemented,
     }
 }

@@ -13,6 +13,7 @@ use pinch_stdx::host::ms_from_iso;
 use serde_json::{Map, Value};
 
 mod fields;
+pub(crate) use fields::content;
 pub mod migrate;
 pub mod names;
 pub(crate) mod scan;

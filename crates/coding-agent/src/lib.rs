@@ -8,3 +8,5 @@
 pub mod entry;
 
 pub mod store;
+
+pub mod session_log;

@@ -24,6 +24,14 @@ pub trait SessionStore: Send + Sync {
     /// Says what sessions there are, the latest changed first. Sessions that cannot be read are left out.
     fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
+    /// Finds the session of a working directory that was written last.
+    fn most_recent<'a>(&'a self, cwd: &'a str) -> BoxFuture<'a, Result<Option<SessionRef>, StoreError>> {
+        Box::pin(async move {
+            let found = self.list(ListScope::Cwd(cwd.to_owned())).await?;
+            Ok(found.into_iter().max_by_key(|summary| summary.file_modified).map(|summary| SessionRef::Id(summary.id)))
+        })
+    }
+
     /// Makes room for a new session. Nothing is written before the first append, whose first line is the header.
     fn create(&self, header: &Header) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
 
@@ -35,7 +43,7 @@ pub trait SessionStore: Send + Sync {
 }
 
 /// The ordered lines of one session.
-pub trait Journal: Send {
+pub trait Journal: Send + Sync {
     /// All lines as they are stored.
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>>;
 
@@ -76,6 +84,16 @@ pub enum SessionRef {
     Path(PathBuf),
     /// The session's id.
     Id(String),
+}
+
+impl SessionRef {
+    /// A path for messages to people: the file, or the id in its place.
+    pub(crate) fn to_path(&self) -> PathBuf {
+        match self {
+            Self::Path(path) => path.clone(),
+            Self::Id(id) => id.into(),
+        }
+    }
 }
 
 /// Which sessions to list.

@@ -1,12 +1,29 @@
 //! Names of session files and of the folders they lie in.
 
+use std::borrow::Cow;
+
 /// The folder of a working directory below `sessions`: `/home/me/p` gives `--home-me-p--`.
 ///
 /// Different directories can share a folder (`/a-b` and `/a/b`): whoever lists one compares the headers.
 pub fn folder_name(cwd: &str) -> String {
-    let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(cwd);
+    let cwd = resolved(cwd);
+    let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
     let inner: String = rest.chars().map(|c| if matches!(c, '/' | '\\' | ':') { '-' } else { c }).collect();
     format!("--{inner}--")
+}
+
+/// A POSIX path without doubled and trailing slashes, `.` and `..`; other paths as they are.
+fn resolved(cwd: &str) -> Cow<'_, str> {
+    let Some(rest) = cwd.strip_prefix('/') else { return Cow::Borrowed(cwd) };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Cow::Owned(format!("/{}", parts.join("/")))
 }
 
 /// The file of a session: its time with `:` and `.` as `-`, then its id.
@@ -29,6 +46,7 @@ mod tests {
     #[test]
     fn folders() {
         assert_eq!(folder_name("/home/me/p"), "--home-me-p--");
+        assert_eq!(folder_name("//a/./b/../c/"), "--a-c--");
         assert_eq!(folder_name("/"), "----");
         assert_eq!(folder_name("C:\\Users\\me"), "--C--Users-me--");
     }

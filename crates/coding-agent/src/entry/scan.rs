@@ -188,8 +188,7 @@ impl<'a> Cursor<'a> {
         let mut quoted = vec![b'"'];
         quoted.extend_from_slice(inside);
         quoted.push(b'"');
-        let text = super::text::mended(&quoted).unwrap_or_else(|| String::from_utf8_lossy(&quoted).into_owned());
-        serde_json::from_str(&text).ok().map(|text: String| Some(Cow::Owned(text)))
+        pinch_stdx::json::lossy::from_slice(&quoted).ok().map(|text: String| Some(Cow::Owned(text)))
     }
 
     /// Walks over the object that begins here; `member` must walk over each value.

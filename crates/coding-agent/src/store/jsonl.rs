@@ -57,8 +57,8 @@ impl JsonlStore {
         }
     }
 
-    /// The most recently written session of a working directory; reads headers only, newest file first.
-    pub fn most_recent(&self, cwd: &str) -> Option<PathBuf> {
+    /// Reads headers only, newest file first.
+    fn most_recent_now(&self, cwd: &str) -> Option<PathBuf> {
         let mut files = session_files(&self.folder_for(cwd));
         files.sort_by_key(|file| std::cmp::Reverse(file.modified));
         files.into_iter().map(|file| file.path).find(|path| self.belongs(read_header(path).as_ref(), cwd))
@@ -138,6 +138,10 @@ impl SessionStore for JsonlStore {
             // Thousands of files take a while, and some file systems are slow.
             Ok(tokio::task::spawn_blocking(move || store.list_now(&scope)).await.unwrap_or_default())
         })
+    }
+
+    fn most_recent<'a>(&'a self, cwd: &'a str) -> BoxFuture<'a, Result<Option<SessionRef>, StoreError>> {
+        Box::pin(ready(Ok(self.most_recent_now(cwd).map(SessionRef::Path))))
     }
 
     fn create(&self, header: &Header) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
