@@ -9,6 +9,7 @@ mod llm;
 mod llm_pure;
 mod providers_pure;
 mod scripted;
+mod sessions;
 mod wording;
 
 use std::collections::BTreeMap;
@@ -182,6 +183,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 fn execute(case: &Case<'_>) -> Outcome {
     match (case.suite_family(), case.kind) {
         ("sessions", "agent_loop") => agent_loop::execute(case),
+        ("sessions", _) => sessions::execute(case),
         ("llm", "request" | "stream") => llm::execute(case),
         ("llm", _) => llm_pure::execute(case),
         ("llm-providers", _) => providers_pure::execute(case),

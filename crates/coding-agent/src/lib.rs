@@ -1,8 +1,35 @@
-//! wip
-pub mod auth;
+//! Sessions, credentials, models, tools and one session to talk to.
+//!
+//! * [`document`]: what users write, read leniently and reported precisely;
+//! * [`machine`], [`tools`]: where and how the agent acts;
+//! * [`entry`], [`store`], [`session_log`]: what is kept, and the context it gives a model;
+//! * [`auth`], [`models`]: whom to ask, and who pays;
+//! * [`prompt`], [`resources`]: what the model is told first;
+//! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails.
+
 pub mod document;
-pub mod images;
+
 pub mod machine;
-pub mod recovery;
+
+pub mod images;
+
 pub mod tools;
+
+pub mod entry;
+
+pub mod store;
+
+pub mod session_log;
+
+pub mod auth;
+
+pub mod models;
+
+pub mod resources;
+
+pub mod prompt;
+
+pub mod recovery;
+
 pub use pinch_agent_core as agent_core;
+pub use pinch_agent_core::llm;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pinch_llm::catalog;
+use pinch_llm::catalog::Catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_stdx::host::Env;
@@ -20,8 +20,9 @@ pub mod request_auth;
 pub use request_auth::RegistryAuth;
 
 /// All models this program can use. Looking one up reads no more of the catalog than its provider.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ModelRegistry {
+    catalog: Arc<Catalog>,
     providers: BTreeMap<ProviderId, ProviderEntry>,
 }
 
@@ -37,15 +38,15 @@ pub(crate) struct ProviderEntry {
 impl ModelRegistry {
     /// The built-in catalog alone.
     pub fn builtin() -> Self {
-        Self::default()
+        Self { catalog: Arc::new(Catalog::built_in()), providers: BTreeMap::new() }
     }
 
     /// The built-in catalog with what a models.json says. Whatever is wrong in the document is reported and left out; the rest counts.
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
         match document::read_object(models_json) {
-            Ok(root) if root.is_empty() => (Self::default(), Vec::new()),
+            Ok(root) if root.is_empty() => (Self::builtin(), Vec::new()),
             Ok(root) => Self::from_document(&root, models_json),
-            Err(problem) => (Self::default(), vec![problem]),
+            Err(problem) => (Self::builtin(), vec![problem]),
         }
     }
 
@@ -55,12 +56,12 @@ impl ModelRegistry {
         let Some(providers) = root.get("providers").and_then(Value::as_object) else {
             let what = "must have an object \"providers\"";
             let remedy = "Write {\"providers\": {\"name\": {…}}}";
-            return (Self::default(), vec![Problem::new(file, what).remedy(remedy)]);
+            return (Self::builtin(), vec![Problem::new(file, what).remedy(remedy)]);
         };
-        let mut registry = Self::default();
+        let mut registry = Self::builtin();
         for (name, config) in providers {
             let id = ProviderId::new(name);
-            if let Some(entry) = document_rules::read_provider(&id, config, file, &mut problems) {
+            if let Some(entry) = document_rules::read_provider(&registry.catalog, &id, config, file, &mut problems) {
                 registry.providers.insert(id, entry);
             }
         }
@@ -69,7 +70,7 @@ impl ModelRegistry {
 
     /// All providers by name.
     pub fn providers(&self) -> Vec<ProviderId> {
-        let mut all: Vec<ProviderId> = catalog::providers().into_iter().chain(self.providers.keys().cloned()).collect();
+        let mut all: Vec<ProviderId> = self.catalog.providers().chain(self.providers.keys()).cloned().collect();
         all.sort();
         all.dedup();
         all
@@ -77,9 +78,9 @@ impl ModelRegistry {
 
     /// The models of a provider, those of the catalog first.
     pub fn models(&self, provider: &ProviderId) -> Vec<Arc<Model>> {
-        let builtin = catalog::models(provider);
+        let builtin = self.catalog.models(provider.as_str());
         match self.providers.get(provider) {
-            None => builtin,
+            None => builtin.to_vec(),
             Some(entry) => {
                 let own = |id: &str| entry.models.iter().find(|model| model.id == *id);
                 let mut models: Vec<Arc<Model>> = (builtin.iter())
@@ -97,9 +98,17 @@ impl ModelRegistry {
         let entry = self.providers.get(provider);
         let own = entry.and_then(|entry| entry.models.iter().find(|model| model.id == *id));
         own.cloned().or_else(|| {
-            let model = catalog::find(provider, id)?;
-            Some(entry.map_or_else(|| Arc::clone(&model), |entry| entry.change(&model)))
+            let model = self.catalog.find(provider.as_str(), id)?;
+            Some(entry.map_or_else(|| Arc::clone(model), |entry| entry.change(model)))
         })
+    }
+
+    /// The model a provider is used with when nobody names one.
+    pub fn default_model(&self, provider: &ProviderId) -> Option<Arc<Model>> {
+        let default = self.catalog.default_model(provider.as_str()).cloned();
+        default
+            .and_then(|model| self.find(provider, model.id.as_str()))
+            .or_else(|| self.models(provider).into_iter().next())
     }
 
     /// Whether models.json gives a provider a key, as far as can be told without running commands.

@@ -90,7 +90,11 @@ impl Prompt {
     }
 
     /// The system message that makes a conversation's sections this prompt; `None` when they are already.
-    pub fn difference<'a>(&self, conversation: impl IntoIterator<Item = &'a Message>, now: i64) -> Option<SystemMessage> {
+    pub fn difference<'a>(
+        &self,
+        conversation: impl IntoIterator<Item = &'a Message>,
+        now: i64,
+    ) -> Option<SystemMessage> {
         let said = replay(conversation);
         let mut changes: Vec<(String, Option<String>)> = Vec::new();
         for (name, text) in &self.sections {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pinch_llm::catalog;
+use pinch_llm::catalog::Catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use serde_json::{Map, Value};
@@ -16,6 +16,7 @@ const REPLACED: [&str; 6] = ["name", "reasoning", "input", "contextWindow", "max
 
 /// Reads one provider of the document. What is wrong is reported; a broken model costs only itself.
 pub(super) fn read_provider(
+    catalog: &Catalog,
     id: &ProviderId,
     config: &Value,
     file: &Path,
@@ -37,13 +38,14 @@ pub(super) fn read_provider(
         }
     }
     let models = config.get("models").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let is_builtin = catalog::providers().contains(id);
+    let is_builtin = catalog.n_models(id.as_str()) > 0;
     let has = |name: &str| config.contains_key(name);
     let says_nothing = !["baseUrl", "headers", "compat", "apiKey"].iter().any(|name| has(name))
         && config.get("modelOverrides").and_then(Value::as_object).is_none_or(Map::is_empty);
     if models.is_empty() && says_nothing {
-        let what =
-            format!("Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\".");
+        let what = format!(
+            "Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\"."
+        );
         problems.push(Problem::new(file, what));
         return None;
     }
@@ -58,7 +60,7 @@ pub(super) fn read_provider(
     }
     let mut entry = ProviderEntry { config: config.clone(), models: Vec::new() };
     for (at, model) in models.iter().enumerate() {
-        match read_model(id, config, model) {
+        match read_model(catalog, id, config, model) {
             Ok(model) => entry.models.push(Arc::new(model)),
             Err(what) => problems.push(Problem::new(file, what).at(format!("{place}.models[{at}]"))),
         }
@@ -71,18 +73,23 @@ fn remedy(member: &str) -> &'static str {
 }
 
 /// A model that models.json defines: its own members over those of the provider.
-fn read_model(provider: &ProviderId, config: &Map<String, Value>, model: &Value) -> Result<Model, String> {
+fn read_model(
+    catalog: &Catalog,
+    provider: &ProviderId,
+    config: &Map<String, Value>,
+    model: &Value,
+) -> Result<Model, String> {
     let Some(own) = model.as_object() else { return Err("must be an object".into()) };
     let Some(id) = own.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()) else {
         return Err("must have a non-empty \"id\"".into());
     };
     // A provider of the catalog lends what the document leaves out.
-    let sample = catalog::models(provider).into_iter().next();
+    let sample = catalog.models(provider.as_str()).first();
     let from = |name: &str| own.get(name).or_else(|| config.get(name)).cloned();
-    let Some(api) = from("api").or_else(|| sample.as_ref().map(|m| m.api.as_str().into())) else {
+    let Some(api) = from("api").or_else(|| sample.map(|m| m.api.as_str().into())) else {
         return Err(format!("Provider {provider}, model {id}: no \"api\" specified. Set at provider or model level."));
     };
-    let base_url = from("baseUrl").or_else(|| sample.as_ref().map(|m| m.base_url.as_str().into()));
+    let base_url = from("baseUrl").or_else(|| sample.map(|m| m.base_url.as_str().into()));
     for name in ["contextWindow", "maxTokens"] {
         if own.get(name).is_some_and(|value| value.as_f64().is_none_or(|n| n <= 0.0)) {
             return Err(format!("Provider {provider}, model {id}: invalid {name}"));

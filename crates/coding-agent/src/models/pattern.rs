@@ -137,10 +137,9 @@ fn best(models: &[Arc<Model>], pattern: &str) -> Vec<Arc<Model>> {
     }
     let wanted = pattern.to_lowercase();
     let exact = |name: &str| name.to_lowercase() == wanted;
-    for is_it in [
-        &(|model: &Model| exact(model.id.as_str())) as &dyn Fn(&Model) -> bool,
-        &|model: &Model| exact(&model.name),
-    ] {
+    for is_it in
+        [&(|model: &Model| exact(model.id.as_str())) as &dyn Fn(&Model) -> bool, &|model: &Model| exact(&model.name)]
+    {
         let hits: Vec<Arc<Model>> = models.iter().filter(|model| is_it(model)).cloned().collect();
         if !hits.is_empty() {
             return hits;
@@ -197,8 +196,7 @@ fn custom(registry: &ModelRegistry, provider: &ProviderId, pattern: &str) -> Res
         Some((id, level)) if ThinkingLevel::parse(level).is_some() => (id, ThinkingLevel::parse(level)),
         _ => (pattern, None),
     };
-    let default = pinch_llm::catalog::default_model(provider);
-    let like = default.or_else(|| registry.models(provider).into_iter().next()).ok_or_else(missing)?;
+    let like = registry.default_model(provider).ok_or_else(missing)?;
     let mut model = (*like).clone();
     model.id = id.into();
     model.name = id.to_owned();
@@ -248,8 +246,18 @@ mod tests {
         check(None, "a/text-2000:high", &[], "a/text-2000:high");
         check(None, "own", &[], "Model \"own\" is ambiguous: a/own, b/own. Name the provider.");
         check(None, "own", &["b"], "b/own");
-        check(Some("zzz"), "own", &[], "Unknown provider \"zzz\". Use --list-models to see available providers/models.");
-        check(None, "no-such-model-anywhere", &[], "Model \"no-such-model-anywhere\" not found. Use --list-models to see available models.");
+        check(
+            Some("zzz"),
+            "own",
+            &[],
+            "Unknown provider \"zzz\". Use --list-models to see available providers/models.",
+        );
+        check(
+            None,
+            "no-such-model-anywhere",
+            &[],
+            "Model \"no-such-model-anywhere\" not found. Use --list-models to see available models.",
+        );
         check(Some("a"), "a/new:low", &[], "a/new:low");
     }
 }

@@ -1,0 +1,365 @@
+//! One line of a session file: what it says, how it is read and how it is written.
+//!
+//! Reading is lenient: a known type whose fields do not fit, and every unknown type, becomes [`EntryBody::Other`] and keeps its object.
+//! Writing follows pi's order of keys, so that files of both programs can be compared byte for byte.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::message::{Content, Message, Usage};
+use pinch_stdx::host::ms_from_iso;
+use serde_json::{Map, Value};
+
+mod fields;
+pub(crate) use fields::content;
+pub mod migrate;
+pub mod names;
+pub(crate) mod scan;
+pub(crate) mod text;
+
+/// Version of the session format that is written.
+pub const VERSION: u64 = 3;
+
+/// Name of one entry: eight hexadecimal digits in files of pi and pinch, any text in others.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(Arc<str>);
+
+impl EntryId {
+    /// Wraps the text of an id.
+    pub fn new(text: impl AsRef<str>) -> Self {
+        Self(Arc::from(text.as_ref()))
+    }
+
+    /// The text of the id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl From<&str> for EntryId {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl Borrow<str> for EntryId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The first line of a session file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Version of the format; files without one are of version 1.
+    pub version: u64,
+    /// Name of the session.
+    pub id: String,
+    /// ISO time at which the session began.
+    pub timestamp: String,
+    /// Working directory; very old files have none.
+    pub cwd: Option<String>,
+    /// Session file this one was forked from.
+    pub parent_session: Option<String>,
+}
+
+impl Header {
+    /// Reads a header line; `None` when it is no object of type `session` with a string id.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        Self::from_value(&Value::Object(text::parse_object(line)?))
+    }
+
+    /// Reads a header from its JSON object.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        if value.get("type")?.as_str()? != "session" {
+            return None;
+        }
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            version: value.get("version").map_or(1, |v| v.as_f64().map_or(1, |v| v as u64)),
+            id: text("id")?,
+            timestamp: text("timestamp").unwrap_or_default(),
+            cwd: text("cwd"),
+            parent_session: text("parentSession"),
+        })
+    }
+
+    /// The line, without its end.
+    pub fn to_line(&self) -> String {
+        let mut map = Map::new();
+        map.insert("type".into(), "session".into());
+        map.insert("version".into(), self.version.into());
+        map.insert("id".into(), self.id.as_str().into());
+        map.insert("timestamp".into(), self.timestamp.as_str().into());
+        if let Some(cwd) = &self.cwd {
+            map.insert("cwd".into(), cwd.as_str().into());
+        }
+        if let Some(parent) = &self.parent_session {
+            map.insert("parentSession".into(), parent.as_str().into());
+        }
+        text::to_line(&map)
+    }
+}
+
+/// One entry of a session: a node of its tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name, unique within the session.
+    pub id: EntryId,
+    /// The entry it follows; `None` begins a tree.
+    pub parent_id: Option<EntryId>,
+    /// ISO time of the append.
+    pub timestamp: String,
+    /// What it says.
+    pub body: EntryBody,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EntryBody {
+    /// A message of the conversation.
+    Message(Arc<Message>),
+    /// The thinking level from here on.
+    ThinkingLevelChange {
+        /// The level's word.
+        thinking_level: String,
+    },
+    /// The model from here on.
+    ModelChange {
+        /// Who serves it.
+        provider: ProviderId,
+        /// Its name.
+        model_id: ModelId,
+    },
+    /// A summary stands for what came before.
+    Compaction(Compaction),
+    /// A summary of a branch that was left.
+    BranchSummary(BranchSummary),
+    /// State of an extension; never sent to a model.
+    Custom {
+        /// Whose state it is.
+        custom_type: String,
+        /// The state.
+        data: Option<Value>,
+    },
+    /// A message of an extension.
+    CustomMessage(CustomMessage),
+    /// A person's mark on an entry; no label clears it.
+    Label {
+        /// The marked entry.
+        target_id: EntryId,
+        /// The mark.
+        label: Option<String>,
+    },
+    /// The session's name; a blank one clears it.
+    SessionInfo {
+        /// The name, trimmed.
+        name: String,
+    },
+    /// Changes what the model sees of an earlier entry. The entry itself stays as it was.
+    ContextEdit {
+        /// The changed entry.
+        target_id: EntryId,
+        /// Content in place of the old one; `None` hides the entry.
+        replacement: Option<Content>,
+    },
+    /// Model work outside of the conversation; it costs money, but takes no room in the context.
+    Usage(UsageNote),
+    /// An entry of a type this version does not know: the whole object.
+    Other(Map<String, Value>),
+}
+
+/// A summary that stands for the conversation before it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compaction {
+    /// The summary.
+    pub summary: String,
+    /// First entry that is kept as it was. The entry's own id: nothing is kept.
+    pub first_kept_entry_id: Option<EntryId>,
+    /// Tokens of the context before.
+    pub tokens_before: u64,
+    /// Data for programs, by default the files read and modified.
+    pub details: Option<Value>,
+    /// Made by an extension.
+    pub from_hook: Option<bool>,
+    /// What making it cost.
+    pub usage: Option<Usage>,
+    /// The whole state of prompt and tools at this point.
+    pub system_message: Option<Arc<Message>>,
+}
+
+/// A summary of a branch that was left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BranchSummary {
+    /// The leaf that was left (files of pi before 0.84.3: the entry gone to); `root` when there was none.
+    pub from_id: String,
+    /// The summary.
+    pub summary: String,
+    /// Data for programs, by default the files read and modified.
+    pub details: Option<Value>,
+    /// Made by an extension.
+    pub from_hook: Option<bool>,
+    /// What making it cost.
+    pub usage: Option<Usage>,
+}
+
+/// A message of an extension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CustomMessage {
+    /// What kind of message the extension calls it.
+    pub custom_type: String,
+    /// Text and images.
+    pub content: Content,
+    /// Whether people see it.
+    pub display: bool,
+    /// Data for programs.
+    pub details: Option<Value>,
+}
+
+/// Model work outside of the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsageNote {
+    /// What it was for.
+    pub kind: String,
+    /// Who was paid.
+    pub provider: ProviderId,
+    /// The model.
+    pub model: ModelId,
+    /// Tokens and money.
+    pub usage: Usage,
+    /// A remark.
+    pub note: Option<String>,
+}
+
+impl EntryBody {
+    /// The word in `type`.
+    pub fn type_name(&self) -> &str {
+        match self {
+            Self::Message(_) => "message",
+            Self::ThinkingLevelChange { .. } => "thinking_level_change",
+            Self::ModelChange { .. } => "model_change",
+            Self::Compaction(_) => "compaction",
+            Self::BranchSummary(_) => "branch_summary",
+            Self::Custom { .. } => "custom",
+            Self::CustomMessage(_) => "custom_message",
+            Self::Label { .. } => "label",
+            Self::SessionInfo { .. } => "session_info",
+            Self::ContextEdit { .. } => "context_edit",
+            Self::Usage(_) => "usage",
+            Self::Other(raw) => raw.get("type").and_then(Value::as_str).unwrap_or(""),
+        }
+    }
+
+    /// The message, when the entry is one.
+    pub fn as_message(&self) -> Option<&Arc<Message>> {
+        match self {
+            Self::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+}
+
+impl Entry {
+    /// Reads a line; `None` when it is no object with a string `type` and a string `id`.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        fields::parse(line)
+    }
+
+    /// Reads an entry from its JSON object.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        fields::from_map(value.as_object()?.clone())
+    }
+
+    /// The entry as JSON, keys in pi's order.
+    pub fn to_value(&self) -> Value {
+        Value::Object(fields::to_map(self))
+    }
+
+    /// The line, without its end.
+    pub fn to_line(&self) -> String {
+        text::to_line(&fields::Written(self))
+    }
+
+    /// Unix milliseconds of the append; `None` when the time cannot be read.
+    pub fn timestamp_ms(&self) -> Option<i64> {
+        ms_from_iso(&self.timestamp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn round_trip(line: &str) {
+        let entry = Entry::parse(line.as_bytes()).expect(line);
+        assert_eq!(entry.to_line(), line);
+        assert_eq!(Entry::from_value(&entry.to_value()).as_ref(), Some(&entry), "both ways of reading agree");
+    }
+
+    #[test]
+    fn every_type_is_written_as_it_was_read() {
+        let head = r#""id":"0a","parentId":null,"timestamp":"2025-06-01T10:00:00.000Z""#;
+        let usage = r#"{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#;
+        for (kind, fields) in [
+            ("message", r#""message":{"role":"user","content":"hi","timestamp":1}"#.to_owned()),
+            ("thinking_level_change", r#""thinkingLevel":"high""#.to_owned()),
+            ("model_change", r#""provider":"p","modelId":"m""#.to_owned()),
+            (
+                "compaction",
+                format!(
+                    r#""summary":"S","firstKeptEntryId":"0b","tokensBefore":12,"details":{{"z":1,"a":null}},"fromHook":false,"usage":{usage},"systemMessage":{{"role":"system","content":"","timestamp":1}}"#
+                ),
+            ),
+            ("branch_summary", format!(r#""fromId":"root","summary":"S","fromHook":true,"usage":{usage}"#)),
+            ("label", r#""targetId":"0b","label":"x""#.to_owned()),
+            ("label", r#""targetId":"0b""#.to_owned()),
+            ("session_info", r#""name":"n""#.to_owned()),
+            ("context_edit", r#""targetId":"0b","replacement":null"#.to_owned()),
+            ("context_edit", r#""targetId":"0b","replacement":{"content":"x"}"#.to_owned()),
+            ("usage", format!(r#""kind":"cache_warm","provider":"p","model":"m","usage":{usage},"note":"n""#)),
+            ("future", r#""b":1.5,"a":[{}]"#.to_owned()),
+        ] {
+            round_trip(&format!(r#"{{"type":"{kind}",{head},{fields}}}"#));
+        }
+        round_trip(&format!(r#"{{"type":"custom","customType":"c","data":{{"x":1}},{head}}}"#));
+        round_trip(&format!(
+            r#"{{"type":"custom_message","customType":"c","content":"hi","display":true,"details":[1],{head}}}"#
+        ));
+    }
+
+    #[test]
+    fn numbers_are_written_as_javascript_does() {
+        let entry = Entry::parse(br#"{"type":"x","id":"a","n":[1.0,1e21,0.000001,1e-7,-0.5]}"#).unwrap();
+        assert_eq!(entry.to_line(), r#"{"type":"x","id":"a","n":[1,1e+21,0.000001,1e-7,-0.5]}"#);
+    }
+
+    #[test]
+    fn a_known_type_with_odd_fields_is_kept_as_it_is() {
+        let line = r#"{"type":"label","id":"a","parentId":null,"timestamp":"t","targetId":7}"#;
+        let entry = Entry::parse(line.as_bytes()).unwrap();
+        assert!(matches!(entry.body, EntryBody::Other(_)));
+        assert_eq!(entry.to_line(), line);
+    }
+
+    #[test]
+    fn half_of_a_surrogate_pair_does_not_cost_the_entry() {
+        let line = br#"{"type":"session_info","id":"a","timestamp":"t","name":"x\ud83dy\ud83d\ude00"}"#;
+        let entry = Entry::parse(line).unwrap();
+        assert_eq!(entry.body, EntryBody::SessionInfo { name: "x\u{fffd}y\u{1f600}".into() });
+    }
+}

@@ -1,0 +1,128 @@
+//! Older versions of the format, brought to the current one.
+//!
+//! Version 1 had a list of entries without ids; version 2 named the messages of extensions differently. Files of version 3 and of later
+//! versions are never rewritten.
+
+use std::collections::HashSet;
+
+use pinch_stdx::host::Host;
+use serde_json::{Map, Value};
+
+use super::{VERSION, scan, text};
+
+/// A session brought to the current version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The whole new text, header first.
+    pub text: Vec<u8>,
+    /// The version it had.
+    pub from: u64,
+}
+
+/// Rewrites a session of version 1 or 2; `None` when there is nothing to do.
+pub fn migrate(bytes: &[u8], host: &Host) -> Option<Migrated> {
+    let header = scan::lines(bytes).find_map(|(_, line)| scan::line(line).map(|_| line))?;
+    let from = super::Header::parse(header)?.version;
+    if from >= VERSION {
+        return None;
+    }
+    let mut lines: Vec<Map<String, Value>> = scan::lines(bytes)
+        .filter_map(|(_, line)| text::parse_object(line))
+        .filter(|object| object.get("type").is_some_and(Value::is_string))
+        .collect();
+    if from < 2 {
+        give_ids(&mut lines, host);
+    }
+    for line in &mut lines {
+        rename_hook_message(line);
+        if is_header(line) {
+            line.insert("version".into(), VERSION.into());
+        }
+    }
+    let mut text = Vec::with_capacity(bytes.len() + bytes.len() / 8);
+    for line in &lines {
+        text.extend_from_slice(text::to_line(line).as_bytes());
+        text.push(b'\n');
+    }
+    Some(Migrated { text, from })
+}
+
+fn is_header(line: &Map<String, Value>) -> bool {
+    line.get("type").and_then(Value::as_str) == Some("session")
+}
+
+/// Version 1: a chain in file order; the place of the first kept entry becomes its id.
+fn give_ids(lines: &mut [Map<String, Value>], host: &Host) {
+    let mut used = HashSet::new();
+    let ids: Vec<Option<String>> =
+        lines.iter().map(|line| (!is_header(line)).then(|| fresh_id(host, |id| !used.insert(id.to_owned())))).collect();
+    let mut parent = Value::Null;
+    for (line, id) in lines.iter_mut().zip(&ids) {
+        let Some(id) = id else { continue };
+        line.insert("id".into(), id.as_str().into());
+        line.insert("parentId".into(), std::mem::replace(&mut parent, id.as_str().into()));
+        if line.get("type").and_then(Value::as_str) != Some("compaction") {
+            continue;
+        }
+        let Some(index) = line.shift_remove("firstKeptEntryIndex") else { continue };
+        // The index counts all lines, the header being 0.
+        let kept = index.as_u64().and_then(|index| ids.get(usize::try_from(index).ok()?)?.clone());
+        if let Some(kept) = kept {
+            line.insert("firstKeptEntryId".into(), kept.into());
+        }
+    }
+}
+
+/// Version 2: `hookMessage` is called `custom` now.
+fn rename_hook_message(line: &mut Map<String, Value>) {
+    if line.get("type").and_then(Value::as_str) == Some("message")
+        && let Some(role) = line.get_mut("message").and_then(|message| message.get_mut("role"))
+        && role == "hookMessage"
+    {
+        *role = "custom".into();
+    }
+}
+
+/// An id that is not in use: eight hexadecimal digits, a whole UUID when a hundred tries find none.
+pub(crate) fn fresh_id(host: &Host, mut is_used: impl FnMut(&str) -> bool) -> String {
+    for _ in 0..100 {
+        let id = host.ids().hex8();
+        if !is_used(&id) {
+            return id;
+        }
+    }
+    host.ids().uuid_v4()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn migrated(text: &str) -> Vec<Value> {
+        let host = Host::builder().seed(1).build();
+        let migrated = migrate(text.as_bytes(), &host).expect("old enough");
+        scan::lines(&migrated.text).map(|(_, line)| serde_json::from_slice(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn version_1_becomes_a_chain_and_keeps_unknown_fields() {
+        let lines = migrated(
+            "{\"type\":\"session\",\"id\":\"s\",\"provider\":\"p\"}\nnot json\n{\"type\":\"message\",\"message\":{}}\n{\"type\":\"compaction\",\"summary\":\"S\",\"firstKeptEntryIndex\":3}\n{\"type\":\"custom\",\"x\":1}\n",
+        );
+        assert_eq!((&lines[0]["version"], &lines[0]["provider"]), (&Value::from(3), &Value::from("p")));
+        assert_eq!(lines[1]["parentId"], Value::Null);
+        assert_eq!(lines[2]["parentId"], lines[1]["id"]);
+        assert_eq!(lines[2]["firstKeptEntryId"], lines[3]["id"], "a later line is found, too");
+        assert!(lines[2].get("firstKeptEntryIndex").is_none());
+        assert_eq!(lines[3]["x"], 1);
+    }
+
+    #[test]
+    fn newer_files_are_left_alone() {
+        let host = Host::builder().seed(1).build();
+        for version in [3, 9] {
+            let text = format!("{{\"type\":\"session\",\"version\":{version},\"id\":\"s\"}}\n");
+            assert_eq!(migrate(text.as_bytes(), &host), None);
+        }
+    }
+}

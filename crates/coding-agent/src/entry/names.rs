@@ -1,0 +1,64 @@
+//! Names of session files and of the folders they lie in.
+
+use std::borrow::Cow;
+
+/// The folder of a working directory below `sessions`: `/home/me/p` gives `--home-me-p--`.
+///
+/// Different directories can share a folder (`/a-b` and `/a/b`): whoever lists one compares the headers.
+pub fn folder_name(cwd: &str) -> String {
+    let cwd = resolved(cwd);
+    let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
+    let inner: String = rest.chars().map(|c| if matches!(c, '/' | '\\' | ':') { '-' } else { c }).collect();
+    format!("--{inner}--")
+}
+
+/// A POSIX path without doubled and trailing slashes, `.` and `..`; other paths as they are.
+fn resolved(cwd: &str) -> Cow<'_, str> {
+    let Some(rest) = cwd.strip_prefix('/') else { return Cow::Borrowed(cwd) };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Cow::Owned(format!("/{}", parts.join("/")))
+}
+
+/// The file of a session: its time with `:` and `.` as `-`, then its id.
+pub fn file_name(timestamp: &str, session_id: &str) -> String {
+    let timestamp: String = timestamp.chars().map(|c| if matches!(c, ':' | '.') { '-' } else { c }).collect();
+    format!("{timestamp}_{session_id}.jsonl")
+}
+
+/// Whether a text may name a session: letters and digits, inside also dots, underscores and hyphens.
+pub fn is_session_id(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    let inside = |c: char| edge(c) || matches!(c, '.' | '_' | '-');
+    text.starts_with(edge) && text.ends_with(edge) && text.chars().all(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders() {
+        assert_eq!(folder_name("/home/me/p"), "--home-me-p--");
+        assert_eq!(folder_name("//a/./b/../c/"), "--a-c--");
+        assert_eq!(folder_name("/"), "----");
+        assert_eq!(folder_name("C:\\Users\\me"), "--C--Users-me--");
+    }
+
+    #[test]
+    fn files() {
+        assert_eq!(file_name("2025-06-01T10:00:00.000Z", "x"), "2025-06-01T10-00-00-000Z_x.jsonl");
+    }
+
+    #[test]
+    fn ids() {
+        assert!(is_session_id("a") && is_session_id("my.run_2-x"));
+        assert!(!is_session_id("") && !is_session_id("-a") && !is_session_id("a/b") && !is_session_id("a."));
+    }
+}

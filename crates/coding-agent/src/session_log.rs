@@ -1,0 +1,551 @@
+//! One session: a tree of entries, appended to and never rewritten.
+//!
+//! The log keeps the bytes of the session and an index; entries are parsed when asked for. Everything but loading and appending is
+//! synchronous. Three rules hold for every caller: a tool call has exactly one result before the next message (see [`heal`]), an entry
+//! that could not be written does not exist in memory either, and what other programs append is followed or branched from, never
+//! overwritten.
+//!
+//! A new session has no file before its first message of user or model; what comes before waits in memory.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pinch_llm::message::{Message, ToolCall};
+use pinch_stdx::host::Host;
+
+mod branch;
+mod context;
+mod fork;
+mod guard;
+pub mod heal;
+pub(crate) mod index;
+pub mod roles;
+
+pub use branch::{Branch, Node, Tree};
+pub(crate) use context::message_of;
+pub use context::{BranchModel, Context, context_of};
+pub use fork::NewSession;
+pub use index::Label;
+pub use roles::convert_to_llm;
+
+use crate::entry::migrate::{fresh_id, migrate};
+use crate::entry::scan::{self, Kind};
+use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
+use crate::store::{Appended, Journal, SessionRef, SessionStore, StoreError};
+use guard::Verdict;
+use index::Index;
+
+/// How often an append is tried again because somebody else wrote in between.
+const MAX_TRIES: usize = 64;
+
+/// What other programs appended while the session was open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Entries they appended.
+    pub n_entries: usize,
+    /// The active branch goes on after theirs; otherwise it is a branch beside them.
+    pub followed: bool,
+}
+
+/// One session.
+pub struct SessionLog {
+    host: Host,
+    store: Option<Arc<dyn SessionStore>>,
+    journal: Option<Box<dyn Journal>>,
+    header: Header,
+    cwd: String,
+    index: Index,
+    leaf: Option<usize>,
+    /// Where the journal ends as far as we know.
+    end: u64,
+    /// Lines that wait for the file, header included; `None` once there is a file.
+    waiting: Option<Vec<u8>>,
+    /// Calls without results at the leaf; `None` when that has not been looked up.
+    awaited: Option<Vec<ToolCall>>,
+    /// Entries that wait for the last of those results.
+    held: Vec<(EntryId, EntryBody)>,
+    conflicts: VecDeque<Conflict>,
+}
+
+impl std::fmt::Debug for SessionLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionLog")
+            .field("header", &self.header)
+            .field("n_entries", &self.index.slots().len())
+            .field("path", &self.path())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionLog {
+    /// Begins a session; nothing is written yet.
+    ///
+    /// # Errors
+    /// When the store cannot make room for it.
+    pub async fn create(host: &Host, store: Arc<dyn SessionStore>, new: NewSession) -> Result<Self, StoreError> {
+        let header = new.into_header(host);
+        let journal = store.create(&header).await?;
+        Ok(Self::empty(host, Some(store), Some(journal), header))
+    }
+
+    /// Begins a session that is never written.
+    pub fn in_memory(host: &Host, cwd: &str) -> Self {
+        Self::empty(host, None, None, NewSession::in_folder(cwd).into_header(host))
+    }
+
+    /// Opens a session. One that does not exist begins under this very name with the first message; an empty file gets its header at once.
+    /// `default_cwd` is for headers without a working directory.
+    ///
+    /// # Errors
+    /// When the session cannot be read, or is none: then it stays as it is.
+    pub async fn open(
+        host: &Host,
+        store: Arc<dyn SessionStore>,
+        at: &SessionRef,
+        default_cwd: &str,
+    ) -> Result<Self, StoreError> {
+        let mut journal = store.open(at).await?;
+        let text = match journal.load().await {
+            Ok(text) => Some(text),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error),
+        };
+        let is_blank = text.as_ref().is_none_or(|text| scan::lines(text).next().is_none());
+        if is_blank {
+            let header = NewSession::in_folder(default_cwd).into_header(host);
+            let mut log = Self::empty(host, Some(store), Some(journal), header);
+            if let Some(text) = text {
+                log.end = text.len() as u64;
+                log.flush().await?;
+            }
+            return Ok(log);
+        }
+        let mut text = text.unwrap_or_default();
+        let name = || match (journal.path(), at) {
+            (Some(path), _) => path.to_owned(),
+            (None, at) => at.to_path(),
+        };
+        let header = read_header(&text).map_err(|problem| StoreError::NotASession { path: name(), problem })?;
+        let mut end = text.len() as u64;
+        if let Some(migrated) = migrate(&text, host) {
+            text = Bytes::from(migrated.text);
+            end = journal.replace(text.clone(), &format!("v{}.bak", migrated.from)).await?;
+        }
+        let mut log = Self::empty(host, Some(store), Some(journal), header);
+        if let Some(cwd) = &log.header.cwd {
+            log.cwd.clone_from(cwd);
+        } else {
+            default_cwd.clone_into(&mut log.cwd);
+        }
+        log.load(text, end);
+        Ok(log)
+    }
+
+    /// Opens the session of a working directory that was written last, or begins one.
+    ///
+    /// # Errors
+    /// As [`SessionLog::open`].
+    pub async fn continue_recent(host: &Host, store: Arc<dyn SessionStore>, cwd: &str) -> Result<Self, StoreError> {
+        match store.most_recent(cwd).await? {
+            Some(at) => Ok(Self::open(host, store, &at, cwd).await?.with_cwd(cwd)),
+            None => Self::create(host, store, NewSession::in_folder(cwd)).await,
+        }
+    }
+
+    fn empty(
+        host: &Host,
+        store: Option<Arc<dyn SessionStore>>,
+        journal: Option<Box<dyn Journal>>,
+        header: Header,
+    ) -> Self {
+        let waiting = journal.is_some().then(|| line(&header.to_line()));
+        Self {
+            host: host.clone(),
+            store,
+            journal,
+            cwd: header.cwd.clone().unwrap_or_default(),
+            header,
+            index: Index::default(),
+            leaf: None,
+            end: 0,
+            waiting,
+            awaited: None,
+            held: Vec::new(),
+            conflicts: VecDeque::new(),
+        }
+    }
+
+    /// Takes over what is stored.
+    fn load(&mut self, text: Bytes, end: u64) {
+        let slots = self.index.push(text);
+        self.leaf = slots.end.checked_sub(1);
+        self.end = end;
+        self.waiting = None;
+        if self.index.n_skipped > 0 {
+            tracing::warn!(n_lines = self.index.n_skipped, path = ?self.path(), "lines of a session were skipped");
+        }
+    }
+
+    /// Uses another working directory than the header's.
+    #[must_use]
+    pub fn with_cwd(mut self, cwd: &str) -> Self {
+        cwd.clone_into(&mut self.cwd);
+        self
+    }
+
+    /// Appends an entry to the active branch and makes it the leaf.
+    ///
+    /// A message that comes while tool calls still await results gets those before it; a message of the user's own shell command waits for
+    /// them instead. A result nobody waits for is left out, with a warning; the answer is then the leaf.
+    ///
+    /// # Errors
+    /// When nothing was written; nothing changed in memory then.
+    pub async fn append(&mut self, body: EntryBody) -> Result<EntryId, StoreError> {
+        for _ in 0..MAX_TRIES {
+            let awaited = match self.awaited.take() {
+                Some(awaited) => awaited,
+                None => guard::awaited_at(&self.index, self.leaf),
+            };
+            let verdict = guard::judge(&body, &awaited);
+            let batch = match verdict {
+                Verdict::Hold => {
+                    self.awaited = Some(awaited);
+                    let id = self.fresh_id(&[]);
+                    self.held.push((id.clone(), body));
+                    return Ok(id);
+                }
+                Verdict::Refuse => {
+                    self.awaited = Some(awaited);
+                    tracing::warn!(path = ?self.path(), "a tool result without its call was left out");
+                    return Ok(self.leaf_id().cloned().unwrap_or_else(|| EntryId::new("")));
+                }
+                Verdict::Write { missing } => self.batch(&body, &missing, &awaited),
+            };
+            let after = batch.entries.iter().fold(awaited, |awaited, (_, body)| guard::after(body, awaited));
+            let id = batch.entries[batch.own].0.clone();
+            if self.write(batch.entries).await? {
+                self.awaited = Some(after);
+                if batch.with_held {
+                    self.held.clear();
+                }
+                return Ok(id);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// What is written for one entry: missing results and held entries before it, held entries after the last awaited result.
+    fn batch(&self, body: &EntryBody, missing: &[ToolCall], awaited: &[ToolCall]) -> Batch {
+        let mut entries: Vec<(EntryId, EntryBody)> = Vec::with_capacity(1 + missing.len());
+        for call in missing {
+            entries.push((self.fresh_id(&entries), heal::missing_result(call, self.host.now_ms())));
+        }
+        let held_before = missing.len() == awaited.len();
+        if held_before {
+            entries.extend(self.held.iter().cloned());
+        }
+        let own = entries.len();
+        entries.push((self.fresh_id(&entries), body.clone()));
+        let held_after = !held_before && guard::after(body, awaited.to_vec()).is_empty();
+        if held_after {
+            entries.extend(self.held.iter().cloned());
+        }
+        Batch { entries, own, with_held: held_before || held_after }
+    }
+
+    fn fresh_id(&self, batch: &[(EntryId, EntryBody)]) -> EntryId {
+        let is_used = |id: &str| {
+            self.index.find(id).is_some() || batch.iter().chain(&self.held).any(|(used, _)| used.as_str() == id)
+        };
+        EntryId::new(fresh_id(&self.host, is_used))
+    }
+
+    /// Writes entries as a chain below the leaf; false when somebody else wrote first and it has to be thought over again.
+    async fn write(&mut self, batch: Vec<(EntryId, EntryBody)>) -> Result<bool, StoreError> {
+        let mut lines = Vec::with_capacity(512);
+        let mut entries = Vec::with_capacity(batch.len());
+        let mut parent_id = self.leaf_id().cloned();
+        for (id, body) in batch {
+            let entry =
+                Entry { id: id.clone(), parent_id: parent_id.replace(id), timestamp: self.host.now_iso(), body };
+            lines.extend_from_slice(entry.to_line().as_bytes());
+            lines.push(b'\n');
+            entries.push(Arc::new(entry));
+        }
+        let lines = Bytes::from(lines);
+        if let Some(journal) = &mut self.journal {
+            match &mut self.waiting {
+                Some(waiting) if !entries.iter().any(|entry| begins_file(entry)) => waiting.extend_from_slice(&lines),
+                waiting => {
+                    let all = match waiting.as_deref() {
+                        Some(waiting) => Bytes::from([waiting, &lines].concat()),
+                        None => lines.clone(),
+                    };
+                    match journal.append(all, self.end).await? {
+                        Appended::At(end) => self.end = end,
+                        Appended::Moved { tail } => {
+                            self.absorb(tail);
+                            return Ok(false);
+                        }
+                    }
+                    self.waiting = None;
+                }
+            }
+        }
+        let slots = self.index.push(lines);
+        for (at, entry) in slots.clone().zip(entries) {
+            self.index.keep(at, entry);
+        }
+        self.leaf = slots.end.checked_sub(1);
+        Ok(true)
+    }
+
+    /// Writes what waits for the file.
+    async fn flush(&mut self) -> Result<(), StoreError> {
+        for _ in 0..MAX_TRIES {
+            let (Some(journal), Some(waiting)) = (&mut self.journal, &self.waiting) else { return Ok(()) };
+            match journal.append(Bytes::copy_from_slice(waiting), self.end).await? {
+                Appended::At(end) => {
+                    self.end = end;
+                    self.waiting = None;
+                    return Ok(());
+                }
+                Appended::Moved { tail } => self.absorb(tail),
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Takes in what somebody else appended: entries that go on from our leaf are followed, others leave it where it is.
+    fn absorb(&mut self, tail: Bytes) {
+        self.end += tail.len() as u64;
+        let leaf = self.leaf;
+        let slots = self.index.push(tail);
+        for at in slots.clone() {
+            let goes_on = self.leaf.is_some() || at == 0;
+            if goes_on && self.index.parent(at) == self.leaf {
+                self.leaf = Some(at);
+            }
+        }
+        self.awaited = None;
+        self.conflicts.push_back(Conflict { n_entries: slots.len(), followed: self.leaf != leaf });
+        tracing::warn!(path = ?self.path(), n_entries = slots.len(), "another program wrote to the session");
+    }
+
+    /// Makes sure that what was appended survives a loss of power, when the store is set to do so at the end of turns.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub async fn sync(&mut self) -> Result<(), StoreError> {
+        match &mut self.journal {
+            Some(journal) if self.waiting.is_none() => journal.sync().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The next thing to tell about what other programs appended; once for each time.
+    pub fn take_conflict(&mut self) -> Option<Conflict> {
+        self.conflicts.pop_front()
+    }
+
+    /// Appends a message.
+    ///
+    /// # Errors
+    /// As [`SessionLog::append`].
+    pub async fn append_message(&mut self, message: impl Into<Arc<Message>>) -> Result<EntryId, StoreError> {
+        self.append(EntryBody::Message(message.into())).await
+    }
+
+    /// Marks an entry; an empty label clears the mark. The label's entry becomes the leaf.
+    ///
+    /// # Errors
+    /// When there is no such entry, else as [`SessionLog::append`].
+    pub async fn append_label(&mut self, target: &EntryId, label: Option<&str>) -> Result<EntryId, StoreError> {
+        self.find(target)?;
+        let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
+        self.append(EntryBody::Label { target_id: target.clone(), label }).await
+    }
+
+    /// Names the session; a blank name clears it. Line breaks become spaces.
+    ///
+    /// # Errors
+    /// As [`SessionLog::append`].
+    pub async fn append_name(&mut self, name: &str) -> Result<EntryId, StoreError> {
+        let lines: Vec<&str> = name.split(['\r', '\n']).map(str::trim).filter(|line| !line.is_empty()).collect();
+        self.append(EntryBody::SessionInfo { name: lines.join(" ") }).await
+    }
+
+    /// Goes to an entry and appends the summary of the branch that is left. `None` goes before the first entry.
+    ///
+    /// # Errors
+    /// When there is no such entry, else as [`SessionLog::append`]; the leaf is then where it was.
+    pub async fn branch_with_summary(
+        &mut self,
+        target: Option<&EntryId>,
+        mut summary: BranchSummary,
+    ) -> Result<EntryId, StoreError> {
+        let target = target.map(|id| self.find(id)).transpose()?;
+        let left = self.leaf;
+        summary.from_id = self.leaf_id().map_or_else(|| "root".to_owned(), EntryId::to_string);
+        self.set_leaf(target);
+        let appended = self.append(EntryBody::BranchSummary(summary)).await;
+        if appended.is_err() {
+            self.set_leaf(left);
+        }
+        appended
+    }
+
+    /// Makes an entry the leaf: what comes next follows it.
+    ///
+    /// # Errors
+    /// When there is no such entry.
+    pub fn move_to(&mut self, id: &EntryId) -> Result<(), StoreError> {
+        let at = self.find(id)?;
+        self.set_leaf(Some(at));
+        Ok(())
+    }
+
+    /// Goes before the first entry: what comes next begins a tree of its own.
+    pub fn reset_leaf(&mut self) {
+        self.set_leaf(None);
+    }
+
+    fn set_leaf(&mut self, leaf: Option<usize>) {
+        self.leaf = leaf;
+        self.awaited = None;
+    }
+
+    fn find(&self, id: &EntryId) -> Result<usize, StoreError> {
+        self.index.find(id.as_str()).ok_or_else(|| StoreError::NoEntry { id: id.to_string() })
+    }
+
+    /// What the active branch gives a model.
+    pub fn context(&self) -> Context {
+        context::context_at(&self.index, &self.index.path(self.leaf))
+    }
+
+    /// What the branch that ends in an entry gives a model; of `None` nothing.
+    ///
+    /// # Errors
+    /// When there is no such entry.
+    pub fn context_at(&self, leaf: Option<&EntryId>) -> Result<Context, StoreError> {
+        let leaf = leaf.map(|id| self.find(id)).transpose()?;
+        Ok(context::context_at(&self.index, &self.index.path(leaf)))
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.header.id
+    }
+
+    /// The working directory.
+    pub fn cwd(&self) -> &str {
+        &self.cwd
+    }
+
+    /// The file, also before it exists; none in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.journal.as_ref().and_then(|journal| journal.path())
+    }
+
+    /// Whether the session is written anywhere.
+    pub fn is_persisted(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// The entry that the next one follows.
+    pub fn leaf_id(&self) -> Option<&EntryId> {
+        self.leaf.map(|at| &self.index.slots()[at].id)
+    }
+
+    /// The ids of all entries in file order; one that stands twice comes twice.
+    pub fn entry_ids(&self) -> impl ExactSizeIterator<Item = &EntryId> {
+        self.index.slots().iter().map(|slot| &slot.id)
+    }
+
+    /// An entry.
+    pub fn entry(&self, id: &EntryId) -> Option<Arc<Entry>> {
+        self.index.find(id.as_str()).map(|at| self.index.entry(at))
+    }
+
+    /// The line of an entry as it is stored.
+    pub fn line(&self, id: &EntryId) -> Option<&[u8]> {
+        self.index.find(id.as_str()).map(|at| self.index.line(at))
+    }
+
+    /// All entries in file order, parsed one by one.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = Arc<Entry>> + '_ {
+        (0..self.index.slots().len()).map(|at| self.index.entry(at))
+    }
+
+    /// The mark of an entry.
+    pub fn label(&self, id: &EntryId) -> Option<&Label> {
+        self.index.label(id)
+    }
+
+    /// All marks.
+    pub fn labels(&self) -> impl Iterator<Item = (&EntryId, &Label)> {
+        self.index.labels()
+    }
+
+    /// The session's name.
+    pub fn name(&self) -> Option<String> {
+        let last = self.index.slots().iter().rposition(|slot| slot.kind == Kind::SessionInfo)?;
+        match &self.index.entry(last).body {
+            EntryBody::SessionInfo { name } => Some(name.trim().to_owned()).filter(|name| !name.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// Lines that are no entries and were passed over.
+    pub fn n_skipped(&self) -> usize {
+        self.index.n_skipped
+    }
+}
+
+/// What one append writes.
+struct Batch {
+    entries: Vec<(EntryId, EntryBody)>,
+    /// Place of the entry that was asked for.
+    own: usize,
+    with_held: bool,
+}
+
+/// Whether a session's file appears with this entry: a prompt must not be lost, and an answer even less.
+fn begins_file(entry: &Entry) -> bool {
+    matches!(entry.body.as_message().map(|message| &**message), Some(Message::User(_) | Message::Assistant(_)))
+}
+
+fn line(text: &str) -> Vec<u8> {
+    let mut line = text.as_bytes().to_vec();
+    line.push(b'\n');
+    line
+}
+
+/// The header of a session's text, or what is wrong with its first line.
+fn read_header(text: &[u8]) -> Result<Header, Option<String>> {
+    let first = scan::lines(text).map(|(_, line)| line).find(|line| scan::line(line).is_some());
+    match first {
+        Some(line) => Header::parse(line).ok_or_else(|| Some("its first entry is no header with an id".to_owned())),
+        None => Err(Some("no line is a JSON object with a type".to_owned())),
+    }
+}
+
+/// A header of the current version.
+pub(crate) fn new_header(host: &Host, id: Option<String>, cwd: &str, parent: Option<String>) -> Header {
+    let now = host.now_ms();
+    Header {
+        version: VERSION,
+        id: id.unwrap_or_else(|| host.ids().uuid_v7(now)),
+        timestamp: pinch_stdx::host::iso_from_ms(now),
+        cwd: Some(cwd.to_owned()),
+        parent_session: parent,
+    }
+}

@@ -1,0 +1,207 @@
+//! Sessions made from others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pinch_stdx::host::Host;
+use serde_json::Value;
+
+use super::{Header, SessionLog, line, new_header};
+use crate::entry::migrate::{fresh_id, migrate};
+use crate::entry::scan::{self, Kind, Role};
+use crate::entry::{Entry, EntryBody, EntryId, text};
+use crate::store::{Appended, SessionRef, SessionStore, StoreError};
+
+/// What is known about a session before it begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its working directory.
+    pub cwd: String,
+    /// Its id; a fresh one when none is given.
+    pub id: Option<String>,
+    /// The session it follows.
+    pub parent_session: Option<String>,
+}
+
+impl NewSession {
+    /// A session of a working directory.
+    pub fn in_folder(cwd: &str) -> Self {
+        Self { cwd: cwd.to_owned(), ..Self::default() }
+    }
+
+    pub(super) fn into_header(self, host: &Host) -> Header {
+        new_header(host, self.id, &self.cwd, self.parent_session)
+    }
+}
+
+impl SessionLog {
+    /// Copies a whole session, all branches, into a new one that is written at once.
+    ///
+    /// # Errors
+    /// When the source is empty or no session, or the copy cannot be written.
+    pub async fn fork_from(
+        host: &Host,
+        store: Arc<dyn SessionStore>,
+        source: &SessionRef,
+        cwd: &str,
+    ) -> Result<Self, StoreError> {
+        let mut from = store.open(source).await?;
+        let name = match (from.path(), source) {
+            (Some(path), _) => path.to_owned(),
+            (None, at) => at.to_path(),
+        };
+        let mut text = match from.load().await {
+            Ok(text) => text,
+            Err(error) if error.is_not_found() => return Err(StoreError::ForkEmpty { path: name }),
+            Err(error) => return Err(error),
+        };
+        let first = scan::lines(&text).find_map(|(_, line)| Some((line, scan::line(line)?)));
+        match first {
+            None => return Err(StoreError::ForkEmpty { path: name }),
+            Some((line, _)) if Header::parse(line).is_none() => return Err(StoreError::ForkNoHeader { path: name }),
+            Some(_) => {}
+        }
+        if let Some(migrated) = migrate(&text, host) {
+            text = Bytes::from(migrated.text);
+        }
+        let header = new_header(host, None, cwd, Some(name.display().to_string()));
+        let mut copy = line(&header.to_line());
+        for (_, text) in scan::lines(&text) {
+            if scan::line(text).is_some_and(|line| line.kind != Kind::Session) {
+                copy.extend_from_slice(text);
+                copy.push(b'\n');
+            }
+        }
+        let mut log = Self::empty(host, Some(Arc::clone(&store)), Some(store.create(&header).await?), header);
+        log.adopt(copy, true).await?;
+        Ok(log)
+    }
+
+    /// Goes over to a new, empty session in the same store.
+    ///
+    /// # Errors
+    /// When the store cannot make room for it; the old session stays then.
+    pub async fn new_session(&mut self, new: NewSession) -> Result<(), StoreError> {
+        let header = new.into_header(&self.host);
+        let journal = match &self.store {
+            Some(store) => Some(store.create(&header).await?),
+            None => None,
+        };
+        *self = Self::empty(&self.host, self.store.take(), journal, header);
+        Ok(())
+    }
+
+    /// Goes over to a new session that holds the branch up to an entry: without labels in between, with the branch's labels at its end. It is
+    /// written at once when it holds a message of user or model, else with the first one.
+    ///
+    /// # Errors
+    /// When there is no such entry or the new session cannot be written; the old session stays then.
+    pub async fn create_branched_session(&mut self, leaf: &EntryId) -> Result<(), StoreError> {
+        let path = self.index.path(Some(self.find(leaf)?));
+        let parent = self.path().map(|path| path.display().to_string());
+        let header = new_header(&self.host, None, &self.cwd, parent);
+        let mut copy = line(&header.to_line());
+        let n_before = copy.len();
+        let last = self.copy_path(&path, &mut copy);
+        self.copy_labels(&path, last, &mut copy);
+        let begins = |role: Role| matches!(role, Role::User | Role::Assistant);
+        let at_once = path.iter().any(|at| begins(self.index.slots()[*at].role));
+        let journal = match &self.store {
+            Some(store) => Some(store.create(&header).await?),
+            None => None,
+        };
+        let is_stored = journal.is_some();
+        let mut log = Self::empty(&self.host, self.store.clone(), journal, header);
+        if is_stored {
+            log.adopt(copy, at_once).await?;
+        } else {
+            let end = copy.len() as u64;
+            log.load(Bytes::from(copy.split_off(n_before)), end);
+        }
+        *self = log;
+        Ok(())
+    }
+
+    /// Takes lines over as the whole session, written now or with the first message.
+    async fn adopt(&mut self, text: Vec<u8>, now: bool) -> Result<(), StoreError> {
+        let text = Bytes::from(text);
+        if now && let Some(journal) = &mut self.journal {
+            match journal.append(text.clone(), 0).await? {
+                Appended::At(end) => self.load(text, end),
+                Appended::Moved { .. } => return Err(StoreError::Contended),
+            }
+        } else {
+            self.load(text.clone(), 0);
+            self.waiting = Some(text.to_vec());
+        }
+        Ok(())
+    }
+
+    /// Copies the entries of a path but for labels; entries that followed one follow what is before it. Returns the last entry.
+    fn copy_path(&self, path: &[usize], copy: &mut Vec<u8>) -> Option<EntryId> {
+        let slots = self.index.slots();
+        // What stands in for a label: as a parent the entry before it, as the first kept entry the one after it.
+        let mut next_of: HashMap<&str, &EntryId> = HashMap::new();
+        let mut next: Option<&EntryId> = None;
+        for at in path.iter().rev() {
+            match slots[*at].kind {
+                Kind::Label => drop(next.map(|next| next_of.insert(slots[*at].id.as_str(), next))),
+                _ => next = Some(&slots[*at].id),
+            }
+        }
+        let mut before: Option<&EntryId> = None;
+        let mut after_label = false;
+        for at in path {
+            let slot = &slots[*at];
+            if slot.kind == Kind::Label {
+                after_label = true;
+                continue;
+            }
+            let kept = match (&slot.kind, &self.index.entry(*at).body) {
+                (Kind::Compaction, EntryBody::Compaction(compaction)) => {
+                    compaction.first_kept_entry_id.as_ref().and_then(|id| next_of.get(id.as_str()).copied())
+                }
+                _ => None,
+            };
+            match text::parse_object(self.index.line(*at)) {
+                Some(mut raw) if after_label || kept.is_some() => {
+                    if after_label {
+                        raw.insert("parentId".into(), before.map_or(Value::Null, |id| id.as_str().into()));
+                    }
+                    if let Some(kept) = kept {
+                        raw.insert("firstKeptEntryId".into(), kept.as_str().into());
+                    }
+                    copy.extend_from_slice(text::to_line(&raw).as_bytes());
+                }
+                _ => copy.extend_from_slice(self.index.line(*at)),
+            }
+            copy.push(b'\n');
+            before = Some(&slot.id);
+            after_label = false;
+        }
+        before.cloned()
+    }
+
+    /// Sets the labels of the path's entries again, as a chain after the last entry.
+    fn copy_labels(&self, path: &[usize], last: Option<EntryId>, copy: &mut Vec<u8>) {
+        let slots = self.index.slots();
+        let mut parent_id = last;
+        let mut used: Vec<EntryId> = Vec::new();
+        for at in path {
+            let target = &slots[*at].id;
+            let Some(label) = self.index.label(target).filter(|_| slots[*at].kind != Kind::Label) else { continue };
+            let is_used = |id: &str| self.index.find(id).is_some() || used.iter().any(|used| used.as_str() == id);
+            let id = EntryId::new(fresh_id(&self.host, is_used));
+            used.push(id.clone());
+            let entry = Entry {
+                id: id.clone(),
+                parent_id: parent_id.replace(id),
+                timestamp: label.timestamp.clone(),
+                body: EntryBody::Label { target_id: target.clone(), label: Some(label.text.clone()) },
+            };
+            copy.extend_from_slice(entry.to_line().as_bytes());
+            copy.push(b'\n');
+        }
+    }
+}

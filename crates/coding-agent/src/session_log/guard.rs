@@ -1,0 +1,98 @@
+//! Every tool call has exactly one result before the next message: the state machine and what it appends.
+
+use std::collections::HashSet;
+
+use pinch_llm::ids::ToolCallId;
+use pinch_llm::message::{Message, ToolCall};
+
+use super::index::Index;
+use super::roles::BASH_EXECUTION;
+use crate::entry::scan::{Kind, Role};
+use crate::entry::{EntryBody, EntryId};
+
+/// What an append has to do.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// Write it; before it results of these calls.
+    Write { missing: Vec<ToolCall> },
+    /// Keep it until the awaited results are there.
+    Hold,
+    /// Leave it out: nobody waits for this result.
+    Refuse,
+}
+
+/// Judges an append while these calls await their results.
+pub(super) fn judge(body: &EntryBody, awaited: &[ToolCall]) -> Verdict {
+    match body {
+        EntryBody::Message(message) => match &**message {
+            Message::ToolResult(result) if awaited.iter().any(|call| call.id == result.tool_call_id) => {
+                Verdict::Write { missing: Vec::new() }
+            }
+            Message::ToolResult(_) => Verdict::Refuse,
+            Message::Other(other) if other.role() == BASH_EXECUTION && !awaited.is_empty() => Verdict::Hold,
+            _ => Verdict::Write { missing: awaited.to_vec() },
+        },
+        EntryBody::CustomMessage(_) => Verdict::Write { missing: awaited.to_vec() },
+        _ => Verdict::Write { missing: Vec::new() },
+    }
+}
+
+/// The calls that await results after an entry was appended.
+pub(super) fn after(body: &EntryBody, mut awaited: Vec<ToolCall>) -> Vec<ToolCall> {
+    match body {
+        EntryBody::Message(message) => match &**message {
+            Message::ToolResult(result) => {
+                awaited.retain(|call| call.id != result.tool_call_id);
+                awaited
+            }
+            message => calls_of(message),
+        },
+        _ => awaited,
+    }
+}
+
+/// The calls of a message that must be answered: none of a message that failed. An id that occurs twice is awaited once.
+fn calls_of(message: &Message) -> Vec<ToolCall> {
+    let mut seen = HashSet::new();
+    message
+        .as_assistant()
+        .filter(|assistant| !assistant.stop_reason.is_failure())
+        .into_iter()
+        .flat_map(|assistant| assistant.tool_calls())
+        .filter(|call| seen.insert(call.id.clone()))
+        .cloned()
+        .collect()
+}
+
+/// The calls that await results at an entry: those of the last assistant message on its path, when only results follow it.
+pub(super) fn awaited_at(index: &Index, leaf: Option<usize>) -> Vec<ToolCall> {
+    let mut answered: HashSet<ToolCallId> = HashSet::new();
+    let mut hidden: HashSet<EntryId> = HashSet::new();
+    for at in index.path(leaf).into_iter().rev() {
+        let slot = &index.slots()[at];
+        match (slot.kind, slot.role) {
+            (Kind::Message, Role::ToolResult) => {
+                if let EntryBody::Message(message) = &index.entry(at).body
+                    && let Message::ToolResult(result) = &**message
+                {
+                    answered.insert(result.tool_call_id.clone());
+                }
+            }
+            (Kind::Message, Role::BashExecution) => {}
+            (Kind::Message, Role::Assistant) if !hidden.contains(&slot.id) => {
+                let entry = index.entry(at);
+                let mut calls = entry.body.as_message().map(|message| calls_of(message)).unwrap_or_default();
+                calls.retain(|call| !answered.contains(&call.id));
+                return calls;
+            }
+            (Kind::Message | Kind::CustomMessage, _) => return Vec::new(),
+            (Kind::ContextEdit, _) => {
+                if let EntryBody::ContextEdit { target_id, replacement: None } = &index.entry(at).body {
+                    hidden.insert(target_id.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    Vec::new()
+}

@@ -1,0 +1,228 @@
+//! Roles that only this layer knows, and what becomes of them before a model sees them.
+//!
+//! `bashExecution`, `custom`, `branchSummary` and `compactionSummary` travel as [`Message::Other`]; [`convert_to_llm`] turns them into
+//! messages of the user.
+
+use std::sync::Arc;
+
+use pinch_llm::message::{Block, Content, Message, OtherMessage, UserMessage};
+use serde_json::{Map, Value};
+
+use crate::entry::{BranchSummary, Compaction, CustomMessage};
+
+/// Stands before the summary of a compaction when it is sent.
+pub const COMPACTION_PREFIX: &str =
+    "Earlier parts of this conversation were compacted. This summary stands in their place:\n\n<summary>\n";
+
+/// Stands after the summary of a compaction when it is sent.
+pub const COMPACTION_SUFFIX: &str = "\n</summary>";
+
+/// Stands before the summary of a branch when it is sent; `</summary>` follows.
+pub const BRANCH_PREFIX: &str =
+    "The conversation came back here from another branch. This is a summary of that branch:\n\n<summary>\n";
+
+/// Stands after the summary of a branch when it is sent.
+pub const BRANCH_SUFFIX: &str = "</summary>";
+
+/// The role of a message that the user's own shell command left.
+pub const BASH_EXECUTION: &str = "bashExecution";
+/// The role of an extension's message.
+pub const CUSTOM: &str = "custom";
+/// The role of a branch's summary.
+pub const BRANCH_SUMMARY: &str = "branchSummary";
+/// The role of a compaction's summary.
+pub const COMPACTION_SUMMARY: &str = "compactionSummary";
+
+/// A shell command the user ran, as a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BashExecution {
+    /// The command.
+    pub command: String,
+    /// What it printed, cut.
+    pub output: String,
+    /// Its exit code; none when it was killed.
+    pub exit_code: Option<i64>,
+    /// The user stopped it.
+    pub cancelled: bool,
+    /// `output` is not all of it.
+    pub truncated: bool,
+    /// Where all of it is.
+    pub full_output_path: Option<String>,
+    /// Unix milliseconds.
+    pub timestamp: i64,
+    /// The model is not to see it.
+    pub exclude_from_context: bool,
+}
+
+impl BashExecution {
+    /// The message.
+    pub fn into_message(self) -> Message {
+        let mut raw = object(BASH_EXECUTION);
+        raw.insert("command".into(), self.command.into());
+        raw.insert("output".into(), self.output.into());
+        raw.extend(self.exit_code.map(|code| ("exitCode".to_owned(), code.into())));
+        raw.insert("cancelled".into(), self.cancelled.into());
+        raw.insert("truncated".into(), self.truncated.into());
+        raw.extend(self.full_output_path.map(|path| ("fullOutputPath".to_owned(), path.into())));
+        raw.insert("timestamp".into(), self.timestamp.into());
+        if self.exclude_from_context {
+            raw.insert("excludeFromContext".into(), true.into());
+        }
+        Message::Other(OtherMessage { raw })
+    }
+}
+
+fn object(role: &str) -> Map<String, Value> {
+    Map::from_iter([("role".to_owned(), role.into())])
+}
+
+fn value_of(content: &Content) -> Value {
+    serde_json::to_value(content).unwrap_or_default()
+}
+
+/// The message of a compaction's summary. A time that cannot be read is null, as in JavaScript.
+pub(crate) fn compaction_summary(compaction: &Compaction, time: Option<i64>) -> Message {
+    let mut raw = object(COMPACTION_SUMMARY);
+    raw.insert("summary".into(), compaction.summary.as_str().into());
+    raw.insert("tokensBefore".into(), compaction.tokens_before.into());
+    raw.insert("timestamp".into(), time.into());
+    Message::Other(OtherMessage { raw })
+}
+
+/// The message of a branch's summary; none when it has no text.
+pub(crate) fn branch_summary(branch: &BranchSummary, time: Option<i64>) -> Option<Message> {
+    if branch.summary.is_empty() {
+        return None;
+    }
+    let mut raw = object(BRANCH_SUMMARY);
+    raw.insert("summary".into(), branch.summary.as_str().into());
+    raw.insert("fromId".into(), branch.from_id.as_str().into());
+    raw.insert("timestamp".into(), time.into());
+    Some(Message::Other(OtherMessage { raw }))
+}
+
+/// The message of an extension's entry.
+pub(crate) fn custom(message: &CustomMessage, time: Option<i64>) -> Message {
+    let mut raw = object(CUSTOM);
+    raw.insert("customType".into(), message.custom_type.as_str().into());
+    raw.insert("content".into(), value_of(&message.content));
+    raw.insert("display".into(), message.display.into());
+    raw.extend(message.details.clone().map(|details| ("details".to_owned(), details)));
+    raw.insert("timestamp".into(), time.into());
+    Message::Other(OtherMessage { raw })
+}
+
+/// The content of a message of role `custom`.
+pub(crate) fn custom_content(message: &OtherMessage) -> Content {
+    crate::entry::content(message.raw.get("content"))
+}
+
+/// A message with other content: what a context edit does. Roles without content of their own stay as they are.
+pub(crate) fn with_content(message: &Message, content: &Content) -> Message {
+    let blocks = || match content {
+        Content::Text(text) => vec![Block::text(text.clone())],
+        Content::Blocks(blocks) => blocks.clone(),
+    };
+    match message {
+        Message::User(user) => Message::User(UserMessage { content: content.clone(), timestamp: user.timestamp }),
+        Message::Assistant(assistant) => {
+            let mut edited = (**assistant).clone();
+            edited.content = blocks().into_iter().map(Arc::new).collect();
+            Message::Assistant(Arc::new(edited))
+        }
+        Message::ToolResult(result) => {
+            let mut edited = result.clone();
+            edited.content = blocks();
+            Message::ToolResult(edited)
+        }
+        Message::Other(other) if other.role() == CUSTOM => {
+            let mut raw = other.raw.clone();
+            raw.insert("content".into(), value_of(content));
+            Message::Other(OtherMessage { raw })
+        }
+        Message::System(_) | Message::Other(_) => message.clone(),
+    }
+}
+
+/// Turns a context into what a model is sent: our roles become messages of the user, unknown ones are dropped.
+pub fn convert_to_llm(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    messages.iter().filter_map(convert).collect()
+}
+
+fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
+    let Message::Other(other) = &**message else { return Some(Arc::clone(message)) };
+    let content = match other.role() {
+        BASH_EXECUTION => bash_text(&other.raw).map(|text| Content::Blocks(vec![Block::text(text)]))?,
+        CUSTOM => match custom_content(other) {
+            Content::Text(text) => Content::Blocks(vec![Block::text(text)]),
+            blocks => blocks,
+        },
+        BRANCH_SUMMARY => wrapped(BRANCH_PREFIX, other, BRANCH_SUFFIX),
+        COMPACTION_SUMMARY => wrapped(COMPACTION_PREFIX, other, COMPACTION_SUFFIX),
+        _ => return None,
+    };
+    Some(Arc::new(Message::User(UserMessage { content, timestamp: message.timestamp() })))
+}
+
+fn wrapped(prefix: &str, message: &OtherMessage, suffix: &str) -> Content {
+    let summary = message.raw.get("summary").and_then(Value::as_str).unwrap_or_default();
+    Content::Blocks(vec![Block::text(format!("{prefix}{summary}{suffix}"))])
+}
+
+/// What a model is told about a command of the user; `None` when it is not to know.
+fn bash_text(raw: &Map<String, Value>) -> Option<String> {
+    let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
+    let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
+    if flag("excludeFromContext") {
+        return None;
+    }
+    let mut told = format!("Ran `{}`\n", text("command"));
+    match text("output") {
+        "" => told.push_str("(no output)"),
+        output => told.push_str(&format!("```\n{output}\n```")),
+    }
+    if flag("cancelled") {
+        told.push_str("\n\n(command cancelled)");
+    } else if let Some(code) = raw.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0) {
+        told.push_str(&format!("\n\nCommand exited with code {code}"));
+    }
+    match text("fullOutputPath") {
+        "" => {}
+        path if flag("truncated") => told.push_str(&format!("\n\n[Output truncated. Full output: {path}]")),
+        _ => {}
+    }
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bash: BashExecution, expected: Option<&str>) {
+        let sent = convert_to_llm(&[Arc::new(bash.into_message())]);
+        let text = sent.first().map(|message| match &**message {
+            Message::User(user) => user.content.text(""),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(text.as_deref(), expected);
+    }
+
+    #[test]
+    fn commands_of_the_user() {
+        let ran = BashExecution { command: "ls".into(), output: "a".into(), exit_code: Some(0), ..Default::default() };
+        check(ran.clone(), Some("Ran `ls`\n```\na\n```"));
+        let failed = BashExecution { output: String::new(), exit_code: Some(2), ..ran.clone() };
+        check(failed, Some("Ran `ls`\n(no output)\n\nCommand exited with code 2"));
+        let cut =
+            BashExecution { cancelled: true, truncated: true, full_output_path: Some("/t".into()), ..ran.clone() };
+        check(cut, Some("Ran `ls`\n```\na\n```\n\n(command cancelled)\n\n[Output truncated. Full output: /t]"));
+        check(BashExecution { exclude_from_context: true, ..ran }, None);
+    }
+
+    #[test]
+    fn unknown_roles_are_dropped() {
+        let unknown = Message::from_json(r#"{"role":"future","content":"x"}"#).unwrap();
+        assert!(convert_to_llm(&[Arc::new(unknown)]).is_empty());
+    }
+}

@@ -1,0 +1,201 @@
+//! Where sessions are kept: a store of journals, each an ordered list of lines.
+//!
+//! A store knows neither trees nor guards nor versions; those are the log's. [`jsonl`] keeps files that pi reads and writes as well,
+//! [`memory`] keeps nothing after the process.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+use crate::entry::Header;
+
+pub mod jsonl;
+pub mod list;
+pub mod memory;
+
+pub use jsonl::JsonlStore;
+pub use list::SessionSummary;
+pub use memory::MemoryStore;
+
+/// Keeps sessions.
+pub trait SessionStore: Send + Sync {
+    /// Says what sessions there are, the latest changed first. Sessions that cannot be read are left out.
+    fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
+
+    /// Finds the session of a working directory that was written last.
+    fn most_recent<'a>(&'a self, cwd: &'a str) -> BoxFuture<'a, Result<Option<SessionRef>, StoreError>> {
+        Box::pin(async move {
+            let found = self.list(ListScope::Cwd(cwd.to_owned())).await?;
+            Ok(found.into_iter().max_by_key(|summary| summary.file_modified).map(|summary| SessionRef::Id(summary.id)))
+        })
+    }
+
+    /// Makes room for a new session. Nothing is written before the first append, whose first line is the header.
+    fn create(&self, header: &Header) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
+
+    /// Opens a session. One that does not exist yet is found out by [`Journal::load`] and begins with the first append.
+    fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
+
+    /// Removes a session for good.
+    fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// The ordered lines of one session.
+pub trait Journal: Send + Sync {
+    /// All lines as they are stored.
+    fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>>;
+
+    /// Appends whole lines after position `end`, all of them or none. When somebody else has written since, nothing is appended and the
+    /// foreign tail is returned.
+    fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>>;
+
+    /// Replaces all lines: for migrations only. The old text is kept under a name that ends in `backup`.
+    fn replace<'a>(&'a mut self, lines: Bytes, backup: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Makes sure that what was appended survives a loss of power.
+    fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The file, when the session is one.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// How an append went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// Everything is written; the journal ends here now.
+    At(u64),
+    /// Somebody else wrote this in the meantime; nothing was appended.
+    Moved {
+        /// What stands after the expected end.
+        tail: Bytes,
+    },
+}
+
+/// Which session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionRef {
+    /// The file.
+    Path(PathBuf),
+    /// The session's id.
+    Id(String),
+}
+
+impl SessionRef {
+    /// A path for messages to people: the file, or the id in its place.
+    pub(crate) fn to_path(&self) -> PathBuf {
+        match self {
+            Self::Path(path) => path.clone(),
+            Self::Id(id) => id.into(),
+        }
+    }
+}
+
+/// Which sessions to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListScope {
+    /// All of the store.
+    All,
+    /// Those of one working directory.
+    Cwd(String),
+}
+
+/// When appended lines are forced to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the operating system sees fit.
+    #[default]
+    Os,
+    /// At the end of each turn, by [`Journal::sync`].
+    Turn,
+    /// After each append.
+    Entry,
+}
+
+/// A session could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no such session.
+    #[error("No session found matching '{name}'")]
+    NotFound {
+        /// What was asked for.
+        name: String,
+    },
+    /// Somebody held the file for too long.
+    #[error("Session file is locked: {}", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file holds something else; it was not touched.
+    #[error("Session file is not a valid pi session: {}{}", path.display(), problem.as_ref().map(|p| format!(" ({p})")).unwrap_or_default())]
+    NotASession {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its first line.
+        problem: Option<String>,
+    },
+    /// The file became shorter, was removed or was replaced while it was open.
+    #[error("Session file was truncated or removed by another program: {}", path.display())]
+    Cut {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Other writers were faster again and again.
+    #[error("Session is being written by another program all the time")]
+    Contended,
+    /// The session to fork from holds nothing.
+    #[error("Cannot fork: source session file is empty or invalid: {}", path.display())]
+    ForkEmpty {
+        /// The source.
+        path: PathBuf,
+    },
+    /// The session to fork from has no header.
+    #[error("Cannot fork: source session has no header: {}", path.display())]
+    ForkNoHeader {
+        /// The source.
+        path: PathBuf,
+    },
+    /// No entry has this id.
+    #[error("Entry {id} not found")]
+    NoEntry {
+        /// The id.
+        id: String,
+    },
+    /// The name does not fit for a session id.
+    #[error("Invalid session id: {id}")]
+    BadId {
+        /// The id.
+        id: String,
+    },
+}
+
+impl StoreError {
+    /// Wraps a failure of the operating system.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// Whether a session was asked for that does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+}

@@ -1,0 +1,76 @@
+//! Names of folders and lists of sessions.
+
+use std::fs::{File, FileTimes};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use pinch_coding_agent::entry::names;
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::{JsonlStore, ListScope, SessionStore as _};
+use pinch_stdx::host::iso_from_ms;
+use serde_json::{Map, Value, json};
+
+use super::{World, block_on};
+
+/// The working directory for which sessions are listed, unless a case names one.
+const CWD: &str = "/home/proj";
+
+/// The folder name of each working directory.
+pub(super) fn session_dir_name(world: &World) -> Result<Value, String> {
+    let cwds = world.input["cwds"].as_array().ok_or("input.cwds is no list")?;
+    let named = cwds.iter().filter_map(Value::as_str).map(|cwd| (cwd.to_owned(), names::folder_name(cwd).into()));
+    Ok(named.collect::<Map<_, _>>().into())
+}
+
+fn write_files(world: &World) -> Result<(), String> {
+    for file in world.input["files"].as_array().ok_or("input.files is no list")? {
+        let path = world.path(file["name"].as_str().ok_or("a file without name")?);
+        std::fs::write(&path, file["text"].as_str().unwrap_or_default()).map_err(|e| e.to_string())?;
+        let seconds = file["mtimeSeconds"].as_f64().unwrap_or_default();
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds);
+        let open = File::options().write(true).open(&path).map_err(|e| e.to_string())?;
+        open.set_times(FileTimes::new().set_modified(modified)).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+fn cwd(world: &World) -> &str {
+    world.input["cwd"].as_str().unwrap_or(CWD)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What a list of the folder shows.
+pub(super) fn session_list(world: &World) -> Result<Value, String> {
+    write_files(world)?;
+    let store = JsonlStore::flat(world.dir.path());
+    let found = block_on(store.list(ListScope::Cwd(cwd(world).to_owned())))?.map_err(|e| e.to_string())?;
+    let shown = found.into_iter().map(|summary| {
+        let cwd = if summary.cwd.len() > 100 { "<as in header>".to_owned() } else { summary.cwd };
+        json!({
+            "path": file_name(&summary.path),
+            "id": summary.id,
+            "cwd": cwd,
+            "name": summary.name,
+            "parentSessionPath": summary.parent_session,
+            "created": summary.created.map(iso_from_ms),
+            "modified": iso_from_ms(summary.modified),
+            "messageCount": summary.message_count,
+            "firstMessage": summary.first_message,
+            "allMessagesText": summary.search_text,
+        })
+    });
+    Ok(shown.collect())
+}
+
+/// The file that is continued.
+pub(super) fn session_most_recent(world: &World) -> Result<Value, String> {
+    write_files(world)?;
+    let store = Arc::new(JsonlStore::flat(world.dir.path()));
+    let log = block_on(SessionLog::continue_recent(&world.host, store, cwd(world)))?.map_err(|e| e.to_string())?;
+    let picked = log.path().filter(|path| path.exists()).map(file_name);
+    Ok(json!({ "picked": picked }))
+}
