@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pinch_agent_core::event::{AgentEvent, RunEnd};
 use pinch_llm::thinking::ThinkingLevel;
 
-use crate::compaction::{CompactionReason, Compacted};
+use crate::compaction::{Compacted, CompactionReason};
 use crate::entry::{Entry, EntryId};
 
 /// One event of a session.

@@ -1,0 +1,77 @@
+//! Print mode: the answer's text and nothing else.
+
+use std::io::{self, Write};
+
+use futures::StreamExt;
+use pinch_agent_core::event::AgentEvent;
+use pinch_llm::message::StopReason;
+
+use crate::event::SessionEvent;
+use crate::session::{AgentSession, Prompt, SessionError};
+
+/// How printing ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// The last answer is printed.
+    Answer,
+    /// The last answer is printed, but it hit the output limit.
+    CutOff,
+    /// The last answer is an error.
+    Failed {
+        /// Its text.
+        text: String,
+    },
+    /// The last answer was cancelled.
+    Aborted {
+        /// Its text.
+        text: String,
+    },
+}
+
+/// Printing did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PrintError {
+    /// The session could not go on.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The reader is gone.
+    #[error("cannot write the output")]
+    Output(#[from] io::Error),
+}
+
+/// Asks the prompts one after another and prints the text blocks of the last answer, a line feed after each.
+///
+/// # Errors
+/// [`PrintError`].
+pub async fn print(
+    session: &mut AgentSession,
+    prompts: Vec<Prompt>,
+    out: &mut dyn Write,
+) -> Result<Printed, PrintError> {
+    let mut last = None;
+    for prompt in prompts {
+        let mut run = session.prompt(prompt);
+        while let Some(event) = run.next().await {
+            if let SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) = event? {
+                last = Some(message);
+            }
+        }
+        if last.as_ref().is_some_and(|answer| answer.stop_reason.is_failure()) {
+            break;
+        }
+    }
+    let Some(answer) = last else { return Ok(Printed::Failed { text: "There was no answer".to_owned() }) };
+    let failed = || answer.error_message.clone().unwrap_or_else(|| format!("Request {}", answer.stop_reason.as_str()));
+    match answer.stop_reason {
+        StopReason::Error => return Ok(Printed::Failed { text: failed() }),
+        StopReason::Aborted => return Ok(Printed::Aborted { text: failed() }),
+        _ => {}
+    }
+    for block in &answer.content {
+        if let Some(text) = block.as_text() {
+            writeln!(out, "{text}")?;
+        }
+    }
+    out.flush()?;
+    Ok(if answer.stop_reason == StopReason::Length { Printed::CutOff } else { Printed::Answer })
+}

@@ -1,0 +1,218 @@
+//! settings.json: what a user wants, as small values for the parts that need them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pinch_agent_core::queue::QueueMode;
+use pinch_llm::request::{Deadlines, ThinkingBudgets};
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::{Map, Value};
+
+use crate::compaction::{CompactionMode, CompactionSettings};
+use crate::document::{self, Problem};
+use crate::recovery::RecoveryPlan;
+
+/// The settings of a user. Keys nobody knows are passed over; a value of a wrong type is reported and counts as absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Provider of the model that is used when nobody names one.
+    pub default_provider: Option<String>,
+    /// That model.
+    pub default_model: Option<String>,
+    /// The thinking level of new sessions.
+    pub default_thinking: Option<ThinkingLevel>,
+    /// Tokens of thinking by level.
+    pub thinking_budgets: ThinkingBudgets,
+    /// How waiting messages are taken.
+    pub steering_mode: QueueMode,
+    /// How waiting follow-ups are taken.
+    pub follow_up_mode: QueueMode,
+    /// When conversations are compacted.
+    pub compaction: CompactionSettings,
+    /// What is repeated.
+    pub recovery: RecoveryPlan,
+    /// Time limits of requests.
+    pub deadlines: Deadlines,
+    /// The shell that runs commands.
+    pub shell_path: Option<PathBuf>,
+    /// Put before every command.
+    pub shell_command_prefix: Option<String>,
+    /// Where sessions are kept.
+    pub session_dir: Option<String>,
+}
+
+impl Settings {
+    /// Reads a user's settings. A damaged document counts as empty and is reported.
+    pub fn load(path: &Path) -> (Self, Vec<Problem>) {
+        match document::read_object(path) {
+            Ok(object) => {
+                let mut reader = Reader { file: path, problems: Vec::new() };
+                (reader.settings(&object), reader.problems)
+            }
+            Err(problem) => (Self::default(), vec![problem]),
+        }
+    }
+}
+
+/// Reads values and notes those of a wrong type.
+struct Reader<'a> {
+    file: &'a Path,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn settings(&mut self, root: &Map<String, Value>) -> Settings {
+        let empty = Map::new();
+        let section = |name: &str| root.get(name).and_then(Value::as_object).unwrap_or(&empty);
+        let compaction = section("compaction");
+        let retry = section("retry");
+        let of_provider = retry.get("provider").and_then(Value::as_object).unwrap_or(&empty);
+        let budgets = section("thinkingBudgets");
+        Settings {
+            default_provider: self.text(root, "defaultProvider"),
+            default_model: self.text(root, "defaultModel"),
+            default_thinking: self.word(root, "defaultThinkingLevel", ThinkingLevel::parse, "off … xhigh, max"),
+            thinking_budgets: ThinkingBudgets {
+                minimal: self.count(budgets, "minimal"),
+                low: self.count(budgets, "low"),
+                medium: self.count(budgets, "medium"),
+                high: self.count(budgets, "high"),
+            },
+            // The old name of the first of the two is still understood.
+            steering_mode: self
+                .word(root, "steeringMode", QueueMode::parse, "one-at-a-time or all")
+                .or_else(|| self.word(root, "queueMode", QueueMode::parse, "one-at-a-time or all"))
+                .unwrap_or_default(),
+            follow_up_mode: self
+                .word(root, "followUpMode", QueueMode::parse, "one-at-a-time or all")
+                .unwrap_or_default(),
+            compaction: self.compaction(compaction),
+            recovery: self.recovery(retry, of_provider),
+            deadlines: self.deadlines(root, of_provider),
+            shell_path: self.text(root, "shellPath").map(PathBuf::from),
+            shell_command_prefix: self.text(root, "shellCommandPrefix"),
+            session_dir: self.text(root, "sessionDir"),
+        }
+    }
+
+    fn compaction(&mut self, section: &Map<String, Value>) -> CompactionSettings {
+        let default = CompactionSettings::default();
+        let mode = |word: &str| match word {
+            "threshold" => Some(CompactionMode::Threshold),
+            "overflow" => Some(CompactionMode::Overflow),
+            _ => None,
+        };
+        CompactionSettings {
+            enabled: self.flag(section, "enabled").unwrap_or(default.enabled),
+            mode: self.word(section, "mode", mode, "threshold or overflow").unwrap_or(default.mode),
+            reserve_tokens: self.count(section, "reserveTokens").unwrap_or(default.reserve_tokens),
+            keep_recent_tokens: self.count(section, "keepRecentTokens").unwrap_or(default.keep_recent_tokens),
+        }
+    }
+
+    fn recovery(&mut self, retry: &Map<String, Value>, of_provider: &Map<String, Value>) -> RecoveryPlan {
+        let mut plan = RecoveryPlan::default();
+        let as_u32 = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        if let Some(n) = self.count(retry, "maxRetries") {
+            plan.turn.max_retries = as_u32(n);
+        }
+        if self.flag(retry, "enabled") == Some(false) {
+            plan.turn.max_retries = 0;
+        }
+        if let Some(ms) = self.count(retry, "baseDelayMs") {
+            plan.turn.base_delay = Duration::from_millis(ms);
+        }
+        if let Some(ms) = self.count(retry, "maxAgentDelayMs") {
+            plan.turn.max_delay = Duration::from_millis(ms);
+        }
+        if let Some(n) = self.count(of_provider, "maxRetries") {
+            plan.transport.max_retries = as_u32(n);
+        }
+        let asked = self.count(of_provider, "maxRetryDelayMs").or_else(|| self.count(retry, "maxDelayMs"));
+        if let Some(ms) = asked {
+            plan.transport.max_delay = Duration::from_millis(ms);
+            plan.turn.max_asked_delay = Duration::from_millis(ms);
+        }
+        plan
+    }
+
+    fn deadlines(&mut self, root: &Map<String, Value>, of_provider: &Map<String, Value>) -> Deadlines {
+        let limit = |ms: u64| (ms > 0).then(|| Duration::from_millis(ms));
+        let mut deadlines = Deadlines::default();
+        if let Some(ms) = self.count(of_provider, "timeoutMs") {
+            deadlines.headers = limit(ms);
+        }
+        if root.get("httpIdleTimeoutMs").is_some_and(|value| value != "disabled")
+            && let Some(ms) = self.count(root, "httpIdleTimeoutMs")
+        {
+            deadlines.idle = limit(ms);
+        }
+        deadlines
+    }
+
+    fn text(&mut self, map: &Map<String, Value>, name: &str) -> Option<String> {
+        match map.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Null => None,
+            _ => self.wrong(name, "a string"),
+        }
+    }
+
+    fn flag(&mut self, map: &Map<String, Value>, name: &str) -> Option<bool> {
+        match map.get(name)? {
+            Value::Bool(flag) => Some(*flag),
+            Value::Null => None,
+            _ => self.wrong(name, "true or false"),
+        }
+    }
+
+    fn count(&mut self, map: &Map<String, Value>, name: &str) -> Option<u64> {
+        match map.get(name)? {
+            Value::Null => None,
+            value => value
+                .as_f64()
+                .filter(|n| *n >= 0.0 && n.fract() == 0.0 && *n <= 9_007_199_254_740_991.0)
+                .map(|n| n as u64)
+                .or_else(|| self.wrong(name, "a whole number from 0 up")),
+        }
+    }
+
+    fn word<T>(
+        &mut self,
+        map: &Map<String, Value>,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        choices: &str,
+    ) -> Option<T> {
+        match map.get(name)? {
+            Value::Null => None,
+            value => value.as_str().and_then(parse).or_else(|| self.wrong(name, choices)),
+        }
+    }
+
+    fn wrong<T>(&mut self, name: &str, wanted: &str) -> Option<T> {
+        self.problems.push(Problem::new(self.file, format!("must be {wanted}")).at(name).remedy("It is ignored"));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_wrong_ones_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        let text = r#"{"defaultModel": "m", "defaultThinkingLevel": "loud", "unknown": 1,
+            "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "compaction": {"reserveTokens": -1}}"#;
+        std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
+        let (settings, problems) = Settings::load(&path);
+        assert_eq!(settings.default_model.as_deref(), Some("m"));
+        assert_eq!(settings.recovery.turn.max_retries, 0);
+        assert_eq!(settings.deadlines.headers, None);
+        assert_eq!(settings.compaction, CompactionSettings::default());
+        let places: Vec<_> = problems.iter().filter_map(|p| p.at.as_deref()).collect();
+        assert_eq!(places, ["defaultThinkingLevel", "reserveTokens"]);
+    }
+}
