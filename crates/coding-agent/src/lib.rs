@@ -10,3 +10,5 @@ pub mod entry;
 pub mod store;
 
 pub mod session_log;
+
+pub mod compaction;
