@@ -178,6 +178,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 fn execute(case: &Case<'_>) -> Outcome {
     match case.suite_family() {
         "llm" => llm_pure::execute(case),
+        "embed-tools" if case.kind == "schema" => llm_pure::execute_schema(case),
         "llm-providers" => providers_pure::execute(case),
         _ => Outcome::NotImplemented,
     }
