@@ -5,6 +5,8 @@
 
 mod compare;
 mod sessions;
+mod llm_pure;
+mod providers_pure;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -177,6 +179,9 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 fn execute(case: &Case<'_>) -> Outcome {
     match case.suite_family() {
         "sessions" => sessions::execute(case),
+        "llm" => llm_pure::execute(case),
+        "embed-tools" if case.kind == "schema" => llm_pure::execute_schema(case),
+        "llm-providers" => providers_pure::execute(case),
         _ => Outcome::NotImplemented,
     }
 }

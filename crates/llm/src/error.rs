@@ -6,6 +6,14 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+pub mod classify;
+pub mod overflow;
+mod patterns;
+pub mod retry;
+
+pub use classify::classify;
+pub use overflow::is_context_overflow;
+
 use crate::ids::ProviderId;
 
 /// A failed call. `text` is what a person reads and what session files keep as `errorMessage`.
@@ -48,6 +56,28 @@ impl LlmError {
             text: text.into(),
             source: None,
         }
+    }
+
+    /// An error that a provider answered with, classified by status, code and text.
+    pub fn refused(
+        provider: ProviderId,
+        status: Option<StatusCode>,
+        code: Option<&str>,
+        text: impl Into<String>,
+    ) -> Self {
+        let text = text.into();
+        let kind = classify(status, code, &text);
+        Self { status, code: code.map(str::to_owned), ..Self::new(provider, kind, text) }
+    }
+
+    /// The caller cancelled. The text is the same everywhere.
+    pub fn aborted(provider: ProviderId) -> Self {
+        Self::new(provider, LlmErrorKind::Aborted, "Request was aborted")
+    }
+
+    /// Whether another try may help (see [`retry::retryable`]).
+    pub fn retryable(&self) -> bool {
+        retry::retryable(self)
     }
 }
 

@@ -11,11 +11,25 @@ pub mod message;
 
 pub mod model;
 
+pub mod schema;
+
+pub mod catalog;
+
+pub mod keys;
+
 pub mod error;
 
 pub mod request;
 
 pub mod event;
+
+pub mod normalise;
+
+pub mod frame;
+
+pub mod wire;
+
+pub mod http;
 
 pub mod provider;
 

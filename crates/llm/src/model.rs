@@ -2,8 +2,17 @@
 
 use std::sync::Arc;
 
-pub mod dialect;
 pub mod thinking;
+
+pub mod dialect;
+
+pub mod detect;
+
+pub mod cost;
+
+pub mod compat;
+
+pub mod record;
 
 pub use dialect::Dialect;
 use thinking::ThinkingMap;
@@ -43,6 +52,10 @@ pub struct Model {
     pub sampling_params: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
     /// Everything peculiar about it.
     pub dialect: Dialect,
+    /// The `compat` object its record had, for those who write records.
+    pub compat: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
+    /// Members of its record that nobody here asks for, as written.
+    pub extra: Arc<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// Prices in US dollars per million tokens. Negative prices of catalogs mean unknown and count as 0.

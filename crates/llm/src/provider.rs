@@ -6,9 +6,14 @@ use std::sync::Arc;
 
 use pinch_stdx::cancel::Cancel;
 
+pub mod http;
+
+use self::http::HttpProvider;
 use crate::event::EventStream;
+use crate::http::HttpClient;
 use crate::ids::ApiId;
 use crate::request::Request;
+use crate::wire;
 
 /// Turns one conversation into a stream of events; every failure is the stream's end. Never retries, never waits: that is the caller's choice.
 ///
@@ -28,6 +33,17 @@ impl ProviderRegistry {
     /// Nothing registered.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The wire formats of this crate, over one client.
+    pub fn builtin() -> Self {
+        let client = Arc::new(HttpClient::new());
+        let mut registry = Self::new();
+        for format in wire::builtin() {
+            let api = format.api();
+            registry.register(api, Arc::new(HttpProvider::new(format, Arc::clone(&client))));
+        }
+        registry
     }
 
     /// Registers a provider for a wire format, in place of an earlier one.

@@ -156,9 +156,20 @@ pub fn ms_from_iso(text: &str) -> Option<i64> {
     text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
+/// Reads a time as HTTP headers write it, e.g. `Wed, 21 Oct 2015 07:28:00 GMT`, into Unix milliseconds.
+pub fn ms_from_http_date(text: &str) -> Option<i64> {
+    jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp().as_millisecond())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn http_dates() {
+        assert_eq!(ms_from_http_date("Wed, 21 Oct 2015 07:28:00 GMT"), Some(1_445_412_480_000));
+        assert_eq!(ms_from_http_date("soon"), None);
+    }
 
     #[test]
     fn iso_times_look_like_javascripts() {

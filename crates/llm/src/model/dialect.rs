@@ -1,5 +1,277 @@
 //! Everything peculiar about a model, as data.
+//!
+//! Wire formats ask this table and never the name of a provider or a host: what a server wants is found out once, when a model is read (see
+//! [`detect`](super::detect)), and can be overridden in models.json (see [`compat`](super::compat)).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Rates;
 
 /// The peculiarities of one model: detected from its host and id, overridable in models.json (`compat`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Dialect {}
+pub struct Dialect {
+    /// What a request may and must contain.
+    pub wire: WireFlags,
+    /// How earlier messages are told.
+    pub history: HistoryRules,
+    /// How tools are declared.
+    pub schema: SchemaRules,
+    /// What replies look like.
+    pub replies: ReplyTraits,
+}
+
+/// What a request may and must contain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireFlags {
+    /// Takes `store: false`.
+    pub store: bool,
+    /// Takes the effort of thinking as `reasoning_effort`.
+    pub reasoning_effort: bool,
+    /// Takes `stream_options.include_usage`.
+    pub usage_in_streaming: bool,
+    /// Where the limit of the answer stands.
+    pub max_tokens_field: MaxTokensField,
+    /// How thinking is asked for in OpenAI's format.
+    pub thinking_format: ThinkingFormat,
+    /// Name of the member that holds a budget of thinking tokens.
+    pub thinking_budget_field: Option<String>,
+    /// Templates of `chat_template_kwargs`.
+    pub chat_template_kwargs: Option<Arc<Map<String, Value>>>,
+    /// Templates of `chat_template_args`.
+    pub chat_template_args: Option<Arc<Map<String, Value>>>,
+    /// Member `provider` of the body: OpenRouter's routing.
+    pub open_router_routing: Option<Arc<Map<String, Value>>>,
+    /// Member `providerOptions.gateway` of the body: Vercel's routing.
+    pub vercel_routing: Option<Arc<Map<String, Value>>>,
+    /// Wants `tool_stream: true` with tools.
+    pub zai_tool_stream: bool,
+    /// Member `priority` of the body: vLLM's scheduling.
+    pub vllm_priority: Option<i64>,
+    /// Takes cache markers as Anthropic does, in OpenAI's format.
+    pub cache_markers: bool,
+    /// Takes the long kind of cache retention.
+    pub long_cache_retention: bool,
+    /// When the conversation's name is sent as a cache key.
+    pub prompt_cache_key: PromptCacheKey,
+    /// Headers that keep a conversation on one machine.
+    pub affinity: Affinity,
+    /// Takes a temperature.
+    pub temperature: bool,
+    /// Thinks as it sees fit (`thinking.type: adaptive`) and takes an effort instead of a budget.
+    pub adaptive_thinking: bool,
+    /// Takes `eager_input_streaming` on tools.
+    pub eager_tool_input: bool,
+    /// Takes a cache marker on tools.
+    pub cache_control_on_tools: bool,
+    /// Models the provider may answer with instead, with their prices.
+    pub fallbacks: Arc<[FallbackModel]>,
+    /// Takes an effort that changes within the conversation.
+    pub mid_convo_effort: bool,
+    /// Takes system messages within the conversation.
+    pub mid_convo_system: bool,
+    /// Takes additions and removals of tools within the conversation.
+    pub mid_convo_tools: bool,
+    /// Takes additions of tools within the conversation, but no removals.
+    pub mid_convo_tool_additions: bool,
+}
+
+impl Default for WireFlags {
+    fn default() -> Self {
+        Self {
+            store: true,
+            reasoning_effort: true,
+            usage_in_streaming: true,
+            max_tokens_field: MaxTokensField::MaxCompletionTokens,
+            thinking_format: ThinkingFormat::OpenAi,
+            thinking_budget_field: None,
+            chat_template_kwargs: None,
+            chat_template_args: None,
+            open_router_routing: None,
+            vercel_routing: None,
+            zai_tool_stream: false,
+            vllm_priority: None,
+            cache_markers: false,
+            long_cache_retention: true,
+            prompt_cache_key: PromptCacheKey::Auto,
+            affinity: Affinity::default(),
+            temperature: true,
+            adaptive_thinking: false,
+            eager_tool_input: true,
+            cache_control_on_tools: true,
+            fallbacks: Arc::default(),
+            mid_convo_effort: false,
+            mid_convo_system: false,
+            mid_convo_tools: false,
+            mid_convo_tool_additions: false,
+        }
+    }
+}
+
+/// How earlier messages are told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryRules {
+    /// The prompt of a thinking model has the role `developer`.
+    pub developer_role: bool,
+    /// Tool results carry the tool's name.
+    pub tool_result_name: bool,
+    /// A user message may not follow a tool result: an assistant message is put between.
+    pub assistant_after_tool_result: bool,
+    /// Thinking is replayed as text.
+    pub thinking_as_text: bool,
+    /// Every assistant message of a thinking model has `reasoning_content`, if only an empty one.
+    pub reasoning_content: bool,
+    /// An assistant message without text has the content `""` instead of `null`.
+    pub non_null_content: bool,
+    /// Thinking blocks without a signature are replayed as thinking.
+    pub allow_empty_signature: bool,
+    /// A request without tools whose history has calls needs an empty list of tools.
+    pub tools_with_tool_history: bool,
+}
+
+impl Default for HistoryRules {
+    fn default() -> Self {
+        Self {
+            developer_role: true,
+            tool_result_name: false,
+            assistant_after_tool_result: false,
+            thinking_as_text: false,
+            reasoning_content: false,
+            non_null_content: false,
+            allow_empty_signature: false,
+            tools_with_tool_history: false,
+        }
+    }
+}
+
+/// How tools are declared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SchemaRules {
+    /// Holds tools to their schema (`strict`).
+    pub strict: bool,
+    /// Holds tools to a grammar.
+    pub grammar_tools: bool,
+}
+
+/// What replies look like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplyTraits {
+    /// Says why it stopped. Where not, the reason is inferred at the end of the stream.
+    pub finish_reason: bool,
+}
+
+impl Default for ReplyTraits {
+    fn default() -> Self {
+        Self { finish_reason: true }
+    }
+}
+
+/// Where the limit of the answer stands in OpenAI's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxTokensField {
+    /// `max_tokens`
+    MaxTokens,
+    /// `max_completion_tokens`
+    MaxCompletionTokens,
+}
+
+impl MaxTokensField {
+    /// The member's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+}
+
+/// How thinking is asked for in OpenAI's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThinkingFormat {
+    /// `reasoning_effort`
+    OpenAi,
+    /// `reasoning: {effort}`
+    OpenRouter,
+    /// `thinking: {type}` and `reasoning_effort`
+    DeepSeek,
+    /// `thinking: {type, clear_thinking}`
+    Zai,
+    /// `enable_thinking`
+    Qwen,
+    /// `chat_template_kwargs: {enable_thinking, preserve_thinking}`
+    QwenChatTemplate,
+    /// `reasoning: {enabled}` and `reasoning_effort`
+    Together,
+    /// `chat_template_args: {enable_thinking}` and `reasoning_effort`
+    Baseten,
+    /// `chat_template_kwargs` or `chat_template_args` from templates
+    ChatTemplate,
+    /// `thinking: "high"`
+    StringThinking,
+    /// `reasoning: {effort}`, only for mapped levels
+    AntLing,
+}
+
+impl ThinkingFormat {
+    const NAMES: [(&'static str, Self); 11] = [
+        ("openai", Self::OpenAi),
+        ("openrouter", Self::OpenRouter),
+        ("deepseek", Self::DeepSeek),
+        ("zai", Self::Zai),
+        ("qwen", Self::Qwen),
+        ("qwen-chat-template", Self::QwenChatTemplate),
+        ("together", Self::Together),
+        ("baseten", Self::Baseten),
+        ("chat-template", Self::ChatTemplate),
+        ("string-thinking", Self::StringThinking),
+        ("ant-ling", Self::AntLing),
+    ];
+
+    /// Reads the name used in models.json.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
+}
+
+/// When the conversation's name is sent as a cache key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptCacheKey {
+    /// To OpenAI itself, and to others when long retention is asked for.
+    #[default]
+    Auto,
+    /// Always.
+    Enabled,
+    /// Never.
+    Disabled,
+}
+
+/// Headers that keep a conversation on one machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Affinity {
+    /// Whether they are sent.
+    pub send: bool,
+    /// Which ones.
+    pub format: AffinityFormat,
+}
+
+/// Which headers name a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AffinityFormat {
+    /// `session_id`, `x-client-request-id` and `x-session-affinity`.
+    #[default]
+    OpenAi,
+    /// The same without `session_id`.
+    OpenAiNoSession,
+    /// `x-session-id`.
+    OpenRouter,
+}
+
+/// A model the provider may answer with instead of the one that was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FallbackModel {
+    /// Its id.
+    pub model: String,
+    /// Its prices.
+    pub rates: Rates,
+}

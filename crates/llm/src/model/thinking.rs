@@ -1,5 +1,6 @@
 //! Which thinking levels a model has, and how they are spelled on the wire.
 
+use super::Model;
 use crate::thinking::ThinkingLevel;
 
 /// What a model record says about one level.
@@ -40,5 +41,86 @@ impl ThinkingMap {
     /// Whether the record says nothing at all.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|rule| *rule == LevelRule::Default)
+    }
+}
+
+/// The levels a model has, from least to most. A model that cannot think has `off` alone; one that can has all that its record does not
+/// deny, but `xhigh` and `max` only where the record maps them. May be empty.
+pub fn supported(model: &Model) -> Vec<ThinkingLevel> {
+    if !model.reasoning {
+        return vec![ThinkingLevel::Off];
+    }
+    let has = |level: &ThinkingLevel| match (model.thinking.rule(*level), level) {
+        (LevelRule::Unsupported, _) | (LevelRule::Default, ThinkingLevel::Max) => false,
+        (LevelRule::Word(_), _) => true,
+        (LevelRule::Default, ThinkingLevel::XHigh) => model.thinking.is_empty() && had_xhigh(model.id.as_str()),
+        (LevelRule::Default, _) => true,
+    };
+    ThinkingLevel::ALL.into_iter().filter(has).collect()
+}
+
+/// The level that is used when `wanted` is asked for: itself, else the next one above, else the next one below, else `off`.
+pub fn clamp(model: &Model, wanted: ThinkingLevel) -> ThinkingLevel {
+    let levels = supported(model);
+    let above = levels.iter().find(|level| **level >= wanted);
+    above.or(levels.last()).copied().unwrap_or(ThinkingLevel::Off)
+}
+
+/// The level for a word that may be none: an unknown word gives the model's first level.
+pub fn clamp_word(model: &Model, word: &str) -> ThinkingLevel {
+    match ThinkingLevel::parse(word) {
+        Some(level) => clamp(model, level),
+        None => supported(model).first().copied().unwrap_or(ThinkingLevel::Off),
+    }
+}
+
+/// Models that knew `xhigh` before records had a map: old models.json files keep it for them.
+fn had_xhigh(id: &str) -> bool {
+    ["gpt-5.1-codex-max", "gpt-5.2", "gpt-5.3", "gpt-5.4", "opus-4-6", "opus-4.6"].iter().any(|part| id.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// The levels, and what each of the seven becomes.
+    #[track_caller]
+    fn check(record: Value, expect: &str) {
+        let mut whole = json!({"id": "m", "api": "a", "provider": "p", "reasoning": true});
+        whole.as_object_mut().unwrap().extend(record.as_object().unwrap().clone());
+        let model = Model::from_record(&whole).unwrap();
+        let words = |levels: Vec<ThinkingLevel>| levels.iter().map(|l| l.as_str()).collect::<Vec<_>>().join(" ");
+        let clamped = ThinkingLevel::ALL.into_iter().map(|level| clamp(&model, level)).collect();
+        assert_eq!(format!("{} | {}", words(supported(&model)), words(clamped)), expect);
+    }
+
+    #[test]
+    fn levels() {
+        check(json!({"reasoning": false}), "off | off off off off off off off");
+        check(json!({}), "off minimal low medium high | off minimal low medium high high high");
+        check(
+            json!({"thinkingLevelMap": {"off": null, "minimal": null, "low": "LOW", "medium": null, "high": "HIGH"}}),
+            "low high | low low low high high high high",
+        );
+        check(
+            json!({"thinkingLevelMap": {"minimal": null, "low": null, "medium": null, "max": "max"}}),
+            "off high max | off high high high high max max",
+        );
+        check(
+            json!({"thinkingLevelMap": {"off": null, "minimal": null, "low": null, "medium": null, "high": null}}),
+            " | off off off off off off off",
+        );
+        check(
+            json!({"id": "openai/gpt-5.2"}),
+            "off minimal low medium high xhigh | off minimal low medium high xhigh xhigh",
+        );
+    }
+
+    #[test]
+    fn an_unknown_word_is_the_first_level() {
+        let record =
+            json!({"id": "m", "api": "a", "provider": "p", "reasoning": true, "thinkingLevelMap": {"off": null}});
+        assert_eq!(clamp_word(&Model::from_record(&record).unwrap(), "huge"), ThinkingLevel::Minimal);
     }
 }

@@ -1,0 +1,344 @@
+//! Server-sent events, incrementally.
+//!
+//! Accepts line ends of all three kinds, mixed; a byte order mark at the beginning; bytes that are no UTF-8, which become U+FFFD. A chunk is
+//! copied once, into the buffer of what is not finished; frames of one `data` line, that is nearly all, borrow from there.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr2};
+
+use super::Frame;
+
+/// Bytes one event may have, unless told otherwise.
+pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// An event was longer than allowed. The decoder yields nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a server-sent event has more than {limit} bytes")]
+pub struct Oversized {
+    /// The limit.
+    pub limit: usize,
+}
+
+/// Cuts a stream of bytes into events, however the bytes are split into chunks.
+#[derive(Debug)]
+pub struct SseDecoder {
+    /// Bytes of the unfinished event, and of what came after it and was not looked at yet.
+    buffer: Vec<u8>,
+    /// Where the current event begins.
+    event_start: usize,
+    /// Where the current line begins.
+    line_start: usize,
+    /// Up to where the current line was searched for its end.
+    searched: usize,
+    /// The event's name.
+    name: Range<usize>,
+    /// The first `data` line.
+    data: Option<Range<usize>>,
+    /// All `data` lines joined, from the second on.
+    joined: Vec<u8>,
+    /// Text of the event that is handed out, when its bytes were no UTF-8.
+    lossy: (String, String),
+    /// The last line ended with a carriage return: a line feed now belongs to it.
+    after_return: bool,
+    /// Nothing was read yet: a byte order mark may come.
+    at_start: bool,
+    limit: usize,
+    n_comments: u64,
+}
+
+impl Default for SseDecoder {
+    fn default() -> Self {
+        Self::new(MAX_EVENT_BYTES)
+    }
+}
+
+impl SseDecoder {
+    /// A decoder that accepts events of up to `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            event_start: 0,
+            line_start: 0,
+            searched: 0,
+            name: 0..0,
+            data: None,
+            joined: Vec::new(),
+            lossy: Default::default(),
+            after_return: false,
+            at_start: true,
+            limit,
+            n_comments: 0,
+        }
+    }
+
+    /// Takes the next bytes in. Take all events out with [`SseDecoder::next_frame`] before the next call, or the buffer grows.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.forget_finished();
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// How many comment lines there were so far: servers send them to say that they live.
+    pub fn n_comments(&self) -> u64 {
+        self.n_comments
+    }
+
+    /// The next finished event; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// [`Oversized`] when the current event is longer than allowed.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Oversized> {
+        if !self.skip_byte_order_mark(false) {
+            return Ok(None);
+        }
+        while let Some(line) = self.next_line() {
+            if line.is_empty() {
+                if self.has_event() {
+                    let raw = self.event_start..line.start;
+                    self.event_start = self.line_start;
+                    self.check_size(raw.len())?;
+                    return Ok(Some(self.take_event(raw)));
+                }
+                self.event_start = self.line_start;
+            } else {
+                self.read_line(line);
+                if !self.has_event() {
+                    self.event_start = self.line_start;
+                }
+            }
+        }
+        self.check_size(self.buffer.len() - self.event_start)?;
+        Ok(None)
+    }
+
+    /// The event that was not finished when the bytes ended, if there is one.
+    ///
+    /// # Errors
+    /// [`Oversized`] when it is longer than allowed.
+    pub fn finish(&mut self) -> Result<Option<Frame<'_>>, Oversized> {
+        self.skip_byte_order_mark(true);
+        if self.line_start < self.buffer.len() {
+            let line = self.line_start..self.buffer.len();
+            self.read_line(line);
+            self.line_start = self.buffer.len();
+            self.searched = self.line_start;
+        }
+        let raw = self.event_start..self.buffer.len();
+        self.event_start = self.buffer.len();
+        self.check_size(raw.len())?;
+        Ok(if self.has_event() { Some(self.take_event(raw)) } else { None })
+    }
+
+    fn check_size(&self, bytes: usize) -> Result<(), Oversized> {
+        if bytes > self.limit { Err(Oversized { limit: self.limit }) } else { Ok(()) }
+    }
+
+    /// Drops the bytes of events that were handed out.
+    fn forget_finished(&mut self) {
+        let gone = self.event_start;
+        if gone == 0 {
+            return;
+        }
+        self.buffer.drain(..gone);
+        self.event_start = 0;
+        self.line_start -= gone;
+        self.searched -= gone;
+        let shift = |range: &Range<usize>| range.start.saturating_sub(gone)..range.end.saturating_sub(gone);
+        self.name = shift(&self.name);
+        self.data = self.data.as_ref().map(shift);
+    }
+
+    /// False while it cannot be told yet whether the stream begins with a mark.
+    fn skip_byte_order_mark(&mut self, at_end: bool) -> bool {
+        if self.at_start {
+            if self.buffer.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&self.buffer) && !at_end {
+                return false;
+            }
+            self.at_start = false;
+            if self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.line_start = BYTE_ORDER_MARK.len();
+                self.searched = self.line_start;
+                self.event_start = self.line_start;
+            }
+        }
+        true
+    }
+
+    /// The next whole line without its end.
+    fn next_line(&mut self) -> Option<Range<usize>> {
+        if self.after_return && self.line_start < self.buffer.len() {
+            self.after_return = false;
+            if self.buffer[self.line_start] == b'\n' {
+                self.line_start += 1;
+                self.searched = self.searched.max(self.line_start);
+                if !self.has_event() {
+                    self.event_start = self.line_start;
+                }
+            }
+        }
+        let found = memchr2(b'\n', b'\r', &self.buffer[self.searched..]);
+        let Some(end) = found.map(|at| self.searched + at) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let line = self.line_start..end;
+        self.after_return = self.buffer[end] == b'\r';
+        self.line_start = end + 1;
+        self.searched = self.line_start;
+        Some(line)
+    }
+
+    fn read_line(&mut self, line: Range<usize>) {
+        let bytes = &self.buffer[line.clone()];
+        let (field, value) = match memchr(b':', bytes) {
+            Some(0) => {
+                self.n_comments += 1;
+                return;
+            }
+            Some(colon) => {
+                let space = usize::from(bytes.get(colon + 1) == Some(&b' '));
+                (&bytes[..colon], line.start + colon + 1 + space..line.end)
+            }
+            None => (bytes, line.end..line.end),
+        };
+        match field {
+            b"event" => self.name = value,
+            b"data" => match &self.data {
+                None => self.data = Some(value),
+                Some(first) => {
+                    if self.joined.is_empty() {
+                        self.joined.extend_from_slice(&self.buffer[first.clone()]);
+                    }
+                    self.joined.push(b'\n');
+                    self.joined.extend_from_slice(&self.buffer[value]);
+                }
+            },
+            _ => {}
+        }
+    }
+
+    fn has_event(&self) -> bool {
+        self.data.is_some() || !self.name.is_empty()
+    }
+
+    fn take_event(&mut self, raw: Range<usize>) -> Frame<'_> {
+        let name = std::mem::take(&mut self.name);
+        let name = text(&self.buffer[name]);
+        let data = self.data.take();
+        // Joined lines live until the next event in `lossy`, which is a string anyhow.
+        if self.joined.is_empty() {
+            let data = text(&self.buffer[data.unwrap_or(0..0)]);
+            if let (Cow::Borrowed(event), Cow::Borrowed(data)) = (&name, &data) {
+                return Frame { event, data, raw: &self.buffer[raw] };
+            }
+            self.lossy = (name.into_owned(), data.into_owned());
+        } else {
+            self.lossy = (name.into_owned(), text(&self.joined).into_owned());
+            self.joined.clear();
+        }
+        Frame { event: &self.lossy.0, data: &self.lossy.1, raw: &self.buffer[raw] }
+    }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// All events of `chunks` as `name|data`.
+    fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+        let mut decoder = SseDecoder::default();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk);
+            while let Some(frame) = decoder.next_frame().unwrap() {
+                events.push(format!("{}|{}", frame.event, frame.data));
+            }
+        }
+        events.extend(decoder.finish().unwrap().map(|frame| format!("{}|{}", frame.event, frame.data)));
+        events
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &[&str]) {
+        assert_eq!(decode([bytes]), expected);
+        assert_eq!(decode(bytes.chunks(1)), expected, "byte by byte");
+    }
+
+    #[test]
+    fn line_ends_of_all_kinds() {
+        check(b"event: a\ndata: 1\n\ndata:2\n\n", &["a|1", "|2"]);
+        check(b"event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n", &["a|1", "|2"]);
+        check(b"event: a\rdata: 1\r\rdata: 2\r\r", &["a|1", "|2"]);
+        check(b"data: 1\r\n\ndata: 2\n\r\n", &["|1", "|2"]);
+    }
+
+    #[test]
+    fn fields_as_the_standard_has_them() {
+        check(b"data:  two spaces\n\n", &["| two spaces"]);
+        check(b"data: a\ndata\ndata: b\n\n", &["|a\n\nb"]);
+        check(b": comment\nid: 7\nretry: 1\n\n", &[]);
+        check(b"event: only-a-name\n\n", &["only-a-name|"]);
+        check(b"data\n\n", &["|"]);
+        check(b"\xEF\xBB\xBFdata: marked\n\n", &["|marked"]);
+    }
+
+    #[test]
+    fn the_last_event_needs_no_blank_line() {
+        check(b"data: 1\n\ndata: 2", &["|1", "|2"]);
+        check(b"data: 1\n", &["|1"]);
+        check(b"\xEF\xBB", &[]);
+    }
+
+    #[test]
+    fn broken_text_is_replaced_and_split_text_is_not() {
+        check("data: hé😀\n\n".as_bytes(), &["|hé😀"]);
+        check(b"data: a\xFFb\n\n", &["|a\u{FFFD}b"]);
+    }
+
+    #[test]
+    fn comments_are_counted() {
+        let mut decoder = SseDecoder::default();
+        decoder.push(b": ping\n\n: ping\n\n");
+        assert_eq!(decoder.next_frame(), Ok(None));
+        assert_eq!(decoder.n_comments(), 2);
+    }
+
+    #[test]
+    fn raw_bytes_are_those_of_the_event() {
+        let mut decoder = SseDecoder::default();
+        decoder.push(b"\r\n: c\r\n\r\nevent: a\r\ndata: 1\r\n\r\ndata: 2\n\n");
+        assert_eq!(decoder.next_frame().unwrap().unwrap().raw, b"event: a\r\ndata: 1\r\n");
+        assert_eq!(decoder.next_frame().unwrap().unwrap().raw, b"data: 2\n");
+    }
+
+    #[test]
+    fn endless_events_are_refused() {
+        let mut decoder = SseDecoder::new(10);
+        decoder.push(b"data: 123\n\ndata: 12345");
+        assert!(decoder.next_frame().unwrap().is_some());
+        assert_eq!(decoder.next_frame(), Err(Oversized { limit: 10 }));
+    }
+
+    proptest! {
+        #[test]
+        fn chunking_changes_nothing(
+            bytes in "((event|data|:|x)?:? ?[a-zé]{0,3}(\n|\r|\r\n)){0,12}[a-z:]{0,4}",
+            cuts in prop::collection::vec(0usize..64, 0..6),
+        ) {
+            let bytes = bytes.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let chunks = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+            prop_assert_eq!(decode(chunks), decode([bytes]));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The network: sends a request, gives back status, headers and the body piece by piece. The only user of reqwest.
+
+use std::error::Error;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use pinch_stdx::host::Env;
+
+pub mod idle;
+mod proxy;
+
+use proxy::Proxies;
+
+/// Clients of different settings that are kept; more than a few mean that every call has its own.
+const MAX_CLIENTS: usize = 8;
+
+/// Sends requests over pooled connections. Cloning the `Arc` it is kept in shares the pool.
+///
+/// Clients are built when they are first needed: one for plain HTTP, which loads no certificates, and one for TLS; more only when callers
+/// have different proxies or time limits. The process environment is never read.
+#[derive(Debug, Default)]
+pub struct HttpClient {
+    clients: Mutex<Vec<(Settings, reqwest::Client)>>,
+}
+
+/// What makes one client differ from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Settings {
+    tls: bool,
+    connect: Option<Duration>,
+    proxies: Proxies,
+}
+
+/// A request as it goes out.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// The method.
+    pub method: Method,
+    /// The URL.
+    pub url: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A response whose body has not been read yet. Dropping it closes the connection, unless the body was read to its end.
+#[derive(Debug)]
+pub struct Incoming {
+    response: reqwest::Response,
+}
+
+/// What goes wrong on the way.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// No connection.
+    #[error("Connection error: {cause}{place}")]
+    Connect {
+        /// What the system says.
+        cause: String,
+        /// Where to, when that is this machine or its network; empty otherwise.
+        place: String,
+    },
+    /// The connection broke before the response began.
+    #[error("Connection error.")]
+    Reset {
+        /// What the system says.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The body broke off.
+    #[error("Connection error: stream terminated ({cause})")]
+    Cut {
+        /// What the system says.
+        cause: String,
+    },
+    /// The request cannot be sent as it is.
+    #[error("Invalid request: {cause}")]
+    Invalid {
+        /// Why.
+        cause: String,
+    },
+}
+
+impl HttpClient {
+    /// A client without connections.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sends a request and waits for the response's headers. Only connecting has a time limit here.
+    ///
+    /// # Errors
+    /// [`HttpError`]; a response with a failing status is no error.
+    pub async fn send(&self, outgoing: Outgoing, env: &Env, connect: Option<Duration>) -> Result<Incoming, HttpError> {
+        let client = self.client(&outgoing.url, env, connect)?;
+        let Outgoing { method, url, mut headers, body } = outgoing;
+        // Compressed events would wait in the compressor's buffer.
+        headers.entry(header::ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+        let sent = client.request(method, &url).headers(headers).body(body).send().await;
+        sent.map(|response| Incoming { response }).map_err(|error| send_error(error, &url))
+    }
+
+    fn client(&self, url: &str, env: &Env, connect: Option<Duration>) -> Result<reqwest::Client, HttpError> {
+        let proxies = Proxies::of(env);
+        let tls = !url.starts_with("http://") || proxies.need_tls();
+        let settings = Settings { tls, connect, proxies };
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = clients.iter().find(|(known, _)| *known == settings) {
+            return Ok(client.clone());
+        }
+        let client = build(&settings).map_err(|error| HttpError::Invalid { cause: root_cause(&error) })?;
+        if clients.len() >= MAX_CLIENTS {
+            clients.remove(0);
+        }
+        clients.push((settings, client.clone()));
+        Ok(client)
+    }
+}
+
+fn build(settings: &Settings) -> Result<reqwest::Client, reqwest::Error> {
+    // A redirected request would carry its credentials to a host nobody named: redirects are answers like any other.
+    let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    if let Some(limit) = settings.connect {
+        builder = builder.connect_timeout(limit);
+    }
+    if !settings.tls {
+        builder = builder.tls_certs_only([]);
+    }
+    for proxy in settings.proxies.to_reqwest()? {
+        builder = builder.proxy(proxy);
+    }
+    builder.build()
+}
+
+impl Incoming {
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// The next piece of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// [`HttpError::Cut`] when the body breaks off.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        self.response.chunk().await.map_err(|error| HttpError::Cut { cause: root_cause(&error) })
+    }
+
+    /// The body up to a limit; what breaks off or goes beyond is left out.
+    pub async fn text_up_to(&mut self, limit: usize) -> Vec<u8> {
+        let mut body = Vec::new();
+        while let Ok(Some(chunk)) = self.chunk().await {
+            let room = limit - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == limit {
+                break;
+            }
+        }
+        body
+    }
+}
+
+fn send_error(error: reqwest::Error, url: &str) -> HttpError {
+    if error.is_builder() {
+        return HttpError::Invalid { cause: root_cause(&error) };
+    }
+    if !error.is_connect() {
+        return HttpError::Reset { source: error };
+    }
+    let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
+    let host = crate::model::detect::host(url);
+    let is_near = matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127.") || host.ends_with(".local");
+    let place = if is_near { format!(" ({})", url.split(['?', '#']).next().unwrap_or(url)) } else { String::new() };
+    HttpError::Connect { cause, place }
+}
+
+/// The innermost cause: the outer ones repeat the URL, which may hold secrets.
+fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

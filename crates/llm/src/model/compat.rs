@@ -1,0 +1,135 @@
+//! The `compat` object of models.json: a user's word on a model's peculiarities.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Rates;
+use super::dialect::{
+    Affinity, AffinityFormat, Dialect, FallbackModel, MaxTokensField, PromptCacheKey, ThinkingFormat,
+};
+
+/// Lays the members of a `compat` object over detected peculiarities. Members that are unknown or have a wrong type are passed over.
+pub fn apply(dialect: &mut Dialect, compat: &Map<String, Value>) {
+    for (name, value) in compat {
+        if let Some(on) = value.as_bool() {
+            apply_flag(dialect, name, on);
+        } else {
+            apply_value(dialect, name, value);
+        }
+    }
+}
+
+fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
+    let Dialect { wire, history, schema, replies } = dialect;
+    let flag = match name {
+        "supportsStore" => &mut wire.store,
+        "supportsDeveloperRole" => &mut history.developer_role,
+        "supportsReasoningEffort" => &mut wire.reasoning_effort,
+        "supportsUsageInStreaming" => &mut wire.usage_in_streaming,
+        "supportsFinishReason" => &mut replies.finish_reason,
+        "requiresToolResultName" => &mut history.tool_result_name,
+        "requiresAssistantAfterToolResult" => &mut history.assistant_after_tool_result,
+        "requiresThinkingAsText" => &mut history.thinking_as_text,
+        "requiresReasoningContentOnAssistantMessages" => &mut history.reasoning_content,
+        "requiresNonNullAssistantContent" => &mut history.non_null_content,
+        "requiresToolsWithToolHistory" => &mut history.tools_with_tool_history,
+        "zaiToolStream" => &mut wire.zai_tool_stream,
+        "supportsStrictMode" | "supportsStrictTools" => &mut schema.strict,
+        "supportsOpenAIGrammarTools" => &mut schema.grammar_tools,
+        "sendSessionAffinityHeaders" => &mut wire.affinity.send,
+        "supportsLongCacheRetention" => &mut wire.long_cache_retention,
+        "supportsEagerToolInputStreaming" => &mut wire.eager_tool_input,
+        "forceAdaptiveThinking" => &mut wire.adaptive_thinking,
+        "allowEmptySignature" => &mut history.allow_empty_signature,
+        "supportsTemperature" => &mut wire.temperature,
+        "supportsCacheControlOnTools" => &mut wire.cache_control_on_tools,
+        "supportsMidConvoEffort" => &mut wire.mid_convo_effort,
+        "supportsMidConvoSystemMessages" => &mut wire.mid_convo_system,
+        "supportsMidConvoToolChanges" => &mut wire.mid_convo_tools,
+        "supportsMidConvoToolAdditions" => &mut wire.mid_convo_tool_additions,
+        // The older name of a field whose name was then fixed.
+        "supportsThinkingTokenBudget" => {
+            wire.thinking_budget_field = on.then(|| "thinking_token_budget".into());
+            return;
+        }
+        _ => return,
+    };
+    *flag = on;
+}
+
+fn apply_value(dialect: &mut Dialect, name: &str, value: &Value) {
+    let wire = &mut dialect.wire;
+    let object = || value.as_object().filter(|map| !map.is_empty()).map(|map| Arc::new(map.clone()));
+    match (name, value.as_str()) {
+        ("maxTokensField", Some("max_tokens")) => wire.max_tokens_field = MaxTokensField::MaxTokens,
+        ("maxTokensField", Some("max_completion_tokens")) => {
+            wire.max_tokens_field = MaxTokensField::MaxCompletionTokens;
+        }
+        ("thinkingFormat", Some(format)) => {
+            wire.thinking_format = ThinkingFormat::parse(format).unwrap_or(wire.thinking_format);
+        }
+        ("thinkingTokenBudgetField", Some(field)) => wire.thinking_budget_field = Some(field.to_owned()),
+        ("cacheControlFormat", format) => wire.cache_markers = format == Some("anthropic"),
+        ("promptCacheKeyMode", Some(mode)) => {
+            wire.prompt_cache_key = match mode {
+                "enabled" => PromptCacheKey::Enabled,
+                "disabled" => PromptCacheKey::Disabled,
+                _ => PromptCacheKey::Auto,
+            };
+        }
+        ("sessionAffinityFormat", Some(format)) => {
+            let format = match format {
+                "openrouter" => AffinityFormat::OpenRouter,
+                "openai-nosession" => AffinityFormat::OpenAiNoSession,
+                _ => AffinityFormat::OpenAi,
+            };
+            wire.affinity = Affinity { format, ..wire.affinity };
+        }
+        ("openRouterRouting", _) => wire.open_router_routing = object(),
+        ("vercelGatewayRouting", _) => wire.vercel_routing = object(),
+        ("chatTemplateKwargs", _) => wire.chat_template_kwargs = object(),
+        ("chatTemplateArgs", _) => wire.chat_template_args = object(),
+        ("vllmPriority", _) => wire.vllm_priority = value.as_i64(),
+        ("allowedFallbackModels", _) => {
+            wire.fallbacks = value.as_array().into_iter().flatten().filter_map(fallback).collect();
+        }
+        _ => {}
+    }
+}
+
+fn fallback(value: &Value) -> Option<FallbackModel> {
+    let model = value.as_str().or_else(|| value["model"].as_str())?;
+    Some(FallbackModel { model: model.to_owned(), rates: Rates::from_record(&value["cost"]) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn over(compat: Value) -> Dialect {
+        let mut dialect = Dialect::default();
+        apply(&mut dialect, compat.as_object().unwrap());
+        dialect
+    }
+
+    #[test]
+    fn members_override_one_by_one() {
+        let dialect = over(json!({
+            "supportsStore": false, "thinkingFormat": "qwen", "maxTokensField": "max_tokens", "requiresMistralToolIds": true,
+            "sessionAffinityFormat": "openrouter", "allowedFallbackModels": [{"model": "b", "cost": {"input": 5}}]
+        }));
+        assert!(!dialect.wire.store);
+        assert_eq!(dialect.wire.thinking_format, ThinkingFormat::Qwen);
+        assert_eq!(dialect.wire.max_tokens_field, MaxTokensField::MaxTokens);
+        assert_eq!(dialect.wire.affinity, Affinity { send: false, format: AffinityFormat::OpenRouter });
+        assert_eq!(dialect.wire.fallbacks[0].rates.input, 5.0);
+    }
+
+    #[test]
+    fn nonsense_changes_nothing() {
+        let odd = json!({"supportsStore": "no", "thinkingFormat": "telepathy", "maxTokensField": 7, "x": null});
+        assert_eq!(over(odd), Dialect::default());
+    }
+}

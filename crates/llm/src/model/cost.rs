@@ -1,0 +1,146 @@
+//! Prices: how records write them, and what a usage costs.
+
+use serde_json::{Value, json};
+
+use super::{Model, RateTier, Rates};
+use crate::message::{Cost, Usage};
+
+impl Rates {
+    /// Reads the `cost` object of a record; what is missing costs nothing.
+    pub fn from_record(cost: &Value) -> Self {
+        let rate = |of: &Value, name: &str| of[name].as_f64().unwrap_or(0.0);
+        let tier = |tier: &Value| {
+            Some(RateTier {
+                input_tokens_above: count(tier.get("inputTokensAbove"))?,
+                input: rate(tier, "input"),
+                output: rate(tier, "output"),
+                cache_read: rate(tier, "cacheRead"),
+                cache_write: rate(tier, "cacheWrite"),
+            })
+        };
+        Self {
+            input: rate(cost, "input"),
+            output: rate(cost, "output"),
+            cache_read: rate(cost, "cacheRead"),
+            cache_write: rate(cost, "cacheWrite"),
+            tiers: cost["tiers"].as_array().into_iter().flatten().filter_map(tier).collect(),
+        }
+    }
+
+    /// The `cost` object of a record.
+    pub fn to_record(&self) -> Value {
+        let mut cost = json!({
+            "input": self.input, "output": self.output, "cacheRead": self.cache_read, "cacheWrite": self.cache_write
+        });
+        if !self.tiers.is_empty() {
+            let tier = |tier: &RateTier| {
+                json!({
+                    "inputTokensAbove": tier.input_tokens_above, "input": tier.input, "output": tier.output,
+                    "cacheRead": tier.cache_read, "cacheWrite": tier.cache_write
+                })
+            };
+            cost["tiers"] = self.tiers.iter().map(tier).collect();
+        }
+        cost
+    }
+
+    /// The prices as they are counted: unknown ones are none.
+    #[must_use]
+    pub fn counted(&self) -> Self {
+        let rate = |rate: f64| rate.max(0.0);
+        Self {
+            input: rate(self.input),
+            output: rate(self.output),
+            cache_read: rate(self.cache_read),
+            cache_write: rate(self.cache_write),
+            tiers: self.tiers.clone(),
+        }
+    }
+
+    /// The prices that hold for a request of this many input tokens, cached ones included.
+    pub fn at(&self, input_tokens: u64) -> RateTier {
+        let base = RateTier {
+            input_tokens_above: 0,
+            input: self.input,
+            output: self.output,
+            cache_read: self.cache_read,
+            cache_write: self.cache_write,
+        };
+        let exceeded = self.tiers.iter().filter(|tier| input_tokens > tier.input_tokens_above);
+        exceeded.max_by_key(|tier| tier.input_tokens_above).copied().unwrap_or(base)
+    }
+
+    /// What a usage costs. Cache writes that live for an hour cost twice the input price.
+    pub fn cost(&self, usage: &Usage) -> Cost {
+        let rates = self.at(usage.input + usage.cache_read + usage.cache_write);
+        let price = |rate: f64, tokens: u64| rate.max(0.0) / 1_000_000.0 * tokens as f64;
+        let long = usage.cache_write_1h.unwrap_or(0).min(usage.cache_write);
+        let mut cost = Cost {
+            input: price(rates.input, usage.input),
+            output: price(rates.output, usage.output),
+            cache_read: price(rates.cache_read, usage.cache_read),
+            cache_write: price(rates.cache_write, usage.cache_write - long) + price(rates.input * 2.0, long),
+            total: 0.0,
+            total_from_provider: false,
+        };
+        cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
+        cost
+    }
+}
+
+impl Model {
+    /// Whether its prices say what a call costs. Catalogs write negative prices for models that pass the call on to others; newer ones write
+    /// zeros, which OpenRouter has for nothing else but models that are named free.
+    pub fn has_known_price(&self) -> bool {
+        let rates = [self.rates.input, self.rates.output, self.rates.cache_read, self.rates.cache_write];
+        let is_free = self.id.as_str().ends_with(":free") || self.id == *"openrouter/free";
+        let is_router = self.provider == *"openrouter" && !is_free && rates.iter().all(|rate| *rate == 0.0);
+        rates.iter().all(|rate| *rate >= 0.0) && !is_router
+    }
+}
+
+/// Numbers of hand-written files may be floats.
+pub(super) fn count(value: Option<&Value>) -> Option<u64> {
+    value.and_then(Value::as_f64).filter(|n| *n >= 0.0).map(|n| n as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routers_have_no_price_of_their_own() {
+        let known = |provider: &str, id: &str, input: f64| {
+            let record = json!({"id": id, "api": "a", "provider": provider, "cost": {"input": input}});
+            Model::from_record(&record).unwrap().has_known_price()
+        };
+        assert!(!known("openrouter", "openrouter/auto", -1_000_000.0));
+        assert!(!known("openrouter", "openrouter/auto", 0.0));
+        assert!(known("openrouter", "x/y:free", 0.0) && known("openrouter", "x/y", 1.0) && known("local", "m", 0.0));
+    }
+
+    fn rates() -> Rates {
+        let tier = RateTier { input_tokens_above: 1000, input: 6.0, output: 30.0, cache_read: 0.6, cache_write: 7.5 };
+        Rates { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75, tiers: vec![tier] }
+    }
+
+    #[test]
+    fn the_whole_request_has_the_price_of_its_tier() {
+        let at = Usage { input: 900, cache_read: 100, output: 10, ..Usage::default() };
+        assert_eq!(rates().cost(&at).input, 3.0 / 1_000_000.0 * 900.0);
+        let above = Usage { cache_read: 101, ..at };
+        assert_eq!(rates().cost(&above).output, 30.0 / 1_000_000.0 * 10.0);
+    }
+
+    #[test]
+    fn an_hour_of_cache_costs_double_input() {
+        let usage = Usage { cache_write: 10, cache_write_1h: Some(4), ..Usage::default() };
+        assert_eq!(rates().cost(&usage).cache_write, 3.75 / 1_000_000.0 * 6.0 + 6.0 / 1_000_000.0 * 4.0);
+    }
+
+    #[test]
+    fn unknown_prices_are_free() {
+        let rates = Rates { input: -1.0, ..Rates::default() };
+        assert_eq!(rates.cost(&Usage { input: 5, ..Usage::default() }).total, 0.0);
+    }
+}

@@ -1,0 +1,141 @@
+//! What a model's provider, host and id say about its peculiarities.
+
+use super::dialect::{Affinity, AffinityFormat, Dialect, MaxTokensField, ThinkingFormat};
+use crate::ids::ApiId;
+
+/// What is known before a model is asked: enough to look its peculiarities up.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The wire format.
+    pub api: &'a str,
+    /// The provider.
+    pub provider: &'a str,
+    /// The base URL.
+    pub base_url: &'a str,
+    /// The model.
+    pub id: &'a str,
+}
+
+impl Facts<'_> {
+    /// Whether the provider has this name or the host lies under this domain.
+    fn is(&self, provider: &str, domain: &str) -> bool {
+        self.provider == provider || self.on(domain)
+    }
+
+    fn on(&self, domain: &str) -> bool {
+        host_is(self.base_url, domain)
+    }
+}
+
+/// The host of a URL in lower case, without user, port and path; empty when there is none.
+pub fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or("");
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or(""),
+        None => host.split(':').next().unwrap_or(""),
+    };
+    host.to_ascii_lowercase()
+}
+
+/// Whether a URL's host is a domain or lies under it. A domain that ends in a dot, such as `api.moonshot.`, stands for all that begin so.
+pub fn host_is(url: &str, domain: &str) -> bool {
+    let host = host(url);
+    if domain.ends_with('.') {
+        return host.starts_with(domain) || host.contains(&format!(".{domain}"));
+    }
+    host.strip_suffix(domain).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
+/// The peculiarities that follow from provider, host and id.
+pub fn detect(facts: Facts<'_>) -> Dialect {
+    match facts.api {
+        ApiId::OPENAI_COMPLETIONS => completions(facts),
+        ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
+        _ => Dialect::default(),
+    }
+}
+
+fn anthropic(facts: Facts<'_>) -> Dialect {
+    let mut dialect = Dialect::default();
+    if facts.is("openrouter", "openrouter.ai") {
+        dialect.wire.affinity = Affinity { send: true, format: AffinityFormat::OpenRouter };
+    }
+    dialect
+}
+
+fn completions(facts: Facts<'_>) -> Dialect {
+    let zai = matches!(facts.provider, "zai" | "zai-coding-cn") || facts.on("api.z.ai");
+    let moonshot = matches!(facts.provider, "moonshotai" | "moonshotai-cn") || facts.on("api.moonshot.");
+    let workers = facts.is("cloudflare-workers-ai", "api.cloudflare.com");
+    let gateway = facts.is("cloudflare-ai-gateway", "gateway.ai.cloudflare.com");
+    let xai = facts.is("xai", "api.x.ai");
+    let deepseek = facts.is("deepseek", "deepseek.com");
+    let open_router = facts.is("openrouter", "openrouter.ai");
+    let chutes = facts.on("chutes.ai");
+    // Servers that refuse or misread what OpenAI added over time.
+    let plain = facts.is("cerebras", "cerebras.ai")
+        || facts.is("opencode", "opencode.ai")
+        || facts.on("deepseek.com")
+        || xai
+        || chutes
+        || zai
+        || moonshot
+        || workers
+        || gateway;
+
+    let mut dialect = Dialect::default();
+    let wire = &mut dialect.wire;
+    wire.store = !plain;
+    wire.reasoning_effort = !(xai || zai || moonshot || gateway);
+    if chutes || moonshot || gateway || zai || deepseek {
+        wire.max_tokens_field = MaxTokensField::MaxTokens;
+    }
+    wire.thinking_format = if deepseek {
+        ThinkingFormat::DeepSeek
+    } else if zai {
+        ThinkingFormat::Zai
+    } else if open_router {
+        ThinkingFormat::OpenRouter
+    } else {
+        ThinkingFormat::OpenAi
+    };
+    wire.cache_markers = facts.provider == "openrouter" && facts.id.starts_with("anthropic/");
+    wire.long_cache_retention = !(workers || gateway);
+    if open_router {
+        wire.affinity = Affinity { send: true, format: AffinityFormat::OpenRouter };
+    }
+    dialect.history.developer_role = !plain;
+    dialect.history.reasoning_content = deepseek;
+    dialect
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completions_of(provider: &str, base_url: &str) -> Dialect {
+        detect(Facts { api: ApiId::OPENAI_COMPLETIONS, provider, base_url, id: "m" })
+    }
+
+    #[test]
+    fn only_the_host_counts() {
+        assert!(host_is("https://api.x.ai/v1", "api.x.ai"));
+        assert!(host_is("https://eu.api.x.ai:443/v1", "api.x.ai"));
+        assert!(!host_is("https://notapi.x.ai.example/v1", "api.x.ai"));
+        assert!(!host_is("https://myapi.x.ai/v1", "api.x.ai"));
+        assert!(!host_is("http://proxy.test/?to=api.x.ai", "api.x.ai"));
+        assert!(!host_is("http://api.x.ai@proxy.test/", "api.x.ai"));
+        assert!(host_is("https://api.moonshot.cn/v1", "api.moonshot."));
+        assert_eq!(host("http://[::1]:8080/v1"), "::1");
+        assert_eq!(host("nonsense"), "");
+    }
+
+    #[test]
+    fn a_path_flips_nothing() {
+        assert_eq!(completions_of("me", "http://localhost/openrouter.ai/v1"), Dialect::default());
+        assert!(!completions_of("me", "https://api.deepseek.com").wire.store);
+        assert!(completions_of("deepseek", "http://localhost").wire.store, "the provider alone keeps OpenAI's members");
+    }
+}

@@ -1,0 +1,195 @@
+//! Model records: the JSON form of catalogs, models.json and events.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::cost::count;
+use super::thinking::{LevelRule, ThinkingMap};
+use super::{Model, PromptCache, Rates, compat, detect};
+use crate::thinking::ThinkingLevel;
+
+/// Tokens of request and answer when a record does not say.
+pub const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
+/// Tokens of the answer when a record does not say.
+pub const DEFAULT_MAX_TOKENS: u64 = 16_384;
+
+/// Members that are read into a field of their own; all others are kept as they are.
+const KNOWN: [&str; 15] = [
+    "id",
+    "name",
+    "api",
+    "provider",
+    "baseUrl",
+    "reasoning",
+    "thinkingLevelMap",
+    "input",
+    "cost",
+    "contextWindow",
+    "maxTokens",
+    "headers",
+    "promptCache",
+    "samplingParams",
+    "compat",
+];
+
+/// A record that is no model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It is no JSON object.
+    #[error("a model record must be an object")]
+    NotAnObject,
+    /// A member that every model has is missing or empty.
+    #[error("a model record needs a non-empty \"{member}\"")]
+    Missing {
+        /// Which one.
+        member: &'static str,
+    },
+}
+
+impl Model {
+    /// Reads a model record. Members with a wrong type count as missing, unknown ones are kept.
+    ///
+    /// # Errors
+    /// When the value is no object, or id, api or provider are missing.
+    pub fn from_record(record: &Value) -> Result<Self, RecordError> {
+        let map = record.as_object().ok_or(RecordError::NotAnObject)?;
+        let text = |member: &'static str| map.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let need = |member: &'static str| text(member).ok_or(RecordError::Missing { member });
+        let (id, api, provider) = (need("id")?, need("api")?, need("provider")?);
+        let base_url = text("baseUrl").unwrap_or("");
+        let compat = map.get("compat").and_then(Value::as_object);
+
+        let mut dialect = detect::detect(detect::Facts { api, provider, base_url, id });
+        if let Some(compat) = compat {
+            compat::apply(&mut dialect, compat);
+        }
+        Ok(Self {
+            id: id.into(),
+            name: text("name").unwrap_or(id).to_owned(),
+            api: api.into(),
+            provider: provider.into(),
+            base_url: base_url.to_owned(),
+            reasoning: map.get("reasoning").and_then(Value::as_bool).unwrap_or(false),
+            thinking: thinking_map(map.get("thinkingLevelMap"), compat),
+            images: map.get("input").and_then(Value::as_array).is_some_and(|kinds| kinds.iter().any(|k| k == "image")),
+            rates: Rates::from_record(&record["cost"]),
+            context_window: count(map.get("contextWindow")).unwrap_or(DEFAULT_CONTEXT_WINDOW),
+            max_tokens: count(map.get("maxTokens")).unwrap_or(DEFAULT_MAX_TOKENS),
+            headers: headers(map.get("headers")),
+            prompt_cache: PromptCache {
+                short: count(record["promptCache"].get("short")),
+                long: count(record["promptCache"].get("long")),
+            },
+            sampling_params: map.get("samplingParams").and_then(Value::as_object).cloned().map(Arc::new),
+            dialect,
+            compat: compat.cloned().map(Arc::new),
+            extra: {
+                let rest = map.iter().filter(|(name, _)| !KNOWN.contains(&name.as_str()));
+                Arc::new(rest.map(|(name, value)| (name.clone(), value.clone())).collect())
+            },
+        })
+    }
+
+    /// The record of a model, for catalogs and events.
+    pub fn to_record(&self) -> Value {
+        let input = if self.images { json!(["text", "image"]) } else { json!(["text"]) };
+        let mut record = Map::new();
+        let mut put = |name: &str, value: Value| drop(record.insert(name.to_owned(), value));
+        put("id", self.id.as_str().into());
+        put("name", self.name.as_str().into());
+        put("api", self.api.as_str().into());
+        put("provider", self.provider.as_str().into());
+        put("baseUrl", self.base_url.as_str().into());
+        put("reasoning", self.reasoning.into());
+        if !self.thinking.is_empty() {
+            put("thinkingLevelMap", thinking_record(&self.thinking));
+        }
+        put("input", input);
+        put("cost", self.rates.to_record());
+        put("contextWindow", self.context_window.into());
+        put("maxTokens", self.max_tokens.into());
+        if !self.headers.is_empty() {
+            let headers = self.headers.iter().map(|(name, value)| (name.clone(), json!(value)));
+            put("headers", Value::Object(headers.collect()));
+        }
+        let cache = [("short", self.prompt_cache.short), ("long", self.prompt_cache.long)];
+        let cache: Map<_, _> = cache.iter().filter_map(|(name, s)| Some(((*name).to_owned(), (*s)?.into()))).collect();
+        if !cache.is_empty() {
+            put("promptCache", Value::Object(cache));
+        }
+        if let Some(params) = &self.sampling_params {
+            put("samplingParams", Value::Object((**params).clone()));
+        }
+        if let Some(compat) = &self.compat {
+            put("compat", Value::Object((**compat).clone()));
+        }
+        record.extend((*self.extra).clone());
+        Value::Object(record)
+    }
+}
+
+fn headers(value: Option<&Value>) -> Vec<(String, Option<String>)> {
+    let members = value.and_then(Value::as_object).into_iter().flatten();
+    members
+        .filter(|(_, value)| value.is_string() || value.is_null())
+        .map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned)))
+        .collect()
+}
+
+fn thinking_map(value: Option<&Value>, compat: Option<&Map<String, Value>>) -> ThinkingMap {
+    let mut map = ThinkingMap::default();
+    let rule = |value: &Value| match value {
+        Value::Null => Some(LevelRule::Unsupported),
+        Value::String(word) => Some(LevelRule::Word(word.clone())),
+        _ => None,
+    };
+    // 0.58 had the words under `compat`; the map of the record wins.
+    let old = compat.and_then(|compat| compat.get("reasoningEffortMap"));
+    for source in [old, value].into_iter().flatten().filter_map(Value::as_object) {
+        for (name, value) in source {
+            if let (Some(level), Some(rule)) = (ThinkingLevel::parse(name), rule(value)) {
+                map.set(level, rule);
+            }
+        }
+    }
+    map
+}
+
+fn thinking_record(map: &ThinkingMap) -> Value {
+    let entry = |level: ThinkingLevel| match map.rule(level) {
+        LevelRule::Default => None,
+        LevelRule::Unsupported => Some((level.as_str().to_owned(), Value::Null)),
+        LevelRule::Word(word) => Some((level.as_str().to_owned(), word.as_str().into())),
+    };
+    Value::Object(ThinkingLevel::ALL.into_iter().filter_map(entry).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back() {
+        let record = json!({
+            "id": "m", "name": "M", "api": "openai-completions", "provider": "p", "baseUrl": "http://h/v1", "reasoning": true,
+            "thinkingLevelMap": {"off": null, "xhigh": "max"}, "input": ["text", "image"],
+            "cost": {"input": 1.0, "output": 2.0, "cacheRead": 0.5, "cacheWrite": 0.0,
+                     "tiers": [{"inputTokensAbove": 1000, "input": 2.0, "output": 4.0, "cacheRead": 1.0, "cacheWrite": 0.0}]},
+            "contextWindow": 1000, "maxTokens": 10, "headers": {"x": "y"}, "promptCache": {"short": 300},
+            "samplingParams": {"top_p": 1}, "compat": {"supportsStore": false}, "type": "chat"
+        });
+        let model = Model::from_record(&record).unwrap();
+        assert_eq!(model.to_record(), record);
+        assert!(!model.dialect.wire.store);
+    }
+
+    #[test]
+    fn what_is_missing_has_defaults() {
+        let model = Model::from_record(&json!({"id": "m", "api": "a", "provider": "p", "input": null})).unwrap();
+        assert_eq!((model.context_window, model.max_tokens, model.images), (128_000, 16_384, false));
+        assert_eq!(model.name, "m");
+        let error = Model::from_record(&json!({"id": "m", "api": "", "provider": "p"}));
+        assert_eq!(error, Err(RecordError::Missing { member: "api" }));
+    }
+}

@@ -1,0 +1,48 @@
+//! What happens to a conversation before it is written for a model.
+//!
+//! Conversations move between models, and are cut, aborted and edited on the way. [`transform`] makes of any of them one that the target
+//! can be given: every tool call has exactly one result right behind it, nothing refers to a message that is not there, and nothing in it
+//! belongs to another model. Equal inputs give equal outputs; the originals are never touched, and what needs no change is shared.
+
+use std::sync::Arc;
+
+mod handoff;
+pub mod ids;
+mod images;
+mod pairing;
+pub mod system;
+
+use crate::message::{AssistantMessage, Message};
+use crate::model::Model;
+
+/// Rewrites the id of a tool call that another model made, so that the target takes it: id, target, the message that holds the call.
+pub type IdRule<'a> = &'a dyn Fn(&str, &Model, &AssistantMessage) -> String;
+
+/// Makes a conversation fit for a model. The steps in order:
+///
+/// 1. answers that failed or were aborted go;
+/// 2. images go where the model cannot see, a note in their place;
+/// 3. answers of other models lose thinking and signatures, and their calls get ids by `ids`;
+/// 4. each call is followed by its one result, or a synthetic one; other results go. System messages and whatever else stood between a call
+///    and its results comes after them.
+///
+/// Messages of unknown roles go: they are for programs, not for models.
+pub fn transform(messages: &[Arc<Message>], target: &Model, ids: Option<IdRule<'_>>) -> Vec<Arc<Message>> {
+    let paired = pairing::pair(messages);
+    let mut renamer = ids::Renamer::new();
+    let mut out = Vec::with_capacity(messages.len());
+    for step in paired {
+        match step {
+            pairing::Step::Answer { message, results } => {
+                let (answer, names) = handoff::hand_off(message, target, ids, &mut renamer);
+                out.push(answer);
+                out.extend(results.into_iter().map(|result| images::without(result.into_message(&names), target)));
+            }
+            pairing::Step::Other(message) => out.push(images::without(Arc::clone(message), target)),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

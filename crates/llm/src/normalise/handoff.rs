@@ -1,0 +1,65 @@
+//! An answer of one model in a conversation with another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::IdRule;
+use super::ids::Renamer;
+use crate::ids::ToolCallId;
+use crate::message::block::{Block, Text, Thinking, ToolCall};
+use crate::message::{AssistantMessage, Message};
+use crate::model::Model;
+
+/// New names of tool calls by their old ones; empty when nothing was renamed.
+pub(super) type Names = HashMap<ToolCallId, ToolCallId>;
+
+/// Whether an answer is the target's own: thinking and signatures are good for the model that was asked, by the same provider, in the same
+/// format. Which model really answered does not matter.
+fn is_own(message: &AssistantMessage, target: &Model) -> bool {
+    message.provider == target.provider && message.api == target.api && message.model == target.id
+}
+
+/// The answer as the target may see it, with the new names of its calls.
+pub(super) fn hand_off(
+    message: &Arc<AssistantMessage>,
+    target: &Model,
+    ids: Option<IdRule<'_>>,
+    renamer: &mut Renamer,
+) -> (Arc<Message>, Names) {
+    let mut names = Names::new();
+    let is_own = is_own(message, target);
+    let content: Vec<Arc<Block>> = message
+        .content
+        .iter()
+        .filter_map(|block| match &**block {
+            Block::Thinking(thinking) => (is_own && is_worth_keeping(thinking)).then(|| Arc::clone(block)),
+            Block::ToolCall(call) if is_own => {
+                renamer.keep(call.id.as_str());
+                Some(Arc::clone(block))
+            }
+            Block::ToolCall(call) => {
+                let wanted = ids.map_or_else(|| call.id.to_string(), |rule| rule(call.id.as_str(), target, message));
+                let id = ToolCallId::from(renamer.rename(call.id.as_str(), wanted));
+                if id == call.id && call.thought_signature.is_none() {
+                    return Some(Arc::clone(block));
+                }
+                names.insert(call.id.clone(), id.clone());
+                Some(Arc::new(Block::ToolCall(ToolCall { id, thought_signature: None, ..call.clone() })))
+            }
+            Block::Text(Text { text, signature: Some(_) }) if !is_own => Some(Arc::new(Block::text(text.as_str()))),
+            _ => Some(Arc::clone(block)),
+        })
+        .collect();
+    let is_same = content.len() == message.content.len()
+        && content.iter().zip(&message.content).all(|(new, old)| Arc::ptr_eq(new, old));
+    let answer =
+        if is_same { Arc::clone(message) } else { Arc::new(AssistantMessage { content, ..(**message).clone() }) };
+    (Arc::new(Message::Assistant(answer)), names)
+}
+
+/// Signed and redacted thinking stays even when it is empty: the provider counts on it.
+fn is_worth_keeping(thinking: &Thinking) -> bool {
+    thinking.redacted
+        || thinking.signature.as_ref().is_some_and(|signature| !signature.is_empty())
+        || !thinking.thinking.trim().is_empty()
+}

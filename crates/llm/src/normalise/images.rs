@@ -1,0 +1,44 @@
+//! Images for models that cannot see: a note in their place.
+
+use std::sync::Arc;
+
+use crate::message::{Block, Content, Message, ToolResult, UserMessage};
+use crate::model::Model;
+
+const USER_NOTE: &str = "(image omitted: model does not support images)";
+const TOOL_NOTE: &str = "(tool image omitted: model does not support images)";
+
+/// The message as a model can take it: unchanged for models that see.
+pub(super) fn without(message: Arc<Message>, target: &Model) -> Arc<Message> {
+    if target.images {
+        return message;
+    }
+    match &*message {
+        Message::User(UserMessage { content: Content::Blocks(blocks), timestamp }) if has_image(blocks) => {
+            let content = Content::Blocks(replaced(blocks, USER_NOTE));
+            Arc::new(Message::User(UserMessage { content, timestamp: *timestamp }))
+        }
+        Message::ToolResult(result) if has_image(&result.content) => {
+            let content = replaced(&result.content, TOOL_NOTE);
+            Arc::new(Message::ToolResult(ToolResult { content, ..result.clone() }))
+        }
+        _ => message,
+    }
+}
+
+fn has_image(blocks: &[Block]) -> bool {
+    blocks.iter().any(|block| matches!(block, Block::Image(_)))
+}
+
+/// Puts one note in the place of each run of images.
+fn replaced(blocks: &[Block], note: &str) -> Vec<Block> {
+    let mut out: Vec<Block> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        match block {
+            Block::Image(_) if out.last().and_then(Block::as_text) == Some(note) => {}
+            Block::Image(_) => out.push(Block::text(note)),
+            other => out.push(other.clone()),
+        }
+    }
+    out
+}

@@ -1,0 +1,139 @@
+//! Each tool call and its one result.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::handoff::Names;
+use crate::ids::ToolCallId;
+use crate::message::{AssistantMessage, Message, ToolCall, ToolResult};
+
+const NO_RESULT: &str = "No result provided";
+
+/// A conversation step by step.
+pub(super) enum Step<'a> {
+    /// An answer with the results of its calls, in the order in which they are sent.
+    Answer { message: &'a Arc<AssistantMessage>, results: Vec<Paired<'a>> },
+    /// Any other message.
+    Other(&'a Arc<Message>),
+}
+
+/// The result of a call.
+pub(super) enum Paired<'a> {
+    /// The conversation has it.
+    Real(&'a Arc<Message>),
+    /// The conversation has none: the call's answer was cut off from it. Dated like the call, so that equal inputs give equal outputs.
+    Missing { call: &'a ToolCall, timestamp: i64 },
+}
+
+impl Paired<'_> {
+    /// The result as a message, under the call's new name.
+    pub(super) fn into_message(self, names: &Names) -> Arc<Message> {
+        let renamed = |id: &ToolCallId| names.get(id).cloned();
+        match self {
+            Self::Real(message) => match &**message {
+                Message::ToolResult(result) => match renamed(&result.tool_call_id) {
+                    Some(id) if id != result.tool_call_id => {
+                        Arc::new(Message::ToolResult(ToolResult { tool_call_id: id, ..result.clone() }))
+                    }
+                    _ => Arc::clone(message),
+                },
+                _ => Arc::clone(message),
+            },
+            Self::Missing { call, timestamp } => {
+                let mut result = ToolResult::text(call, NO_RESULT, true, timestamp);
+                result.tool_call_id = renamed(&call.id).unwrap_or(result.tool_call_id);
+                Arc::new(Message::ToolResult(result))
+            }
+        }
+    }
+}
+
+/// The result of a call, as it was found.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    message: &'a Arc<Message>,
+    /// A user or assistant message stood between the call and it.
+    is_late: bool,
+}
+
+/// An answer on the way to its step.
+struct Open<'a> {
+    message: &'a Arc<AssistantMessage>,
+    calls: Vec<&'a ToolCall>,
+    /// By index of the call.
+    found: Vec<Option<Found<'a>>>,
+    /// Indexes of calls in the order in which their results came.
+    arrived: Vec<usize>,
+    /// Whether the conversation went on after it.
+    is_past: bool,
+}
+
+enum Slot<'a> {
+    Answer(Open<'a>),
+    Other(&'a Arc<Message>),
+}
+
+/// Pairs calls with results. Failed answers, results without a call, second results of a call and unknown roles are left out.
+pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
+    let mut slots: Vec<Slot<'_>> = Vec::with_capacity(messages.len());
+    // The last call of each name. Some servers use names again.
+    let mut last_call: HashMap<&ToolCallId, (usize, usize)> = HashMap::new();
+    let mut current: Option<usize> = None;
+    for message in messages {
+        match &**message {
+            Message::ToolResult(result) => {
+                let Some(&(slot, call)) = last_call.get(&result.tool_call_id) else { continue };
+                let Some(Slot::Answer(open)) = slots.get_mut(slot) else { continue };
+                if open.found[call].is_none() {
+                    open.found[call] = Some(Found { message, is_late: open.is_past });
+                    open.arrived.push(call);
+                }
+            }
+            Message::Assistant(answer) => {
+                pass(&mut slots, &mut current);
+                if answer.stop_reason.is_failure() {
+                    continue;
+                }
+                let calls: Vec<&ToolCall> = answer.tool_calls().collect();
+                for (index, call) in calls.iter().enumerate() {
+                    last_call.insert(&call.id, (slots.len(), index));
+                }
+                current = Some(slots.len());
+                let found = vec![None; calls.len()];
+                slots.push(Slot::Answer(Open { message: answer, calls, found, arrived: Vec::new(), is_past: false }));
+            }
+            Message::User(_) => {
+                pass(&mut slots, &mut current);
+                slots.push(Slot::Other(message));
+            }
+            Message::System(_) => slots.push(Slot::Other(message)),
+            Message::Other(_) => {}
+        }
+    }
+    slots.into_iter().map(into_step).collect()
+}
+
+/// The conversation goes on: what comes now for the current answer is late.
+fn pass(slots: &mut [Slot<'_>], current: &mut Option<usize>) {
+    if let Some(Slot::Answer(open)) = current.take().and_then(|at| slots.get_mut(at)) {
+        open.is_past = true;
+    }
+}
+
+/// Results in the order in which they came, then what came late or never, in the order of the calls.
+fn into_step(slot: Slot<'_>) -> Step<'_> {
+    let open = match slot {
+        Slot::Other(message) => return Step::Other(message),
+        Slot::Answer(open) => open,
+    };
+    let in_time = open.arrived.iter().filter_map(|call| open.found[*call]).filter(|found| !found.is_late);
+    let mut results: Vec<Paired<'_>> = in_time.map(|found| Paired::Real(found.message)).collect();
+    for (call, found) in open.calls.iter().zip(&open.found) {
+        match found {
+            Some(Found { is_late: false, .. }) => {}
+            Some(Found { message, .. }) => results.push(Paired::Real(message)),
+            None => results.push(Paired::Missing { call, timestamp: open.message.timestamp }),
+        }
+    }
+    Step::Answer { message: open.message, results }
+}

@@ -1,0 +1,180 @@
+//! System messages: what prompt and tools are at some point of a conversation.
+//!
+//! The leading one is the prompt, later ones change it. A model that takes no changes within the conversation gets the *collapsed* form:
+//! the current state in front and no other system message. For the others the later ones stay where they are.
+
+use std::sync::Arc;
+
+use crate::message::{Message, SystemMessage, ToolDecl};
+use crate::request::SystemPrompt;
+
+/// Prompt and tools after some system messages were replayed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SystemState {
+    /// Free texts in the order in which they came.
+    pub instructions: Vec<String>,
+    /// Sections by name. A replaced one keeps its place, a removed one that comes back goes to the end.
+    pub sections: Vec<(String, String)>,
+    /// Tools by name, in the same order.
+    pub tools: Vec<ToolDecl>,
+    /// Time of the first system message.
+    pub timestamp: Option<i64>,
+}
+
+impl SystemState {
+    /// Takes one system message in.
+    pub fn apply(&mut self, message: &SystemMessage) {
+        self.timestamp.get_or_insert(message.timestamp);
+        let text = message.content.text("\n\n");
+        if !text.is_empty() {
+            self.instructions.push(text);
+        }
+        for (name, text) in &message.sections {
+            let known = self.sections.iter().position(|(known, _)| known == name);
+            match (known, text) {
+                (Some(at), Some(text)) => self.sections[at].1.clone_from(text),
+                (Some(at), None) => drop(self.sections.remove(at)),
+                (None, Some(text)) => self.sections.push((name.clone(), text.clone())),
+                (None, None) => {}
+            }
+        }
+        self.tools.retain(|tool| !message.tools_removed.contains(&tool.name));
+        for tool in &message.tools_added {
+            match self.tools.iter_mut().find(|known| known.name == tool.name) {
+                Some(known) => known.clone_from(tool),
+                None => self.tools.push(tool.clone()),
+            }
+        }
+    }
+
+    /// The whole prompt: texts, then sections, what is empty left out, joined by a blank line.
+    pub fn text(&self) -> String {
+        let sections = self.sections.iter().map(|(_, text)| text.as_str());
+        let parts: Vec<&str> =
+            self.instructions.iter().map(String::as_str).chain(sections).filter(|text| !text.is_empty()).collect();
+        parts.join("\n\n")
+    }
+
+    /// Whether there is neither prompt nor tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.text().is_empty()
+    }
+}
+
+/// A conversation with its head told apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversation {
+    /// Prompt and tools in front.
+    pub head: SystemState,
+    /// The rest. System messages are among them only where they change the head.
+    pub messages: Vec<Arc<Message>>,
+    /// Prompt and tools at the end; equal to `head` when the conversation was collapsed.
+    pub current: SystemState,
+}
+
+/// All system messages replayed into the head.
+pub fn collapse(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>]) -> Conversation {
+    split(system, tools, messages, messages.len())
+}
+
+/// Only those system messages replayed into the head that stand before the conversation begins, or before `fold_until`.
+pub fn split(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>], fold_until: usize) -> Conversation {
+    let mut head = given(system, tools);
+    let begins = messages.iter().position(|message| !matches!(**message, Message::System(_)));
+    let fold_until = begins.unwrap_or(messages.len()).max(fold_until);
+    let mut rest = Vec::with_capacity(messages.len());
+    let mut later = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        match &**message {
+            Message::System(change) if at < fold_until => head.apply(change),
+            Message::System(change) => {
+                later.push(change);
+                rest.push(Arc::clone(message));
+            }
+            _ => rest.push(Arc::clone(message)),
+        }
+    }
+    let mut current = head.clone();
+    later.into_iter().for_each(|change| current.apply(change));
+    Conversation { head, messages: rest, current }
+}
+
+/// The state that a given prompt and given tools stand for: a leading system message of time 0.
+fn given(system: &SystemPrompt, tools: &[ToolDecl]) -> SystemState {
+    let text = system.render();
+    SystemState {
+        timestamp: (!text.is_empty() || !tools.is_empty()).then_some(0),
+        instructions: if text.is_empty() { Vec::new() } else { vec![text] },
+        sections: Vec::new(),
+        tools: tools.to_vec(),
+    }
+}
+
+/// The change of one later system message in words for the model; empty when it changes no text.
+pub fn change_text(change: &SystemMessage) -> String {
+    let mut parts = vec![change.content.text("\n\n")];
+    for (name, text) in &change.sections {
+        parts.push(match text {
+            Some(text) => format!("Updated system prompt section \"{name}\":\n\n{text}"),
+            None => format!("Removed system prompt section \"{name}\"."),
+        });
+    }
+    parts.retain(|part| !part.trim().is_empty());
+    parts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Content;
+
+    fn tool(name: &str) -> ToolDecl {
+        ToolDecl {
+            name: name.into(),
+            description: String::new(),
+            parameters: Arc::new(serde_json::json!({})),
+            constrained_sampling: None,
+        }
+    }
+
+    fn change(sections: &[(&str, Option<&str>)], added: &[&str], removed: &[&str]) -> Arc<Message> {
+        Arc::new(Message::System(SystemMessage {
+            content: Content::default(),
+            sections: sections.iter().map(|(n, t)| ((*n).to_owned(), t.map(str::to_owned))).collect(),
+            tools_added: added.iter().map(|name| tool(name)).collect(),
+            tools_removed: removed.iter().map(|name| (*name).to_owned()).collect(),
+            timestamp: 5,
+        }))
+    }
+
+    fn names(state: &SystemState) -> Vec<&str> {
+        state.tools.iter().map(|tool| tool.name.as_str()).collect()
+    }
+
+    #[test]
+    fn sections_keep_their_place_and_come_back_at_the_end() {
+        let messages = [
+            change(&[("a", Some("A")), ("b", Some("B")), ("c", Some(""))], &["x", "y"], &[]),
+            Arc::new(Message::user("hi", 1)),
+            change(&[("a", Some("A2"))], &["z"], &["x"]),
+            change(&[("a", None)], &[], &[]),
+            change(&[("a", Some("A3"))], &["x"], &[]),
+        ];
+        let all = collapse(&SystemPrompt::default(), &[], &messages);
+        assert_eq!(all.head.text(), "B\n\nA3");
+        assert_eq!(names(&all.head), ["y", "z", "x"]);
+        assert_eq!(all.messages.len(), 1);
+        let split = split(&SystemPrompt::default(), &[], &messages, 3);
+        assert_eq!(split.head.text(), "A2\n\nB");
+        assert_eq!((names(&split.head), split.messages.len()), (vec!["y", "z"], 3));
+        assert_eq!(split.current, all.head);
+    }
+
+    #[test]
+    fn a_given_prompt_stands_first() {
+        let all = collapse(&SystemPrompt::text("P"), &[tool("t")], &[change(&[("a", Some("A"))], &[], &[])]);
+        assert_eq!(all.head.text(), "P\n\nA");
+        assert_eq!(all.head.timestamp, Some(0));
+        assert!(collapse(&SystemPrompt::default(), &[], &[]).head.is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::ids::anthropic_id;
+use super::transform;
+use crate::message::Message;
+use crate::model::Model;
+
+fn target(images: bool) -> Model {
+    let input = if images { json!(["text", "image"]) } else { json!(["text"]) };
+    let record = json!({"id": "m", "api": "anthropic-messages", "provider": "anthropic", "input": input});
+    Model::from_record(&record).unwrap()
+}
+
+fn answer(model: &str, stop: &str, content: Value) -> Value {
+    json!({"role": "assistant", "content": content, "api": "anthropic-messages", "provider": "anthropic", "model": model,
+        "stopReason": stop, "timestamp": 7})
+}
+
+fn call(id: &str) -> Value {
+    json!({"type": "toolCall", "id": id, "name": "read", "arguments": {}})
+}
+
+fn result(id: &str, text: &str) -> Value {
+    json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "content": [{"type": "text", "text": text}],
+        "isError": false, "timestamp": 9})
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text, "timestamp": 8})
+}
+
+/// One line a message: role, then what matters.
+#[track_caller]
+fn check(messages: &[Value], expect: &[&str]) {
+    let messages: Vec<Arc<Message>> = messages.iter().map(|m| Arc::new(Message::from_value(m).unwrap())).collect();
+    let rule = |id: &str, _: &Model, _: &crate::message::AssistantMessage| anthropic_id(id);
+    let out = transform(&messages, &target(false), Some(&rule));
+    let lines: Vec<String> = out.iter().map(|message| line(message)).collect();
+    assert_eq!(lines, expect);
+}
+
+fn line(message: &Message) -> String {
+    let value = message.to_value();
+    let content = match &value["content"] {
+        Value::String(text) => text.clone(),
+        blocks => {
+            let blocks = blocks.as_array().unwrap().iter();
+            let shown: Vec<&str> =
+                blocks.filter_map(|b| ["text", "thinking", "id"].iter().find_map(|k| b[*k].as_str())).collect();
+            shown.join("+")
+        }
+    };
+    let id = value["toolCallId"].as_str().unwrap_or("");
+    format!("{} {id}[{content}] {}", message.role(), message.timestamp())
+}
+
+#[test]
+fn each_call_has_its_one_result_right_behind_it() {
+    check(
+        &[
+            result("gone", "dangling"),
+            answer("m", "toolUse", json!([call("a"), call("b"), call("c")])),
+            json!({"role": "system", "content": "held back", "timestamp": 8}),
+            result("b", "in time"),
+            user("interrupt"),
+            result("a", "late"),
+            result("b", "again"),
+        ],
+        &[
+            "assistant [a+b+c] 7",
+            "toolResult b[in time] 9",
+            "toolResult a[late] 9",
+            "toolResult c[No result provided] 7",
+            "system [held back] 8",
+            "user [interrupt] 8",
+        ],
+    );
+}
+
+#[test]
+fn failed_answers_go_with_their_results_and_names_may_be_used_again() {
+    check(
+        &[
+            answer("m", "aborted", json!([call("x")])),
+            result("x", "of the failed one"),
+            answer("m", "toolUse", json!([call("a")])),
+            result("a", "first"),
+            answer("m", "toolUse", json!([call("a")])),
+            result("a", "second"),
+            json!({"role": "note", "content": []}),
+        ],
+        &["assistant [a] 7", "toolResult a[first] 9", "assistant [a] 7", "toolResult a[second] 9"],
+    );
+}
+
+#[test]
+fn foreign_answers_lose_thinking_and_their_calls_get_new_names() {
+    let thinking = json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "s"});
+    let empty = json!({"type": "thinking", "thinking": "", "thinkingSignature": "s"});
+    check(
+        &[
+            answer("other", "toolUse", json!([thinking, call("a|b"), call("a+b")])),
+            result("a|b", "1"),
+            answer("m", "stop", json!([thinking, empty, {"type": "thinking", "thinking": " "}])),
+        ],
+        &[
+            "assistant [a_b+4y6uql1a] 7",
+            "toolResult a_b[1] 9",
+            "toolResult 4y6uql1a[No result provided] 7",
+            "assistant [hm+] 7",
+        ],
+    );
+}
+
+#[test]
+fn runs_of_images_become_one_note() {
+    let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+    check(
+        &[json!({"role": "user", "content": [image, image, {"type": "text", "text": "and"}, image], "timestamp": 8})],
+        &["user [(image omitted: model does not support images)+and+(image omitted: model does not support images)] 8"],
+    );
+}
+
+#[test]
+fn what_needs_no_change_is_shared() {
+    let message = Arc::new(Message::from_value(&user("hi")).unwrap());
+    let out = transform(&[Arc::clone(&message)], &target(true), None);
+    assert!(Arc::ptr_eq(&out[0], &message));
+}

@@ -1,0 +1,271 @@
+//! A wire format and the network: a provider.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_stream::stream;
+use bytes::Bytes;
+use http::Method;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::json::write;
+use tokio::time::{Instant, timeout};
+
+use super::Provider;
+use crate::error::{LlmError, LlmErrorKind, retry};
+use crate::event::{Emit, EventStream, StreamEvent};
+use crate::frame::Framing;
+use crate::frame::sse::SseDecoder;
+use crate::http::idle::{Stopped, Watch};
+use crate::http::{HttpClient, HttpError, Incoming, Outgoing};
+use crate::request::Request;
+use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen, WireFormat};
+
+/// Bytes of a refusal's body that are read.
+const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
+/// How long a refusal's body may take.
+const REFUSAL_TIME: Duration = Duration::from_secs(30);
+/// How long the end of the connection may take after the end of the answer, so that it can be used again.
+const REST_TIME: Duration = Duration::from_millis(5);
+/// Conversations remembered for their refused encodings.
+const MAX_REMEMBERED: usize = 10_000;
+
+/// Speaks one wire format over HTTP.
+#[derive(Clone)]
+pub struct HttpProvider(Arc<Shared>);
+
+struct Shared {
+    wire: Box<dyn WireFormat>,
+    client: Arc<HttpClient>,
+    /// Conversations whose provider refused the usual encoding: the next calls spare the detour.
+    plain: Mutex<HashSet<String>>,
+}
+
+impl fmt::Debug for HttpProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HttpProvider").field(&self.0.wire.api()).finish()
+    }
+}
+
+impl HttpProvider {
+    /// A provider of a wire format, with a client that others may share.
+    pub fn new(wire: Box<dyn WireFormat>, client: Arc<HttpClient>) -> Self {
+        Self(Arc::new(Shared { wire, client, plain: Mutex::default() }))
+    }
+}
+
+impl Provider for HttpProvider {
+    fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
+        let timestamp = request.host.now_ms();
+        let model = Arc::clone(&request.model);
+        EventStream::new(&model, timestamp, run(Arc::clone(&self.0), request, cancel, timestamp))
+    }
+}
+
+/// The call from its beginning to its one end.
+fn run(
+    shared: Arc<Shared>,
+    request: Request,
+    cancel: Cancel,
+    timestamp: i64,
+) -> impl futures::Stream<Item = StreamEvent> + Send {
+    stream! {
+        let began = Instant::now();
+        let mut watch = Watch::start(request.options.deadlines);
+        let mut call = Call { request: &request, timestamp, encoding: shared.encoding_for(&request) };
+        let mut decoder = shared.wire.decoder(&call);
+        let mut emit = Emit::default();
+        let mut body = match shared.open(&mut call, &mut watch, &cancel).await {
+            Ok(incoming) => Some(incoming),
+            Err(error) => {
+                decoder.fail(error, &mut emit);
+                None
+            }
+        };
+        let Framing::Sse = shared.wire.framing();
+        let mut frames = SseDecoder::default();
+        loop {
+            while let Some(mut event) = emit.pop() {
+                let is_end = matches!(event, StreamEvent::End(_));
+                if let StreamEvent::End(finished) = &mut event {
+                    // What failed is let go at once.
+                    if let Some(body) = body.take().filter(|_| finished.is_ok()) {
+                        read_rest(body).await;
+                    }
+                    let ms = began.elapsed().as_millis();
+                    Arc::make_mut(&mut finished.message).duration_ms = i64::try_from(ms).ok();
+                }
+                yield event;
+                if is_end {
+                    return;
+                }
+            }
+            if cancel.is_cancelled() {
+                decoder.fail(stopped(&request, Stopped::Cancelled), &mut emit);
+                continue;
+            }
+            match frames.next_frame() {
+                Ok(Some(frame)) => {
+                    if decoder.push(frame, &mut emit) == Seen::Content {
+                        watch.content_arrived();
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(oversized) => {
+                    let error = LlmError::new(provider_of(&request), LlmErrorKind::Protocol, oversized.to_string());
+                    decoder.fail(error, &mut emit);
+                    continue;
+                }
+            }
+            let Some(incoming) = &mut body else {
+                // The decoder owes its end; a decoder that does not pay is covered by the stream.
+                return;
+            };
+            match watch.for_body(&cancel, incoming.chunk()).await {
+                Ok(Ok(Some(chunk))) => frames.push(&chunk),
+                Ok(Ok(None)) => {
+                    body = None;
+                    finish(&mut frames, &mut *decoder, &mut emit);
+                }
+                Ok(Err(error)) => decoder.fail(network(&request, &error), &mut emit),
+                Err(why) => decoder.fail(stopped(&request, why), &mut emit),
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Sends the request, in another form if the provider takes the first one not, and returns a response that is good so far.
+    async fn open(&self, call: &mut Call<'_>, watch: &mut Watch, cancel: &Cancel) -> Result<Incoming, LlmError> {
+        let request = call.request;
+        if request.model.api != *self.wire.api() {
+            let text = format!("Mismatched api: {} expected {}", request.model.api, self.wire.api());
+            return Err(LlmError::new(provider_of(request), LlmErrorKind::InvalidRequest, text));
+        }
+        loop {
+            cancel.check().map_err(|_| stopped(request, Stopped::Cancelled))?;
+            let mut made = self.wire.encode(call)?;
+            observe_payload(call, &mut made, watch, cancel).await?;
+            let outgoing = outgoing(request, made)?;
+            let sending = self.client.send(outgoing, request.host.env(), watch.connect());
+            let sent = watch.for_headers(cancel, sending).await.map_err(|why| stopped(request, why))?;
+            let mut incoming = sent.map_err(|error| network(request, &error))?;
+            watch.headers_arrived();
+            if let Some(observer) = &request.options.observer {
+                let seeing = observer.on_response(incoming.status(), incoming.headers(), &request.model);
+                watch.for_other(cancel, seeing).await.map_err(|why| stopped(request, why))??;
+            }
+            if incoming.status().is_success() {
+                return Ok(incoming);
+            }
+            let error = self.refusal(call, &mut incoming, watch, cancel).await?;
+            match self.wire.reencode(call, &error) {
+                Some(encoding) if call.encoding == Encoding::Usual => {
+                    self.remember(request);
+                    call.encoding = encoding;
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn refusal(
+        &self,
+        call: &Call<'_>,
+        incoming: &mut Incoming,
+        watch: &Watch,
+        cancel: &Cancel,
+    ) -> Result<LlmError, LlmError> {
+        let request = call.request;
+        let reading = timeout(REFUSAL_TIME, incoming.text_up_to(MAX_REFUSAL_BYTES));
+        let body = watch.for_other(cancel, reading).await.map_err(|why| stopped(request, why))?;
+        let (status, headers) = (incoming.status(), incoming.headers());
+        let mut error = self.wire.refusal(&request.model, status, headers, &body.unwrap_or_default());
+        error.retry_after = retry::retry_after(headers, call.timestamp).or(error.retry_after);
+        Ok(error)
+    }
+
+    fn encoding_for(&self, request: &Request) -> Encoding {
+        let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = conversation(request).is_some_and(|key| plain.contains(&key));
+        if known { Encoding::PlainTools } else { Encoding::Usual }
+    }
+
+    fn remember(&self, request: &Request) {
+        let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        if plain.len() >= MAX_REMEMBERED {
+            plain.clear();
+        }
+        plain.extend(conversation(request));
+    }
+}
+
+/// Names a conversation with one model.
+fn conversation(request: &Request) -> Option<String> {
+    let session = request.options.session_id.as_ref()?;
+    Some(format!("{}\n{}\n{session}", request.model.provider, request.model.id))
+}
+
+async fn observe_payload(
+    call: &Call<'_>,
+    made: &mut HttpRequest,
+    watch: &Watch,
+    cancel: &Cancel,
+) -> Result<(), LlmError> {
+    let request = call.request;
+    let Some(observer) = &request.options.observer else { return Ok(()) };
+    let seeing = observer.on_payload(&made.body, &request.model);
+    let replaced = watch.for_other(cancel, seeing).await.map_err(|why| stopped(request, why))??;
+    if let Some(body) = replaced {
+        made.body = body;
+    }
+    Ok(())
+}
+
+fn outgoing(request: &Request, made: HttpRequest) -> Result<Outgoing, LlmError> {
+    let body = write::to_vec(&made.body).map_err(|why| {
+        LlmError::new(provider_of(request), LlmErrorKind::InvalidRequest, format!("Invalid request: {why}"))
+    })?;
+    Ok(Outgoing { method: Method::POST, url: made.url, headers: made.headers, body: Bytes::from(body) })
+}
+
+/// The bytes are over: the last event may want its blank line.
+fn finish(frames: &mut SseDecoder, decoder: &mut dyn Decoder, emit: &mut Emit) {
+    // An event that is too long was found before.
+    if let Ok(Some(frame)) = frames.finish() {
+        decoder.push(frame, emit);
+    }
+    decoder.finish(emit);
+}
+
+/// Reads what follows the answer, if it comes at once: a connection whose response was read to the end can be used again.
+async fn read_rest(mut body: Incoming) {
+    let rest = async { while let Ok(Some(_)) = body.chunk().await {} };
+    if timeout(REST_TIME, rest).await.is_err() {
+        tracing::debug!("the provider keeps the connection open after the end of its answer");
+    }
+}
+
+fn provider_of(request: &Request) -> crate::ids::ProviderId {
+    request.model.provider.clone()
+}
+
+fn stopped(request: &Request, why: Stopped) -> LlmError {
+    let (kind, text) = match why {
+        Stopped::Cancelled => (LlmErrorKind::Aborted, "Request was aborted"),
+        Stopped::Late => (LlmErrorKind::Timeout, "Request timed out."),
+        Stopped::Idle => (LlmErrorKind::Timeout, "Stream idle timeout"),
+    };
+    LlmError::new(provider_of(request), kind, text)
+}
+
+fn network(request: &Request, error: &HttpError) -> LlmError {
+    let kind = match error {
+        HttpError::Connect { .. } | HttpError::Reset { .. } => LlmErrorKind::Connect,
+        HttpError::Cut { .. } => LlmErrorKind::StreamCut,
+        HttpError::Invalid { .. } => LlmErrorKind::InvalidRequest,
+    };
+    LlmError::new(provider_of(request), kind, error.to_string())
+}

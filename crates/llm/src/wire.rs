@@ -1,0 +1,115 @@
+//! Wire formats: what goes over the network, as pure functions. Nothing here opens a connection, waits or asks for the time.
+
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+pub(crate) mod json_read;
+
+pub(crate) mod reply;
+
+pub mod limit;
+
+pub mod strict;
+
+pub(crate) mod effort;
+
+pub(crate) mod address;
+
+pub(crate) mod headers;
+
+mod refused;
+
+pub mod anthropic;
+
+use crate::error::LlmError;
+use crate::event::Emit;
+use crate::frame::{Frame, Framing};
+use crate::model::Model;
+use crate::request::Request;
+
+/// One call: everything an encoder may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The request.
+    pub request: &'a Request,
+    /// When the call was made, Unix milliseconds.
+    pub timestamp: i64,
+    /// Which form of the request is wanted.
+    pub encoding: Encoding,
+}
+
+/// Forms of one and the same request. A provider that refuses the first may take another; see [`WireFormat::reencode`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoding {
+    /// As the model's dialect has it.
+    #[default]
+    Usual,
+    /// Without strict schemas for the tools that merely prefer them.
+    PlainTools,
+}
+
+/// What is sent: always a POST of JSON.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// The URL.
+    pub url: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, a value until observers have seen it.
+    pub body: Value,
+}
+
+/// One wire format: how a request is written and how its response is read.
+pub trait WireFormat: Send + Sync {
+    /// Its name.
+    fn api(&self) -> &'static str;
+
+    /// How frames of the response are told apart.
+    fn framing(&self) -> Framing {
+        Framing::Sse
+    }
+
+    /// Writes a request.
+    ///
+    /// # Errors
+    /// When something needed is missing: a key, a variable of the base URL.
+    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError>;
+
+    /// A decoder of the response.
+    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder>;
+
+    /// What a response with a failing status means.
+    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
+
+    /// Another form in which a refused request may be sent once more, at once.
+    fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+        let _ = (call, error);
+        None
+    }
+}
+
+/// Reads one response. It never fails: what goes wrong is the end it emits. After the end it emits nothing.
+pub trait Decoder: Send {
+    /// Takes a frame in.
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen;
+
+    /// The response is over; emits the end if the frames have not.
+    fn finish(&mut self, emit: &mut Emit);
+
+    /// The response broke off or was given up; emits the end with what was collected.
+    fn fail(&mut self, error: LlmError, emit: &mut Emit);
+}
+
+/// What a frame was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A piece of the answer.
+    Content,
+    /// A sign of life.
+    KeepAlive,
+}
+
+/// The wire formats of this crate.
+pub fn builtin() -> Vec<Box<dyn WireFormat>> {
+    vec![Box::new(anthropic::Anthropic)]
+}

@@ -1,0 +1,45 @@
+//! Where a request goes.
+
+use pinch_stdx::host::env::Env;
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::model::Model;
+use crate::request::Request;
+
+/// The URL of a path under a request's base URL, placeholders filled in.
+///
+/// # Errors
+/// When a placeholder's variable is not set.
+pub(crate) fn url(request: &Request, path: &str) -> Result<String, LlmError> {
+    let base = request.auth.base_url.as_deref().unwrap_or(&request.model.base_url);
+    let base = fill(base, &request.model, request.host.env())?;
+    Ok(format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')))
+}
+
+/// Replaces `{NAME}` by the variable of that name.
+fn fill(base: &str, model: &Model, env: &Env) -> Result<String, LlmError> {
+    let mut filled = String::with_capacity(base.len());
+    let mut rest = base;
+    while let Some(open) = rest.find('{') {
+        let Some(len) = rest[open..].find('}') else { break };
+        let name = &rest[open + 1..open + len];
+        filled.push_str(&rest[..open]);
+        if is_variable(name) {
+            filled.push_str(env.non_empty(name).ok_or_else(|| {
+                let text = format!("{name} is required for provider {} but is not set.", model.provider);
+                LlmError::new(model.provider.clone(), LlmErrorKind::Auth, text)
+            })?);
+        } else {
+            filled.push_str(&rest[open..=open + len]);
+        }
+        rest = &rest[open + len + 1..];
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_uppercase() || b == b'_')
+        && bytes.all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}

@@ -1,0 +1,123 @@
+//! Messages as Anthropic takes them.
+
+use serde_json::{Value, json};
+
+use super::sent_name;
+use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
+
+/// How messages are told.
+#[derive(Clone, Copy)]
+pub(super) struct Telling {
+    /// With a subscription's names of tools.
+    pub(super) subscription: bool,
+    /// Thinking without a signature may be sent as thinking.
+    pub(super) allow_empty_signature: bool,
+}
+
+/// A user message; `None` when nothing of it is left.
+pub(super) fn user(message: &UserMessage) -> Option<Value> {
+    let content = match &message.content {
+        Content::Text(text) if text.trim().is_empty() => return None,
+        Content::Text(text) => text.as_str().into(),
+        Content::Blocks(blocks) => match parts(blocks) {
+            parts if parts.is_empty() => return None,
+            parts => Value::Array(parts),
+        },
+    };
+    Some(json!({"role": "user", "content": content}))
+}
+
+/// Text and images; blank text is left out.
+fn parts(blocks: &[Block]) -> Vec<Value> {
+    let part = |block: &Block| match block {
+        Block::Text(text) if !text.text.trim().is_empty() => Some(text_part(&text.text)),
+        Block::Image(picture) => Some(image(picture)),
+        _ => None,
+    };
+    blocks.iter().filter_map(part).collect()
+}
+
+pub(super) fn text_part(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn image(image: &Image) -> Value {
+    json!({"type": "image", "source": {"type": "base64", "media_type": image.mime_type, "data": image.data}})
+}
+
+/// An assistant message; `None` when nothing of it is left.
+pub(super) fn assistant(message: &AssistantMessage, telling: Telling) -> Option<Value> {
+    let blocks: Vec<Value> = message.content.iter().filter_map(|block| assistant_block(block, telling)).collect();
+    (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
+}
+
+fn assistant_block(block: &Block, telling: Telling) -> Option<Value> {
+    match block {
+        Block::Text(text) => (!text.text.trim().is_empty()).then(|| text_part(&text.text)),
+        Block::Thinking(thinking) => {
+            let signature = thinking.signature.as_deref().filter(|signature| !signature.trim().is_empty());
+            match signature {
+                Some(signature) if thinking.redacted => Some(json!({"type": "redacted_thinking", "data": signature})),
+                // Also when the text is empty: models that show no thinking still sign it.
+                Some(signature) => {
+                    Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": signature}))
+                }
+                None if thinking.redacted || thinking.thinking.trim().is_empty() => None,
+                None if telling.allow_empty_signature => {
+                    Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": ""}))
+                }
+                None => Some(text_part(&thinking.thinking)),
+            }
+        }
+        Block::ToolCall(call) => Some(tool_use(call, telling)),
+        Block::Image(_) | Block::Other(_) => None,
+    }
+}
+
+fn tool_use(call: &ToolCall, telling: Telling) -> Value {
+    json!({
+        "type": "tool_use",
+        "id": call.id.as_str(),
+        "name": sent_name(&call.name, telling.subscription),
+        "input": call.arguments,
+    })
+}
+
+/// A run of tool results: one user message. Images of failed calls follow the results, where Anthropic allows no image inside.
+pub(super) fn tool_results<'a>(results: impl Iterator<Item = &'a ToolResult>) -> Value {
+    let mut content = Vec::new();
+    let mut after = Vec::new();
+    for result in results {
+        let images = || result.content.iter().filter(|block| matches!(block, Block::Image(_)));
+        let inside = if images().next().is_none() {
+            crate::message::block::join_text(&result.content, "\n").into()
+        } else if result.is_error {
+            after.push(text_part(&format!("Image(s) of the failed call {}:", result.tool_call_id)));
+            after.extend(images().flat_map(|block| parts(std::slice::from_ref(block))));
+            let text = crate::message::block::join_text(&result.content, "\n");
+            if text.trim().is_empty() { "(see attached image)".into() } else { text.into() }
+        } else {
+            let mut inside = parts(&result.content);
+            if inside.iter().all(|part| part["type"] != "text") {
+                inside.insert(0, text_part("(see attached image)"));
+            }
+            Value::Array(inside)
+        };
+        content.push(json!({
+            "type": "tool_result",
+            "tool_use_id": result.tool_call_id.as_str(),
+            "content": inside,
+            "is_error": result.is_error,
+        }));
+    }
+    content.append(&mut after);
+    json!({"role": "user", "content": content})
+}
+
+/// Whether a message is the result of a tool.
+pub(super) fn as_tool_result(message: &Message) -> Option<&ToolResult> {
+    match message {
+        Message::ToolResult(result) => Some(result),
+        _ => None,
+    }
+}

@@ -1,0 +1,50 @@
+//! What Anthropic's refusals mean.
+
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::{LlmError, LlmErrorKind, classify};
+use crate::model::Model;
+use crate::wire::{json_read, refused};
+
+/// Words of a refusal that has to do with strict schemas: the same request may pass without them.
+const STRICT_LIMITS: [&str; 3] =
+    ["compiled grammar is too large", "too many strict tools (", "too many parameters with union types ("];
+
+/// A response with a failing status.
+pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    let text = String::from_utf8_lossy(body);
+    let json: Option<Value> = serde_json::from_str(text.trim()).ok();
+    let said = match &json {
+        Some(json) => json["message"].as_str().map_or_else(|| json.to_string(), str::to_owned),
+        None => text.trim().to_owned(),
+    };
+    let code = json.as_ref().and_then(|json| json["error"]["type"].as_str()).map(str::to_owned);
+    refused::error(model, status, headers, code, json.as_ref(), &said)
+}
+
+/// An `error` event of the stream.
+pub(super) fn in_stream(model: &Model, data: &str) -> LlmError {
+    #[derive(Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow, default)]
+        error: Inner<'a>,
+    }
+    #[derive(Deserialize, Default)]
+    struct Inner<'a> {
+        #[serde(borrow, rename = "type", default)]
+        kind: json_read::Text<'a>,
+    }
+    let code = serde_json::from_str::<Event<'_>>(data).ok().and_then(|e| e.error.kind.get().map(str::to_owned));
+    let kind = classify::classify(None, code.as_deref(), data);
+    LlmError { code, ..LlmError::new(model.provider.clone(), kind, data) }
+}
+
+/// Whether a refusal has to do with strict schemas.
+pub(super) fn is_strict_limit(error: &LlmError) -> bool {
+    let text = error.text.to_lowercase();
+    error.status == Some(StatusCode::BAD_REQUEST)
+        && error.kind != LlmErrorKind::ContextOverflow
+        && STRICT_LIMITS.iter().any(|words| text.contains(words))
+}

@@ -1,0 +1,437 @@
+//! Requests in Anthropic's format.
+
+use serde_json::{Map, Value, json};
+
+use super::convert::{self, Telling};
+use super::models::{self, CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION};
+use super::system::{PLACEHOLDER_TOOL, Pending};
+use super::{is_subscription_token, sent_name};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::{Message, ToolDecl};
+use crate::model::thinking::{LevelRule, clamp};
+use crate::normalise;
+use crate::normalise::system::{self, Conversation};
+use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
+use crate::thinking::ThinkingLevel;
+use crate::wire::headers::{self, Layers};
+use crate::wire::strict::{self, Limits};
+use crate::wire::{Call, Encoding, HttpRequest, address, effort, limit};
+
+/// Anthropic's smallest budget, and what an answer keeps beside a budget.
+const LEAST_TOKENS: u64 = 1_024;
+
+/// Thinking as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Thinking {
+    /// Not mentioned.
+    Unsaid,
+    Disabled,
+    Budget {
+        tokens: u64,
+        display: String,
+    },
+    Adaptive {
+        effort: Option<String>,
+        display: String,
+    },
+}
+
+pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    let request = call.request;
+    let wire = &request.model.dialect.wire;
+    let key = headers::key(request)?;
+    let subscription = is_subscription(request, key);
+    let url = format!("{}?beta=true", address::url(request, "v1/messages")?);
+    let (thinking, max_tokens) = thinking(request);
+    let conversation = conversation(request);
+    let tools = Tools::new(call, &conversation, subscription)?;
+    let cache = cache_control(request);
+
+    let mut body = Map::new();
+    body.insert("model".into(), request.model.id.as_str().into());
+    body.insert("messages".into(), messages(request, &conversation, &tools, &thinking, cache.as_ref()).into());
+    body.insert("max_tokens".into(), max_tokens.into());
+    body.insert("stream".into(), true.into());
+    if let Some(system) = system_blocks(&conversation.head.text(), subscription, cache.as_ref()) {
+        body.insert("system".into(), system);
+    }
+    let is_thinking = matches!(thinking, Thinking::Budget { .. } | Thinking::Adaptive { .. });
+    if let Some(temperature) = request.options.temperature.filter(|_| wire.temperature && !is_thinking) {
+        body.insert("temperature".into(), number(temperature));
+    }
+    if let Some(list) = tools.list(cache.as_ref().filter(|_| wire.cache_control_on_tools)) {
+        body.insert("tools".into(), list);
+    }
+    put_thinking(&mut body, &thinking, wire.mid_convo_effort);
+    if let Some(user) = request.options.metadata.as_ref().and_then(|m| m.get("user_id")).filter(|id| id.is_string()) {
+        body.insert("metadata".into(), json!({"user_id": user}));
+    }
+    if let Some(choice) = tool_choice(request, subscription, is_thinking).filter(|_| !tools.initial.is_empty()) {
+        body.insert("tool_choice".into(), choice);
+    }
+    if !wire.fallbacks.is_empty() {
+        let list: Vec<Value> = wire.fallbacks.iter().map(|f| json!({"model": f.model})).collect();
+        body.insert("fallbacks".into(), list.into());
+    }
+    let betas = betas(request, &thinking, &tools);
+    Ok(HttpRequest { url, headers: all_headers(request, key, subscription, &betas)?, body: Value::Object(body) })
+}
+
+/// Whole numbers without a fraction, as JavaScript writes them.
+fn number(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 1e15 { (number as i64).into() } else { number.into() }
+}
+
+/// Whether the request is one of a Claude subscription.
+pub(super) fn is_subscription(request: &Request, key: Option<&str>) -> bool {
+    let own = !matches!(request.model.provider.as_str(), "github-copilot" | "cloudflare-ai-gateway");
+    own && key.is_some_and(is_subscription_token)
+}
+
+fn conversation(request: &Request) -> Conversation {
+    let Request { system, tools, messages, .. } = request;
+    if request.model.dialect.wire.mid_convo_system {
+        system::split(system, tools, messages, 0)
+    } else {
+        system::collapse(system, tools, messages)
+    }
+}
+
+// Thinking and the limit of the answer.
+
+/// Thinking as it is written, and the limit of the answer, which depends on it.
+pub(super) fn thinking(request: &Request) -> (Thinking, u64) {
+    let model = &*request.model;
+    let wanted = request.options.max_tokens.filter(|n| *n > 0);
+    let limit = limit::output_limit(request, wanted);
+    if !model.reasoning {
+        return (Thinking::Unsaid, limit);
+    }
+    let adaptive = model.dialect.wire.adaptive_thinking || model.dialect.wire.mid_convo_effort;
+    let display = || "summarized".to_owned();
+    match &request.options.thinking {
+        ThinkingChoice::Unset => (Thinking::Unsaid, limit),
+        ThinkingChoice::Native(native) => (native_thinking(native, adaptive, limit), limit),
+        ThinkingChoice::Level(ThinkingLevel::Off) => {
+            let no_word = *model.thinking.rule(ThinkingLevel::Off) == LevelRule::Unsupported;
+            (if no_word { Thinking::Unsaid } else { Thinking::Disabled }, limit)
+        }
+        ThinkingChoice::Level(level) if adaptive => {
+            let effort = Some(models::effort_word(model, *level).to_owned());
+            (Thinking::Adaptive { effort, display: display() }, limit)
+        }
+        ThinkingChoice::Level(level) => {
+            let budget = effort::budget(&request.options.thinking_budgets, clamp(model, *level));
+            let whole = wanted.unwrap_or(model.max_tokens).saturating_add(budget);
+            let whole = if model.max_tokens > 0 { whole.min(model.max_tokens) } else { whole };
+            let limit = limit::output_limit(request, Some(whole));
+            (budget_thinking(budget, display(), limit), limit)
+        }
+    }
+}
+
+fn native_thinking(native: &NativeThinking, adaptive: bool, limit: u64) -> Thinking {
+    let display = native.display.clone().unwrap_or_else(|| "summarized".into());
+    match native.enabled {
+        None => Thinking::Unsaid,
+        Some(false) => Thinking::Disabled,
+        Some(true) if adaptive => Thinking::Adaptive { effort: native.effort.clone(), display },
+        Some(true) => budget_thinking(native.budget.unwrap_or(LEAST_TOKENS), display, limit),
+    }
+}
+
+/// A budget that leaves the answer its least; none when Anthropic would refuse it.
+fn budget_thinking(budget: u64, display: String, limit: u64) -> Thinking {
+    let tokens = budget.min(limit.saturating_sub(LEAST_TOKENS));
+    if tokens < LEAST_TOKENS { Thinking::Disabled } else { Thinking::Budget { tokens, display } }
+}
+
+fn put_thinking(body: &mut Map<String, Value>, thinking: &Thinking, mid_convo_effort: bool) {
+    let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
+    match thinking {
+        Thinking::Unsaid => {}
+        Thinking::Disabled => put("thinking", json!({"type": "disabled"})),
+        Thinking::Budget { tokens, display } => {
+            put("thinking", json!({"type": "enabled", "budget_tokens": tokens, "display": display}));
+        }
+        Thinking::Adaptive { effort, display } if mid_convo_effort => {
+            let binding = json!({"prefix_mismatch_behavior": "drop_block"});
+            put("thinking", json!({"type": "adaptive", "display": display, "block_binding": binding}));
+            if effort.is_some() {
+                // The same for the whole conversation, so that the prefix stays: each answer has its own effort in the messages.
+                put("output_config", json!({"effort": "low"}));
+            }
+        }
+        Thinking::Adaptive { effort, display } => {
+            put("thinking", json!({"type": "adaptive", "display": display}));
+            if let Some(effort) = effort {
+                put("output_config", json!({"effort": effort}));
+            }
+        }
+    }
+}
+
+/// The effort that this answer is asked for, when efforts stand in the messages.
+pub(super) fn marked_effort<'a>(request: &Request, thinking: &'a Thinking) -> Option<&'a str> {
+    match thinking {
+        Thinking::Adaptive { effort, .. } if request.model.dialect.wire.mid_convo_effort => effort.as_deref(),
+        _ => None,
+    }
+}
+
+// Prompt, messages and tools.
+
+fn cache_control(request: &Request) -> Option<Value> {
+    match headers::retention(request) {
+        CacheRetention::None => None,
+        CacheRetention::Long if request.model.dialect.wire.long_cache_retention => {
+            Some(json!({"type": "ephemeral", "ttl": "1h"}))
+        }
+        CacheRetention::Short | CacheRetention::Long => Some(json!({"type": "ephemeral"})),
+    }
+}
+
+fn system_blocks(prompt: &str, subscription: bool, cache: Option<&Value>) -> Option<Value> {
+    let identity = subscription.then_some(CLAUDE_CODE_IDENTITY);
+    let blocks = identity.into_iter().chain((!prompt.trim().is_empty()).then_some(prompt)).map(|text| {
+        let mut block = convert::text_part(text);
+        mark(&mut block, cache);
+        block
+    });
+    let blocks: Vec<Value> = blocks.collect();
+    (!blocks.is_empty()).then_some(Value::Array(blocks))
+}
+
+fn mark(block: &mut Value, cache: Option<&Value>) {
+    if let Some(cache) = cache {
+        block["cache_control"] = cache.clone();
+    }
+}
+
+fn messages(
+    request: &Request,
+    conversation: &Conversation,
+    tools: &Tools,
+    thinking: &Thinking,
+    cache: Option<&Value>,
+) -> Vec<Value> {
+    let telling = Telling {
+        subscription: tools.subscription,
+        allow_empty_signature: request.model.dialect.history.allow_empty_signature,
+    };
+    let told = normalise::transform(
+        &conversation.messages,
+        &request.model,
+        Some(&|id, _, _| normalise::ids::anthropic_id(id)),
+    );
+    let coming_effort = marked_effort(request, thinking);
+    let mut messages = Vec::with_capacity(told.len());
+    let mut pending = Pending::default();
+    let mut at = 0;
+    while let Some(message) = told.get(at) {
+        at += 1;
+        match &**message {
+            Message::System(change) => pending.add(change, tools.declare.as_deref()),
+            Message::User(user) => messages.extend(convert::user(user)),
+            Message::Assistant(answer) => {
+                if let Some(said) = convert::assistant(answer, telling) {
+                    let effort = answer.provider_thinking_level.as_deref().filter(|_| coming_effort.is_some());
+                    pending.flush(effort, &mut messages);
+                    messages.push(said);
+                }
+            }
+            Message::ToolResult(_) => {
+                let run = &told[at - 1..];
+                let n_results = run.iter().take_while(|m| matches!(***m, Message::ToolResult(_))).count();
+                messages
+                    .push(convert::tool_results(run[..n_results].iter().filter_map(|m| convert::as_tool_result(m))));
+                at += n_results - 1;
+            }
+            Message::Other(_) => {}
+        }
+    }
+    pending.flush(coming_effort, &mut messages);
+    mark_last(&mut messages, cache);
+    messages
+}
+
+/// The cache marker of the conversation: on the last block of the last message, unless the model said it.
+fn mark_last(messages: &mut [Value], cache: Option<&Value>) {
+    let (Some(cache), Some(last)) = (cache, messages.iter_mut().rfind(|m| m.get("output_config").is_none())) else {
+        return;
+    };
+    if last["role"] == "assistant" {
+        return;
+    }
+    if let Some(text) = last["content"].as_str() {
+        last["content"] = json!([convert::text_part(text)]);
+    }
+    if let Some(block) = last["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
+        mark(block, Some(cache));
+    }
+}
+
+type Declare = dyn Fn(&ToolDecl) -> Value;
+
+/// The tools of a request as they are written.
+struct Tools {
+    subscription: bool,
+    /// Those the list begins with.
+    initial: Vec<Value>,
+    /// Writes a tool that is added within the conversation; none where additions are told by the list alone.
+    declare: Option<Box<Declare>>,
+    /// Whether a message of the conversation adds a tool by value.
+    adds: bool,
+}
+
+impl Tools {
+    fn new(call: &Call<'_>, conversation: &Conversation, subscription: bool) -> Result<Self, LlmError> {
+        let model = &call.request.model;
+        let wire = &model.dialect.wire;
+        let in_place = wire.mid_convo_system && wire.mid_convo_tools && !conversation.head.tools.is_empty();
+        let style = ToolStyle {
+            subscription,
+            eager: wire.eager_tool_input,
+            strict: model.dialect.schema.strict && call.encoding == Encoding::Usual,
+        };
+        let tools = if in_place { &conversation.head.tools } else { &conversation.current.tools };
+        let written = tools.iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
+        let initial = written
+            .map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))?;
+        let adds = in_place
+            && conversation.messages.iter().any(|m| matches!(&**m, Message::System(s) if !s.tools_added.is_empty()));
+        let plain = ToolStyle { strict: false, ..style };
+        let declare = in_place.then(|| -> Box<Declare> {
+            Box::new(move |tool| style.write(tool).or_else(|_| plain.write(tool)).unwrap_or(Value::Null))
+        });
+        Ok(Self { subscription, initial, declare, adds })
+    }
+
+    /// The list of tools; `None` when there is none.
+    fn list(&self, cache: Option<&Value>) -> Option<Value> {
+        if self.initial.is_empty() {
+            return None;
+        }
+        let mut list = self.initial.clone();
+        if let Some(last) = list.last_mut() {
+            mark(last, cache);
+        }
+        if self.declare.is_some() {
+            list.push(json!({
+                "name": PLACEHOLDER_TOOL,
+                "description": "Stands for tools that may be added later. Never call it.",
+                "input_schema": {"type": "object", "properties": {}, "required": []},
+                "defer_loading": true,
+            }));
+        }
+        Some(Value::Array(list))
+    }
+}
+
+/// How a tool is written.
+#[derive(Clone, Copy)]
+struct ToolStyle {
+    subscription: bool,
+    eager: bool,
+    strict: bool,
+}
+
+impl ToolStyle {
+    fn write(self, tool: &ToolDecl) -> Result<Value, strict::Inexpressible> {
+        let strict = strict::schema_for(tool, Limits::Anthropic, self.strict)?;
+        let mut written = Map::new();
+        written.insert("name".into(), sent_name(&tool.name, self.subscription).into());
+        written.insert("description".into(), tool.description.as_str().into());
+        if self.eager {
+            written.insert("eager_input_streaming".into(), true.into());
+        }
+        if strict.is_some() {
+            written.insert("strict".into(), true.into());
+        }
+        written.insert("input_schema".into(), strict.unwrap_or_else(|| input_schema(&tool.parameters)));
+        Ok(Value::Object(written))
+    }
+}
+
+/// The whole schema, with what Anthropic demands of a root filled in.
+fn input_schema(parameters: &Value) -> Value {
+    let mut schema = parameters.as_object().cloned().unwrap_or_default();
+    schema.insert("type".into(), "object".into());
+    schema.entry("properties").or_insert_with(|| json!({}));
+    schema.entry("required").or_insert_with(|| json!([]));
+    Value::Object(schema)
+}
+
+fn tool_choice(request: &Request, subscription: bool, is_thinking: bool) -> Option<Value> {
+    let mut choice = match request.options.tool_choice.as_ref()? {
+        Value::String(kind) => json!({"type": kind}),
+        Value::Null => return None,
+        other => other.clone(),
+    };
+    if is_thinking && matches!(choice["type"].as_str(), Some("any" | "tool")) {
+        return Some(json!({"type": "auto"}));
+    }
+    if let Some(name) = choice["name"].as_str() {
+        choice["name"] = sent_name(name, subscription).to_owned().into();
+    }
+    Some(choice)
+}
+
+// Headers.
+
+fn betas(request: &Request, thinking: &Thinking, tools: &Tools) -> Vec<&'static str> {
+    let wire = &request.model.dialect.wire;
+    let mut betas = Vec::new();
+    if !tools.initial.is_empty() && !wire.eager_tool_input {
+        betas.push("fine-grained-tool-streaming-2025-05-14");
+    }
+    let interleaved = request.options.native.get("interleavedThinking").is_none_or(|on| on != false);
+    if matches!(thinking, Thinking::Budget { .. }) && interleaved {
+        betas.push("interleaved-thinking-2025-05-14");
+    }
+    if tools.adds {
+        betas.push("inline-tools-2026-09-15");
+    }
+    if marked_effort(request, thinking).is_some() {
+        betas.extend(["mid-conversation-output-config-2026-07-01", "thinking-binding-controls-2026-08-01"]);
+    }
+    if !wire.fallbacks.is_empty() {
+        betas.push("server-side-fallback-2026-07-01");
+    }
+    betas
+}
+
+fn all_headers(
+    request: &Request,
+    key: Option<&str>,
+    subscription: bool,
+    betas: &[&str],
+) -> Result<http::HeaderMap, LlmError> {
+    let mut layers = Layers::new(&request.model);
+    headers::common(&mut layers)?;
+    layers.set("anthropic-version", "2023-06-01")?;
+    layers.set("anthropic-dangerous-direct-browser-access", "true")?;
+    let mut betas = betas.to_vec();
+    if let Some(key) = key {
+        match request.model.provider.as_str() {
+            "cloudflare-ai-gateway" => layers.set("cf-aig-authorization", &format!("Bearer {key}"))?,
+            "github-copilot" => layers.set("authorization", &format!("Bearer {key}"))?,
+            _ if subscription => {
+                layers.set("authorization", &format!("Bearer {key}"))?;
+                layers.set("user-agent", CLAUDE_CODE_VERSION)?;
+                layers.set("x-app", "cli")?;
+                betas.splice(0..0, ["claude-code-20250219", "oauth-2025-04-20"]);
+            }
+            _ => layers.set("x-api-key", key)?,
+        }
+    }
+    if !betas.is_empty() {
+        layers.set("anthropic-beta", &betas.join(","))?;
+    }
+    layers.lay(&request.model.headers)?;
+    layers.lay(&request.auth.headers)?;
+    headers::provider_quirks(&mut layers, request)?;
+    headers::affinity(&mut layers, request, &["x-session-affinity"])?;
+    layers.lay(&request.options.headers)?;
+    Ok(layers.finish())
+}

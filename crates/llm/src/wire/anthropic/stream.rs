@@ -1,0 +1,413 @@
+//! Responses in Anthropic's format.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{error, request, sent_name};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::event::Emit;
+use crate::frame::Frame;
+use crate::ids::ToolCallId;
+use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::json_read::{self, Read, Text};
+use crate::wire::reply::{Reply, Slot};
+use crate::wire::{Call, Decoder, Seen};
+
+/// Reads one response.
+#[derive(Debug)]
+pub(super) struct AnthropicDecoder {
+    reply: Reply,
+    /// Names of tools as the caller spells them, by the names under which they were sent.
+    names: Vec<(String, String)>,
+    /// Places of the blocks by the provider's index. Blocks we do not take have none.
+    places: Vec<(u64, usize)>,
+    stop: Option<Stop>,
+    /// A `message_start` was seen.
+    began: bool,
+}
+
+/// Why the model stopped.
+#[derive(Debug)]
+struct Stop {
+    reason: StopReason,
+    /// The failure, when the word means one.
+    failure: Option<(LlmErrorKind, String)>,
+}
+
+#[derive(Deserialize)]
+struct MessageStart<'a> {
+    #[serde(borrow, default)]
+    message: WireMessage<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct WireMessage<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    model: Text<'a>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize, Default)]
+struct WireUsage {
+    #[serde(default, deserialize_with = "json_read::count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation: Option<CacheCreation>,
+}
+
+#[derive(Deserialize, Default)]
+struct CacheCreation {
+    #[serde(default, deserialize_with = "json_read::count")]
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct BlockStart<'a> {
+    #[serde(default)]
+    index: u64,
+    #[serde(borrow)]
+    content_block: WireBlock<'a>,
+}
+
+#[derive(Deserialize)]
+struct WireBlock<'a> {
+    #[serde(borrow, rename = "type", default)]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+    #[serde(borrow, default)]
+    data: Text<'a>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(default)]
+    input: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct BlockDelta<'a> {
+    #[serde(default)]
+    index: u64,
+    #[serde(borrow)]
+    delta: WireDelta<'a>,
+}
+
+#[derive(Deserialize)]
+struct WireDelta<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    partial_json: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct BlockStop {
+    #[serde(default)]
+    index: u64,
+}
+
+#[derive(Deserialize)]
+struct MessageDelta<'a> {
+    #[serde(borrow, default)]
+    delta: StopDelta<'a>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize, Default)]
+struct StopDelta<'a> {
+    #[serde(borrow, default)]
+    stop_reason: Text<'a>,
+    #[serde(borrow, default)]
+    stop_details: Option<StopDetails<'a>>,
+}
+
+#[derive(Deserialize)]
+struct StopDetails<'a> {
+    #[serde(borrow, default)]
+    explanation: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Typed<'a> {
+    #[serde(borrow, rename = "type", default)]
+    kind: Text<'a>,
+}
+
+impl AnthropicDecoder {
+    pub(super) fn new(call: &Call<'_>) -> Self {
+        let request = call.request;
+        let mut reply = Reply::new(request, call.timestamp);
+        let (thinking, _) = request::thinking(request);
+        reply.message.provider_thinking_level = request::marked_effort(request, &thinking).map(str::to_owned);
+        let key = request.auth.key.as_ref().map(|key| key.reveal());
+        let names = if request::is_subscription(request, key) { names_by_sent(call) } else { Vec::new() };
+        Self { reply, names, places: Vec::new(), stop: None, began: false }
+    }
+
+    /// Reads the JSON of a frame, or ends the answer.
+    fn read<'a, T: Deserialize<'a>>(
+        &mut self,
+        frame: Frame<'a>,
+        scratch: &'a mut String,
+        emit: &mut Emit,
+    ) -> Option<Read<T>> {
+        match json_read::read(frame.data, scratch) {
+            Ok(read) => Some(read),
+            Err(why) => {
+                let raw = String::from_utf8_lossy(frame.raw);
+                let raw: Vec<&str> = raw.lines().collect();
+                let (name, data) = (frame.event, frame.data);
+                let text = format!(
+                    "Could not parse Anthropic SSE event {name}: {why}; data={data}; raw={}",
+                    raw.join("\\n").trim_end_matches("\\n")
+                );
+                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                None
+            }
+        }
+    }
+
+    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        self.reply.fail(error, emit);
+    }
+
+    fn message_start(&mut self, message: &WireMessage<'_>, emit: &mut Emit) {
+        self.began = true;
+        let answer = &mut self.reply.message;
+        answer.response_id = message.id.non_empty().map(str::to_owned);
+        answer.response_model = message.model.non_empty().map(str::to_owned);
+        if let Some(model) = message.model.non_empty() {
+            let asked = &self.reply.model;
+            let other = asked.dialect.wire.fallbacks.iter().find(|f| f.model == model && asked.id != *model);
+            self.reply.rates = other.map(|fallback| fallback.rates.clone());
+        }
+        self.add_usage(message.usage.as_ref(), emit);
+        self.reply.start(emit);
+    }
+
+    /// Fields replace what was known; missing ones do not.
+    fn add_usage(&mut self, told: Option<&WireUsage>, emit: &mut Emit) {
+        let Some(told) = told else { return };
+        let old = self.reply.message.usage;
+        let mut usage = Usage {
+            input: told.input_tokens.unwrap_or(old.input),
+            output: told.output_tokens.unwrap_or(old.output),
+            cache_read: told.cache_read_input_tokens.unwrap_or(old.cache_read),
+            cache_write: told.cache_creation_input_tokens.unwrap_or(old.cache_write),
+            ..old
+        };
+        let hour = told.cache_creation.as_ref().and_then(|split| split.ephemeral_1h_input_tokens);
+        usage.cache_write_1h = Some(hour.or(old.cache_write_1h).unwrap_or(0));
+        usage.total_tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
+        self.reply.set_usage(usage, emit);
+    }
+
+    fn block_start(&mut self, start: &BlockStart<'_>, mended: bool, emit: &mut Emit) {
+        let block = &start.content_block;
+        let text = |text: &Text<'_>| text.get().unwrap_or("").to_owned();
+        let (slot, first) = match block.kind.get() {
+            Some("text") => (Slot::Text(TextBlock::default()), block.text.non_empty()),
+            Some("thinking") => {
+                let signature = Some(text(&block.signature));
+                (Slot::Thinking(Thinking { signature, ..Thinking::default() }), block.thinking.non_empty())
+            }
+            Some("redacted_thinking") => {
+                let thinking = Thinking {
+                    thinking: "[Reasoning redacted]".into(),
+                    signature: Some(text(&block.data)),
+                    redacted: true,
+                };
+                (Slot::Thinking(thinking), None)
+            }
+            Some("tool_use") => {
+                let call = ToolCall {
+                    id: ToolCallId::from(text(&block.id)),
+                    name: self.own_name(block.name.get().unwrap_or("")),
+                    arguments: match &block.input {
+                        Some(Value::Object(input)) => input.clone(),
+                        _ => Map::new(),
+                    },
+                    thought_signature: None,
+                    arguments_error: None,
+                    namespace: None,
+                };
+                (Slot::Call { call, json: String::new() }, None)
+            }
+            // Tools that run at the provider and what they return.
+            _ => return,
+        };
+        let place = self.reply.open(slot, emit);
+        self.places.retain(|(index, _)| *index != start.index);
+        self.places.push((start.index, place));
+        if let Some(first) = first {
+            self.reply.delta(place, first, mended, emit);
+        }
+    }
+
+    fn own_name(&self, sent: &str) -> String {
+        let own = self.names.iter().find(|(known, _)| known.eq_ignore_ascii_case(sent));
+        own.map_or_else(|| sent.to_owned(), |(_, own)| own.clone())
+    }
+
+    fn place(&self, index: u64) -> Option<usize> {
+        // The block that is written stands at the end nearly always.
+        self.places.iter().rev().find(|(known, _)| *known == index).map(|(_, place)| *place)
+    }
+
+    fn block_delta(&mut self, read: &BlockDelta<'_>, mended: bool, emit: &mut Emit) {
+        let Some(place) = self.place(read.index) else { return };
+        let delta = &read.delta;
+        let text = match self.reply.slot(place) {
+            Some(Slot::Text(_)) => delta.text.get(),
+            Some(Slot::Thinking(thinking)) => {
+                if let Some(more) = delta.signature.get() {
+                    thinking.signature.get_or_insert_default().push_str(more);
+                }
+                delta.thinking.get()
+            }
+            Some(Slot::Call { .. }) => delta.partial_json.get(),
+            Some(Slot::Done(_)) | None => None,
+        };
+        if let Some(text) = text {
+            self.reply.delta(place, text, mended, emit);
+        }
+    }
+
+    fn message_delta(&mut self, read: &MessageDelta<'_>, emit: &mut Emit) {
+        if let Some(word) = read.delta.stop_reason.get() {
+            self.reply.message.raw_stop_reason = Some(word.to_owned());
+            let explanation = read.delta.stop_details.as_ref().and_then(|details| details.explanation.non_empty());
+            self.stop = Some(stop(word, explanation));
+        }
+        self.add_usage(read.usage.as_ref(), emit);
+    }
+
+    fn message_stop(&mut self, emit: &mut Emit) {
+        match self.stop.take() {
+            None if !self.began => {
+                self.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without message_start", emit);
+            }
+            None => self.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without a stop reason", emit),
+            Some(Stop { failure: Some((kind, text)), .. }) => self.fail_with(kind, text, emit),
+            Some(Stop { reason, failure: None }) => {
+                self.reply.close_all(emit);
+                self.reply.done(reason, emit);
+            }
+        }
+    }
+}
+
+/// What a stop word means.
+fn stop(word: &str, explanation: Option<&str>) -> Stop {
+    let good = |reason| Stop { reason, failure: None };
+    let bad = |kind, text: String| Stop { reason: StopReason::Error, failure: Some((kind, text)) };
+    match word {
+        "end_turn" | "pause_turn" | "stop_sequence" => good(StopReason::Stop),
+        "max_tokens" | "model_context_window_exceeded" => good(StopReason::Length),
+        "tool_use" => good(StopReason::ToolUse),
+        "refusal" => {
+            let text = explanation.unwrap_or("The model refused to complete the request");
+            bad(LlmErrorKind::ContentFiltered, text.to_owned())
+        }
+        "sensitive" => bad(LlmErrorKind::ContentFiltered, format!("Provider stopped with: {word}")),
+        _ => bad(LlmErrorKind::Protocol, format!("Unhandled stop reason: {word}")),
+    }
+}
+
+/// Names of tools as they were sent, with the caller's spelling.
+fn names_by_sent(call: &Call<'_>) -> Vec<(String, String)> {
+    let request = call.request;
+    let current = crate::normalise::system::collapse(&request.system, &request.tools, &request.messages).head;
+    current.tools.into_iter().map(|tool| (sent_name(&tool.name, true).to_owned(), tool.name)).collect()
+}
+
+impl Decoder for AnthropicDecoder {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+        if self.reply.is_ended() {
+            return Seen::KeepAlive;
+        }
+        let scratch = &mut String::new();
+        let mut name = frame.event;
+        let typed;
+        if name.is_empty() {
+            let Some(read) = self.read::<Typed<'_>>(frame, scratch, emit) else { return Seen::Content };
+            typed = read.value.kind.get().unwrap_or("").to_owned();
+            name = &typed;
+        }
+        let scratch = &mut String::new();
+        let frame = Frame { event: name, ..frame };
+        match name {
+            "content_block_delta" => {
+                if let Some(read) = self.read::<BlockDelta<'_>>(frame, scratch, emit) {
+                    self.block_delta(&read.value, read.mended, emit);
+                }
+            }
+            "content_block_start" => {
+                if let Some(read) = self.read::<BlockStart<'_>>(frame, scratch, emit) {
+                    self.block_start(&read.value, read.mended, emit);
+                }
+            }
+            "content_block_stop" => {
+                if let Some(read) = self.read::<BlockStop>(frame, scratch, emit)
+                    && let Some(place) = self.place(read.value.index)
+                {
+                    self.reply.close(place, emit);
+                }
+            }
+            "message_start" => {
+                if let Some(read) = self.read::<MessageStart<'_>>(frame, scratch, emit) {
+                    self.message_start(&read.value.message, emit);
+                }
+            }
+            "message_delta" => {
+                if let Some(read) = self.read::<MessageDelta<'_>>(frame, scratch, emit) {
+                    self.message_delta(&read.value, emit);
+                }
+            }
+            "message_stop" => self.message_stop(emit),
+            "error" => {
+                let error = error::in_stream(&self.reply.model, frame.data);
+                self.reply.fail(error, emit);
+            }
+            _ => return Seen::KeepAlive,
+        }
+        Seen::Content
+    }
+
+    fn finish(&mut self, emit: &mut Emit) {
+        if self.reply.is_ended() {
+            return;
+        }
+        self.reply.start(emit);
+        let text = if self.began {
+            "Anthropic stream ended before message_stop"
+        } else {
+            "Anthropic stream ended without a stop reason"
+        };
+        self.fail_with(LlmErrorKind::StreamCut, text, emit);
+    }
+
+    fn fail(&mut self, error: LlmError, emit: &mut Emit) {
+        self.reply.fail(error, emit);
+    }
+}

@@ -1,0 +1,165 @@
+//! Headers of requests: layers laid over one another, and what some providers want besides.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sha2::{Digest, Sha256};
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::{Block, Content, Message};
+use crate::model::Model;
+use crate::model::dialect::AffinityFormat;
+use crate::request::{CacheRetention, Request};
+
+/// Conversation names longer than this are sent as their hash: OpenAI's limit.
+const MAX_SESSION_CHARACTERS: usize = 64;
+
+/// Headers being put together: later layers replace and remove what earlier ones said.
+pub(crate) struct Layers<'a> {
+    model: &'a Model,
+    headers: HeaderMap,
+}
+
+impl<'a> Layers<'a> {
+    pub(crate) fn new(model: &'a Model) -> Self {
+        Self { model, headers: HeaderMap::new() }
+    }
+
+    /// Sets a header in place of an earlier one.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), LlmError> {
+        let (name, mut value) = match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(value)) => (name, value),
+            _ => {
+                // The value may be a secret: it stays out of the text.
+                let text =
+                    format!("header \"{name}\" cannot be sent: its name or value holds characters no header may have");
+                return Err(LlmError::new(self.model.provider.clone(), LlmErrorKind::InvalidRequest, text));
+            }
+        };
+        value.set_sensitive(is_secret(&name));
+        self.headers.insert(name, value);
+        Ok(())
+    }
+
+    /// Lays a list over the rest; `None` removes.
+    pub(crate) fn lay(&mut self, list: &[(String, Option<String>)]) -> Result<(), LlmError> {
+        for (name, value) in list {
+            match value {
+                Some(value) => self.set(name, value)?,
+                None => drop(self.headers.remove(name.as_str())),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> HeaderMap {
+        self.headers
+    }
+}
+
+fn is_secret(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "authorization" | "x-api-key" | "cf-aig-authorization")
+}
+
+/// Whether the caller brings a header that authorises, so that no key is needed.
+pub(crate) fn brings_authorisation(request: &Request) -> bool {
+    let given = request.model.headers.iter().chain(&request.auth.headers).chain(&request.options.headers);
+    given.filter(|(_, value)| value.is_some()).any(|(name, _)| {
+        ["authorization", "x-api-key", "cf-aig-authorization"].iter().any(|known| name.eq_ignore_ascii_case(known))
+    })
+}
+
+/// The key of a request; none when the caller authorises with headers.
+///
+/// # Errors
+/// When there is neither.
+pub(crate) fn key(request: &Request) -> Result<Option<&str>, LlmError> {
+    match &request.auth.key {
+        Some(key) if !key.is_empty() => Ok(Some(key.reveal())),
+        _ if brings_authorisation(request) => Ok(None),
+        _ => {
+            let provider = request.model.provider.clone();
+            let text = format!("No API key for provider: {provider}");
+            Err(LlmError::new(provider, LlmErrorKind::Auth, text))
+        }
+    }
+}
+
+/// What every request carries.
+pub(crate) fn common(layers: &mut Layers<'_>) -> Result<(), LlmError> {
+    layers.set("accept", "application/json")?;
+    layers.set("content-type", "application/json")?;
+    layers.set("user-agent", concat!("pinch/", env!("CARGO_PKG_VERSION")))
+}
+
+/// What some providers want to know about the conversation.
+pub(crate) fn provider_quirks(layers: &mut Layers<'_>, request: &Request) -> Result<(), LlmError> {
+    match request.model.provider.as_str() {
+        "github-copilot" => {
+            let last = request.messages.iter().rev().find(|m| !matches!(***m, Message::System(_)));
+            let by_user = last.is_none_or(|message| matches!(**message, Message::User(_)));
+            layers.set("x-initiator", if by_user { "user" } else { "agent" })?;
+            layers.set("openai-intent", "conversation-edits")?;
+            if request.messages.iter().any(|message| has_image(message)) {
+                layers.set("copilot-vision-request", "true")?;
+            }
+        }
+        "opencode" | "opencode-go" => {
+            if let Some(session) = session(request) {
+                layers.set("x-opencode-session", &session)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn has_image(message: &Message) -> bool {
+    let any = |blocks: &[Block]| blocks.iter().any(|block| matches!(block, Block::Image(_)));
+    match message {
+        Message::User(user) => matches!(&user.content, Content::Blocks(blocks) if any(blocks)),
+        Message::ToolResult(result) => any(&result.content),
+        Message::System(_) | Message::Assistant(_) | Message::Other(_) => false,
+    }
+}
+
+/// The retention that is asked for.
+pub(crate) fn retention(request: &Request) -> CacheRetention {
+    request.options.cache_retention.unwrap_or_else(|| match request.host.env().get("PI_CACHE_RETENTION") {
+        Some("long") => CacheRetention::Long,
+        _ => CacheRetention::Short,
+    })
+}
+
+/// The conversation's name as providers take it.
+pub(crate) fn session(request: &Request) -> Option<Cow<'_, str>> {
+    let id = request.options.session_id.as_deref().filter(|id| !id.is_empty())?;
+    if id.chars().count() <= MAX_SESSION_CHARACTERS {
+        return Some(Cow::Borrowed(id));
+    }
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(id.as_bytes()) {
+        // Writing to a string cannot fail.
+        let _ok = write!(hex, "{byte:02x}");
+    }
+    Some(Cow::Owned(hex))
+}
+
+/// Headers that keep a conversation on one machine, where the model's server has them and caching is wanted.
+pub(crate) fn affinity(layers: &mut Layers<'_>, request: &Request, names: &[&str]) -> Result<(), LlmError> {
+    let wanted = request.model.dialect.wire.affinity;
+    let Some(session) = session(request).filter(|_| wanted.send && retention(request) != CacheRetention::None) else {
+        return Ok(());
+    };
+    let names = match wanted.format {
+        AffinityFormat::OpenRouter => &["x-session-id"],
+        AffinityFormat::OpenAi | AffinityFormat::OpenAiNoSession => names,
+    };
+    for name in names {
+        if *name != "session_id" || wanted.format == AffinityFormat::OpenAi {
+            layers.set(name, &session)?;
+        }
+    }
+    Ok(())
+}

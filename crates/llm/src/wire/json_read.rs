@@ -1,0 +1,213 @@
+//! Reading the JSON of streamed frames: borrowed where it is sound, mended where it is not.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use pinch_stdx::json::repair;
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// What was read from a frame.
+pub(crate) struct Read<T> {
+    pub(crate) value: T,
+    /// The text was broken and had to be mended; its strings may hold marks, see [`Surrogates`].
+    pub(crate) mended: bool,
+}
+
+/// Reads the JSON of a frame. Strict first; on failure once more with strings mended, `scratch` holding the mended text.
+///
+/// # Errors
+/// The strict reader's error.
+pub(crate) fn read<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    scratch: &'a mut String,
+) -> Result<Read<T>, serde_json::Error> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(Read { value, mended: false }),
+        Err(error) => {
+            let marked = mark_surrogates(text);
+            *scratch = repair::repair(&marked).into_owned();
+            serde_json::from_str(scratch).map(|value| Read { value, mended: true }).map_err(|_| error)
+        }
+    }
+}
+
+/// Where marks for halves of surrogate pairs begin: private use, so that no text of a person is taken for one. Only mended frames are
+/// searched for them.
+const MARKS: u32 = 0xF_0000;
+
+/// Replaces `\udXXX` escapes that are not part of a pair by marks, so that a strict reader takes the text.
+fn mark_surrogates(text: &str) -> String {
+    let mut marked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        marked.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let unit = escaped_unit(rest);
+        let taken = match unit {
+            Some(0xD800..0xDC00) if matches!(escaped_unit(&rest[6..]), Some(0xDC00..0xE000)) => 12,
+            Some(unit @ 0xD800..0xE000) => {
+                marked.extend(char::from_u32(MARKS + unit - 0xD800));
+                rest = &rest[6..];
+                continue;
+            }
+            _ => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        marked.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    marked.push_str(rest);
+    marked
+}
+
+/// The code unit of a `\uXXXX` escape at the beginning of `text`.
+fn escaped_unit(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+}
+
+/// Joins halves of surrogate pairs that a provider split over two deltas of one block, and drops those that stay alone.
+#[derive(Debug, Default)]
+pub(crate) struct Surrogates {
+    /// The block whose last delta ended with a high half, and that half.
+    held: Option<(usize, u32)>,
+}
+
+impl Surrogates {
+    /// The text of a delta without marks. Costs nothing for text that was read as it came.
+    pub(crate) fn clean<'t>(&mut self, index: usize, text: &'t str, mended: bool) -> Cow<'t, str> {
+        if !mended {
+            self.held = None;
+            return Cow::Borrowed(text);
+        }
+        let mut high = self.held.take().filter(|(held_for, _)| *held_for == index).map(|(_, high)| high);
+        let mut clean = String::with_capacity(text.len());
+        for c in text.chars() {
+            let unit = u32::from(c).wrapping_sub(MARKS);
+            match (unit, high.take()) {
+                (0..0x400, _) => high = Some(unit),
+                (0x400..0x800, Some(high)) => clean.extend(char::from_u32(0x1_0000 + (high << 10) + unit - 0x400)),
+                (0x400..0x800, None) => {}
+                _ => clean.push(c),
+            }
+        }
+        self.held = high.map(|high| (index, high));
+        Cow::Owned(clean)
+    }
+}
+
+/// A text member: a string, or nothing when the member is null or of another type.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Text<'a>(pub(crate) Option<Cow<'a, str>>);
+
+impl Text<'_> {
+    /// The text when there is one.
+    pub(crate) fn get(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
+    /// The text when there is one that is not empty.
+    pub(crate) fn non_empty(&self) -> Option<&str> {
+        self.get().filter(|text| !text.is_empty())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(TextVisitor).map(Text)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Option<Cow<'de, str>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+/// A counting member: a number that is not negative, or nothing.
+pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    // Counts come a few times a reply: reading them through a value is cheap enough and takes any type.
+    let value = serde_json::Value::deserialize(from)?;
+    Ok(value.as_u64().or_else(|| value.as_f64().map(|n| n.max(0.0) as u64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow, default)]
+        text: Text<'a>,
+    }
+
+    fn deltas(frames: &[(usize, &str)]) -> Vec<String> {
+        let mut surrogates = Surrogates::default();
+        let clean = |(index, frame): &(usize, &str)| {
+            let mut scratch = String::new();
+            let read: Read<Wire<'_>> = read(frame, &mut scratch).unwrap();
+            surrogates.clean(*index, read.value.text.get().unwrap_or("-"), read.mended).into_owned()
+        };
+        frames.iter().map(clean).collect()
+    }
+
+    #[test]
+    fn halves_of_pairs_meet_again() {
+        let frames = [(0, r#"{"text":"a\ud83d"}"#), (0, r#"{"text":"\ude00b"}"#)];
+        assert_eq!(deltas(&frames), ["a", "😀b"]);
+    }
+
+    #[test]
+    fn halves_that_stay_alone_are_dropped() {
+        let frames = [(0, r#"{"text":"a\ud83d"}"#), (1, r#"{"text":"\ude00b"}"#), (0, r#"{"text":"c"}"#)];
+        assert_eq!(deltas(&frames), ["a", "b", "c"]);
+        assert_eq!(deltas(&[(0, r#"{"text":"\ud83d\ud83d\ude00 \\ud83d"}"#)]), ["😀 \\ud83d"]);
+    }
+
+    #[test]
+    fn broken_strings_are_mended_and_odd_types_are_nothing() {
+        assert_eq!(deltas(&[(0, "{\"text\":\"a\tb \\q\"}")]), ["a\tb \\q"]);
+        assert_eq!(deltas(&[(0, r#"{"text":{"x":[1]}}"#), (0, r#"{"text":7}"#), (0, "{}")]), ["-", "-", "-"]);
+    }
+}

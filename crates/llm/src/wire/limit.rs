@@ -1,0 +1,103 @@
+//! How long an answer may be: the model's limit, or the room that is left in its window.
+
+use crate::message::{Block, Content, Message, ToolDecl};
+use crate::model::Model;
+use crate::request::Request;
+
+/// Characters that stand for one token. Too few rather than too many: an estimate that is too low costs a failed call.
+const CHARACTERS_PER_TOKEN: f64 = 3.5;
+/// What an image counts as.
+const IMAGE_CHARACTERS: usize = 4_800;
+/// Room that is always left free.
+const SMALL_MARGIN: u64 = 4_096;
+/// Below this much room the margin is made smaller.
+const COMFORTABLE_ROOM: u64 = 32_768;
+
+/// The limit to send: what is wanted, or the model's own limit, never more than the room. 0 = neither is known.
+pub fn output_limit(request: &Request, wanted: Option<u64>) -> u64 {
+    let model = &*request.model;
+    let limit = wanted.filter(|n| *n > 0).unwrap_or(model.max_tokens);
+    if limit == 0 {
+        return 0;
+    }
+    room(model, request).map_or(limit, |room| limit.min(room.max(1)))
+}
+
+/// Tokens left for the answer; `None` when the model's window is unknown.
+fn room(model: &Model, request: &Request) -> Option<u64> {
+    if model.context_window == 0 {
+        return None;
+    }
+    let input = estimate_request(request);
+    let margin = SMALL_MARGIN.max((input as f64 * 0.15).ceil() as u64);
+    let room = model.context_window.saturating_sub(input).saturating_sub(margin);
+    if room >= COMFORTABLE_ROOM {
+        return Some(room);
+    }
+    Some(COMFORTABLE_ROOM.min(model.context_window.saturating_sub(input).saturating_sub(SMALL_MARGIN)))
+}
+
+/// Tokens of a request: the usage of the last answer that tells one, and an estimate of what came after it.
+pub fn estimate_request(request: &Request) -> u64 {
+    let messages = &request.messages;
+    let told = (0..messages.len()).rev().find_map(|at| {
+        let answer = messages[at].as_assistant()?;
+        let valid = !answer.stop_reason.is_failure() && !answer.usage.is_zero();
+        // A prefix that is younger than the answer was put in later, by a compaction: the usage counts what is gone.
+        let as_then = messages[..at].iter().all(|earlier| earlier.timestamp() <= answer.timestamp);
+        (valid && as_then).then(|| (at + 1, answer.usage.context_tokens()))
+    });
+    let (from, counted) = told.unwrap_or_else(|| {
+        let prompt: usize = request.system.sections.iter().map(|section| section.text.len()).sum();
+        let tools: usize = request.tools.iter().map(tool_characters).sum();
+        (0, to_tokens(prompt + tools))
+    });
+    counted + messages[from..].iter().map(|message| estimate_message(message)).sum::<u64>()
+}
+
+/// Tokens of one message, estimated.
+pub fn estimate_message(message: &Message) -> u64 {
+    to_tokens(match message {
+        Message::System(m) => {
+            let sections: usize = m.sections.iter().filter_map(|(_, text)| text.as_ref()).map(|text| text.len()).sum();
+            content_characters(&m.content) + sections + m.tools_added.iter().map(tool_characters).sum::<usize>()
+        }
+        Message::User(m) => content_characters(&m.content),
+        Message::Assistant(m) => m.content.iter().map(|block| block_characters(block)).sum(),
+        Message::ToolResult(m) => m.content.iter().map(block_characters).sum(),
+        Message::Other(_) => 0,
+    })
+}
+
+fn to_tokens(characters: usize) -> u64 {
+    (characters as f64 / CHARACTERS_PER_TOKEN).ceil() as u64
+}
+
+fn content_characters(content: &Content) -> usize {
+    match content {
+        Content::Text(text) => characters(text),
+        Content::Blocks(blocks) => blocks.iter().map(block_characters).sum(),
+    }
+}
+
+fn block_characters(block: &Block) -> usize {
+    match block {
+        Block::Text(text) => characters(&text.text),
+        Block::Thinking(thinking) => characters(&thinking.thinking),
+        Block::Image(_) => IMAGE_CHARACTERS,
+        Block::ToolCall(call) => call.name.len() + json_characters(&call.arguments),
+        Block::Other(_) => 0,
+    }
+}
+
+fn tool_characters(tool: &ToolDecl) -> usize {
+    tool.name.len() + tool.description.len() + json_characters(&*tool.parameters)
+}
+
+fn json_characters(value: &impl serde::Serialize) -> usize {
+    serde_json::to_string(value).map_or(0, |text| text.len())
+}
+
+fn characters(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { pinch_stdx::text::utf16_len(text) }
+}

@@ -1,0 +1,231 @@
+//! Strict schemas: a tool's schema in the form that providers can hold a model to.
+
+use serde_json::{Map, Value, json};
+
+use crate::message::ToolDecl;
+
+/// How a tool wants its arguments to be held to its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Not at all.
+    Plain,
+    /// Where it is possible.
+    Prefer,
+    /// Always: else the request fails.
+    Require,
+}
+
+/// A tool wants a schema that cannot be held to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Tool \"{tool}\" requires strict sampling, but its schema cannot be expressed: {reason}")]
+pub struct Inexpressible {
+    /// The tool.
+    pub tool: String,
+    /// What is in the way.
+    pub reason: &'static str,
+}
+
+/// What a tool wishes.
+pub fn wish(tool: &ToolDecl) -> Wish {
+    let Some(sampling) = tool.constrained_sampling.as_ref().filter(|s| s["type"] == "json_schema") else {
+        return Wish::Plain;
+    };
+    match sampling["strict"].as_str() {
+        Some("require") => Wish::Require,
+        Some("prefer") => Wish::Prefer,
+        _ => Wish::Plain,
+    }
+}
+
+/// Limits of one provider's strict mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limits {
+    /// OpenAI's.
+    OpenAi,
+    /// Anthropic's: bounds of numbers, texts and lists cannot be expressed either.
+    Anthropic,
+}
+
+/// The strict form of a tool's schema, when strict sampling is to be asked for.
+///
+/// # Errors
+/// When the tool requires it and its schema cannot be expressed.
+pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Option<Value>, Inexpressible> {
+    let wish = wish(tool);
+    if wish == Wish::Plain || !supported {
+        return Ok(None);
+    }
+    let made = match tool.parameters.as_object() {
+        Some(root) if root.get("type").is_some_and(|t| t == "object") => strict_object(root, limits),
+        _ => Err("the root is no object"),
+    };
+    match made {
+        Ok(schema) => Ok(Some(schema)),
+        Err(reason) if wish == Wish::Require => Err(Inexpressible { tool: tool.name.clone(), reason }),
+        Err(_) => Ok(None),
+    }
+}
+
+const NEVER: [&str; 18] = [
+    "$ref",
+    "$defs",
+    "definitions",
+    "allOf",
+    "oneOf",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+    "dependentRequired",
+    "unevaluatedProperties",
+    "propertyNames",
+    "contains",
+    "prefixItems",
+    "additionalItems",
+    "not",
+    "if",
+    "then",
+    "else",
+];
+
+const BOUNDS: [&str; 12] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+];
+
+fn strict(schema: &Value, limits: Limits) -> Result<Value, &'static str> {
+    let map = schema.as_object().ok_or("a boolean schema")?;
+    if map.contains_key("properties") || map.get("type").is_some_and(|t| t == "object") {
+        return strict_object(map, limits);
+    }
+    check_keywords(map, limits)?;
+    let mut made = map.clone();
+    if let Some(items) = map.get("items") {
+        if items.is_array() {
+            return Err("tuple items");
+        }
+        made.insert("items".into(), strict(items, limits)?);
+    }
+    if let Some(arms) = map.get("anyOf") {
+        let arms = arms.as_array().ok_or("anyOf without a list")?;
+        if arms.iter().any(is_container) {
+            return Err("a union with object or array arms");
+        }
+        let arms = arms.iter().map(|arm| strict(arm, limits)).collect::<Result<Vec<_>, _>>()?;
+        made.insert("anyOf".into(), arms.into());
+    }
+    if map
+        .get("type")
+        .and_then(Value::as_array)
+        .is_some_and(|types| types.iter().any(|t| t == "object" || t == "array"))
+    {
+        return Err("a union with object or array arms");
+    }
+    Ok(Value::Object(made))
+}
+
+fn strict_object(map: &Map<String, Value>, limits: Limits) -> Result<Value, &'static str> {
+    check_keywords(map, limits)?;
+    if map.get("type").is_none_or(|t| t != "object") {
+        return Err("properties without type object");
+    }
+    if map.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false)) {
+        return Err("additional properties");
+    }
+    if map.contains_key("anyOf") {
+        return Err("a union with object or array arms");
+    }
+    let empty = Map::new();
+    let properties = match map.get("properties") {
+        None => &empty,
+        Some(properties) => properties.as_object().ok_or("properties that are no object")?,
+    };
+    let required: Vec<&str> =
+        map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    if required.iter().any(|name| !properties.contains_key(*name)) {
+        return Err("required names that do not exist");
+    }
+    let mut made_properties = Map::new();
+    for (name, schema) in properties {
+        let made = strict(schema, limits)?;
+        let optional = !required.contains(&name.as_str()) && !allows_null(schema);
+        let made = if optional { json!({"anyOf": [made, {"type": "null"}]}) } else { made };
+        made_properties.insert(name.clone(), made);
+    }
+    let mut made = map.clone();
+    made.insert("required".into(), properties.keys().cloned().collect());
+    made.insert("properties".into(), Value::Object(made_properties));
+    made.insert("additionalProperties".into(), false.into());
+    Ok(Value::Object(made))
+}
+
+fn check_keywords(map: &Map<String, Value>, limits: Limits) -> Result<(), &'static str> {
+    if map.keys().any(|key| NEVER.contains(&key.as_str())) {
+        return Err("a keyword that strict schemas do not have");
+    }
+    if limits == Limits::Anthropic && map.keys().any(|key| BOUNDS.contains(&key.as_str())) {
+        return Err("bounds");
+    }
+    Ok(())
+}
+
+fn is_container(schema: &Value) -> bool {
+    matches!(schema["type"].as_str(), Some("object" | "array")) || schema.get("properties").is_some()
+}
+
+fn allows_null(schema: &Value) -> bool {
+    match &schema["type"] {
+        Value::String(name) if name == "null" => return true,
+        Value::Array(types) if types.iter().any(|t| t == "null") => return true,
+        _ => {}
+    }
+    let in_enum = schema["enum"].as_array().is_some_and(|values| values.contains(&Value::Null));
+    in_enum || schema["anyOf"].as_array().is_some_and(|arms| arms.iter().any(allows_null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn tool(parameters: Value, strict: &str) -> ToolDecl {
+        ToolDecl {
+            name: "t".into(),
+            description: String::new(),
+            parameters: Arc::new(parameters),
+            constrained_sampling: Some(json!({"type": "json_schema", "strict": strict})),
+        }
+    }
+
+    #[test]
+    fn optional_members_become_nullable_and_required() {
+        let read = json!({"type": "object", "required": ["path"], "properties": {
+            "path": {"type": "string"}, "limit": {"type": "number"}, "mode": {"type": ["string", "null"]}}});
+        assert_eq!(
+            schema_for(&tool(read, "prefer"), Limits::Anthropic, true).unwrap().unwrap(),
+            json!({"type": "object", "required": ["path", "limit", "mode"], "additionalProperties": false, "properties": {
+                "path": {"type": "string"}, "limit": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+                "mode": {"type": ["string", "null"]}}})
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_sent_plain_or_refused() {
+        let bounded = json!({"type": "object", "properties": {"n": {"type": "number", "minimum": 1}}});
+        assert_eq!(schema_for(&tool(bounded.clone(), "prefer"), Limits::Anthropic, true), Ok(None));
+        assert!(schema_for(&tool(bounded.clone(), "prefer"), Limits::OpenAi, true).unwrap().is_some());
+        assert!(schema_for(&tool(bounded.clone(), "require"), Limits::Anthropic, true).is_err());
+        assert_eq!(schema_for(&tool(bounded, "require"), Limits::Anthropic, false), Ok(None));
+        let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
+        assert_eq!(schema_for(&tool(open, "prefer"), Limits::OpenAi, true), Ok(None));
+    }
+}

@@ -1,0 +1,194 @@
+//! A real HTTP/1.1 server on the loopback for tests.
+//!
+//! It answers from a script, holds responses back until the test opens a [`Gate`], breaks off where it is told to, and records what was
+//! asked. A request that the script does not foresee is answered with status 500 and makes the test fail when the server is dropped.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use pinch_testing::server::{Gate, Reply, Server};
+//!
+//! let server = Server::start().await.unwrap();
+//! let gate = Gate::new();
+//! server.reply(Reply::sse("data: 1\n\n").gate(&gate).send("data: 2\n\n"));
+//! let url = server.url(); // the code under test asks here, and gets the second event when the test calls
+//! gate.open();
+//! # });
+//! ```
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+pub mod faults;
+pub mod gate;
+pub mod record;
+pub mod script;
+
+pub use faults::Fault;
+pub use gate::Gate;
+pub use record::Recorded;
+pub use script::Reply;
+
+/// A server that lives as long as this value.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    /// Accepts connections; aborted when dropped.
+    _tasks: JoinSet<()>,
+}
+
+type Answer = dyn Fn(&Recorded) -> Option<Reply> + Send + Sync;
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    asked: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    script: VecDeque<Reply>,
+    /// The last reply of the script is given again and again.
+    repeats: bool,
+    answer: Option<Arc<Answer>>,
+    requests: Vec<Recorded>,
+    unforeseen: Vec<String>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("n_requests", &self.lock().requests.len()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a request and finds its reply.
+    fn ask(&self, request: Recorded) -> Reply {
+        let mut state = self.lock();
+        let answer = state.answer.clone();
+        let scripted = if state.repeats && state.script.len() == 1 {
+            state.script.front().cloned()
+        } else {
+            state.script.pop_front()
+        };
+        state.requests.push(request.clone());
+        drop(state);
+        // The closure runs without the lock: it may look at the server.
+        let reply = scripted.or_else(|| answer.and_then(|answer| answer(&request)));
+        let reply = reply.unwrap_or_else(|| {
+            let what = format!("{} {}", request.method, request.path);
+            let text = format!("the test foresees no request {what}");
+            self.lock().unforeseen.push(what);
+            Reply::status(500).send(text)
+        });
+        self.asked.notify_waiters();
+        reply
+    }
+}
+
+impl Server {
+    /// Starts a server on a free port.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::default());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(listener, Arc::clone(&shared)));
+        Ok(Self { address, shared, _tasks: tasks })
+    }
+
+    /// The server's URL without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Adds the reply to the next request that has none yet.
+    pub fn reply(&self, reply: Reply) -> &Self {
+        self.shared.lock().script.push_back(reply);
+        self
+    }
+
+    /// Gives the last reply of the script again and again.
+    pub fn repeat_last(&self) -> &Self {
+        self.shared.lock().repeats = true;
+        self
+    }
+
+    /// Answers by looking at the request when the script is empty; `None` makes it an unforeseen one.
+    pub fn answer_with(&self, answer: impl Fn(&Recorded) -> Option<Reply> + Send + Sync + 'static) -> &Self {
+        self.shared.lock().answer = Some(Arc::new(answer));
+        self
+    }
+
+    /// All requests so far, in the order in which they came.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.shared.lock().requests.clone()
+    }
+
+    /// Waits until there were `n` requests.
+    pub async fn wait_for_requests(&self, n: usize) {
+        loop {
+            let asked = self.shared.asked.notified();
+            if self.shared.lock().requests.len() >= n {
+                return;
+            }
+            asked.await;
+        }
+    }
+
+    /// Takes the unforeseen requests out, for a test that provokes them.
+    pub fn take_unforeseen(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.lock().unforeseen)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let unforeseen = self.take_unforeseen();
+        assert!(unforeseen.is_empty() || std::thread::panicking(), "requests without a reply: {unforeseen:?}");
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&shared)))),
+                Err(_) => return,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// Serves one connection until either side ends it.
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
+    // Without this, small pieces would wait for one another. A socket that cannot do it works all the same.
+    let _result = stream.set_nodelay(true);
+    let mut buffer = Vec::new();
+    while let Ok(Some(request)) = record::read_request(&mut stream, &mut buffer).await {
+        let reply = shared.ask(request);
+        if !matches!(script::play(&mut stream, reply).await, Ok(script::Played::KeepAlive)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Replies, step by step.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::faults::Fault;
+use super::gate::Gate;
+
+/// What the server does with one request: status, headers, and then one step after another. The body ends after the last step.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Send(Bytes),
+    Pause(Duration),
+    Gate(Gate),
+    Fault(Fault),
+    /// Status and headers go out here; without it they go out first.
+    Head,
+}
+
+impl Reply {
+    /// An empty response with a status.
+    pub fn status(status: u16) -> Self {
+        Self { status, headers: Vec::new(), steps: Vec::new() }
+    }
+
+    /// A good stream of events that begins with this text.
+    pub fn sse(body: impl Into<Bytes>) -> Self {
+        Self::status(200).header("content-type", "text/event-stream").send(body)
+    }
+
+    /// A good stream of events without any yet.
+    pub fn events() -> Self {
+        Self::status(200).header("content-type", "text/event-stream")
+    }
+
+    /// A JSON response.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::status(status).header("content-type", "application/json").send(body.to_string())
+    }
+
+    /// Nothing at all: not even a status.
+    pub fn fault(fault: Fault) -> Self {
+        Self { status: 0, headers: Vec::new(), steps: vec![Step::Fault(fault)] }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sends a piece of the body, in a write of its own.
+    #[must_use]
+    pub fn send(self, piece: impl Into<Bytes>) -> Self {
+        self.step(Step::Send(piece.into()))
+    }
+
+    /// Sends pieces of the body with a gate before each.
+    #[must_use]
+    pub fn gated<P: Into<Bytes>>(self, gate: &Gate, pieces: impl IntoIterator<Item = P>) -> Self {
+        pieces.into_iter().fold(self, |reply, piece| reply.gate(gate).send(piece))
+    }
+
+    /// Waits until the test opens the gate.
+    #[must_use]
+    pub fn gate(self, gate: &Gate) -> Self {
+        self.step(Step::Gate(gate.clone()))
+    }
+
+    /// Waits for a time.
+    #[must_use]
+    pub fn pause(self, time: Duration) -> Self {
+        self.step(Step::Pause(time))
+    }
+
+    /// Sends status and headers here and not at the beginning, so that what stands before holds them back.
+    #[must_use]
+    pub fn head(self) -> Self {
+        self.step(Step::Head)
+    }
+
+    /// Ends the connection before its time.
+    #[must_use]
+    pub fn then(self, fault: Fault) -> Self {
+        self.step(Step::Fault(fault))
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    fn head_bytes(&self) -> Vec<u8> {
+        let mut head = format!("HTTP/1.1 {} Scripted\r\n", self.status);
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("transfer-encoding: chunked\r\n\r\n");
+        head.into_bytes()
+    }
+}
+
+/// What became of a connection.
+pub(super) enum Played {
+    KeepAlive,
+    Broken,
+}
+
+/// Plays a reply to its end.
+pub(super) async fn play(stream: &mut TcpStream, reply: Reply) -> io::Result<Played> {
+    let head_is_held = reply.steps.iter().any(|step| matches!(step, Step::Head));
+    if reply.status != 0 && !head_is_held {
+        stream.write_all(&reply.head_bytes()).await?;
+    }
+    for step in &reply.steps {
+        match step {
+            // An empty chunk would end the body.
+            Step::Send(piece) if piece.is_empty() => {}
+            Step::Send(piece) => {
+                let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+                chunk.extend_from_slice(piece);
+                chunk.extend_from_slice(b"\r\n");
+                stream.write_all(&chunk).await?;
+            }
+            Step::Pause(time) => tokio::time::sleep(*time).await,
+            Step::Gate(gate) => gate.pass().await,
+            Step::Head => stream.write_all(&reply.head_bytes()).await?,
+            Step::Fault(fault) => {
+                fault.strike(stream).await?;
+                return Ok(Played::Broken);
+            }
+        }
+    }
+    stream.write_all(b"0\r\n\r\n").await?;
+    Ok(Played::KeepAlive)
+}

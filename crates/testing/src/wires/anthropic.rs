@@ -1,0 +1,96 @@
+//! Responses in Anthropic's Messages format.
+
+use serde_json::{Value, json};
+
+/// A response put together block by block. Texts are split into pieces where that is asked for.
+#[derive(Clone, Debug)]
+pub struct Response {
+    events: Vec<Value>,
+    n_blocks: usize,
+    pieces: usize,
+}
+
+impl Response {
+    /// A response with an id, of 10 tokens input and 5 output.
+    pub fn new(id: &str) -> Self {
+        Self::with_usage(id, &json!({"input_tokens": 10, "output_tokens": 5}))
+    }
+
+    /// A response with an id and a usage.
+    pub fn with_usage(id: &str, usage: &Value) -> Self {
+        let message = json!({"id": id, "type": "message", "role": "assistant", "content": [], "usage": usage});
+        Self { events: vec![json!({"type": "message_start", "message": message})], n_blocks: 0, pieces: 1 }
+    }
+
+    /// Splits what follows into `n` deltas a block.
+    #[must_use]
+    pub fn in_pieces(mut self, n: usize) -> Self {
+        self.pieces = n.max(1);
+        self
+    }
+
+    /// A block of text.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        let deltas = self.split(text).into_iter().map(|part| json!({"type": "text_delta", "text": part})).collect();
+        self.block(&json!({"type": "text", "text": ""}), deltas)
+    }
+
+    /// A block of thinking with its signature.
+    #[must_use]
+    pub fn thinking(self, text: &str, signature: &str) -> Self {
+        let parts = self.split(text).into_iter();
+        let mut deltas: Vec<Value> = parts.map(|part| json!({"type": "thinking_delta", "thinking": part})).collect();
+        deltas.push(json!({"type": "signature_delta", "signature": signature}));
+        self.block(&json!({"type": "thinking", "thinking": ""}), deltas)
+    }
+
+    /// A tool call; the arguments are JSON text and may be broken.
+    #[must_use]
+    pub fn tool_call(self, id: &str, name: &str, arguments: &str) -> Self {
+        let parts = self.split(arguments).into_iter();
+        let deltas = parts.map(|part| json!({"type": "input_json_delta", "partial_json": part})).collect();
+        self.block(&json!({"type": "tool_use", "id": id, "name": name, "input": {}}), deltas)
+    }
+
+    /// A block of any kind.
+    #[must_use]
+    pub fn block(mut self, start: &Value, deltas: Vec<Value>) -> Self {
+        let index = self.n_blocks;
+        self.n_blocks += 1;
+        self.events.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
+        for delta in deltas {
+            self.events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        }
+        self.events.push(json!({"type": "content_block_stop", "index": index}));
+        self
+    }
+
+    /// Any event.
+    #[must_use]
+    pub fn event(mut self, event: Value) -> Self {
+        self.events.push(event);
+        self
+    }
+
+    /// The end with its stop word: the events as text, one frame each.
+    pub fn stop(self, reason: &str) -> Vec<String> {
+        self.event(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 5}}))
+            .event(json!({"type": "message_stop"}))
+            .frames()
+    }
+
+    /// The events so far as text, one frame each: a response that breaks off.
+    pub fn frames(self) -> Vec<String> {
+        self.events.iter().map(frame).collect()
+    }
+
+    fn split(&self, text: &str) -> Vec<String> {
+        super::completions::split(text, self.pieces)
+    }
+}
+
+/// One event as text.
+pub fn frame(event: &Value) -> String {
+    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or(""))
+}
