@@ -4,9 +4,9 @@
 //! nobody here has seen.
 
 mod compare;
-mod sessions;
 mod llm_pure;
 mod providers_pure;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -38,11 +38,7 @@ pub fn find(path: &[Arc<Entry>], range: Range<usize>, keep_recent_tokens: u64) -
             break;
         }
     }
-    let turn_start = if begins_turn(&path[cut]) {
-        None
-    } else {
-        (start..cut).rev().find(|at| begins_turn(&path[*at]))
-    };
+    let turn_start = if begins_turn(&path[cut]) { None } else { (start..cut).rev().find(|at| begins_turn(&path[*at])) };
     let mut first_kept = cut;
     while first_kept > start && goes_with_next(&path[first_kept - 1]) {
         first_kept -= 1;

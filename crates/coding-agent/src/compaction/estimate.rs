@@ -106,15 +106,17 @@ mod tests {
     fn usage_older_than_a_summary_does_not_count() {
         let message = |text: &str| Arc::new(Message::from_json(text).unwrap());
         let summary = |at: u64| {
-            message(&format!(r#"{{"role":"compactionSummary","summary":"12345678","tokensBefore":1,"timestamp":{at}}}"#))
+            message(&format!(
+                r#"{{"role":"compactionSummary","summary":"12345678","tokensBefore":1,"timestamp":{at}}}"#
+            ))
         };
-        let answer = message(r#"{"role":"assistant","content":[{"type":"text","text":"1234"}],"usage":{"totalTokens":900},"timestamp":5}"#);
+        let answer = message(
+            r#"{"role":"assistant","content":[{"type":"text","text":"1234"}],"usage":{"totalTokens":900},"timestamp":5}"#,
+        );
         assert_eq!(context_tokens(&[summary(4), answer.clone()]).tokens, 900);
-        assert_eq!(context_tokens(&[summary(5), answer]), ContextEstimate {
-            tokens: 3,
-            usage_tokens: 0,
-            trailing_tokens: 3,
-            last_usage: None
-        });
+        assert_eq!(
+            context_tokens(&[summary(5), answer]),
+            ContextEstimate { tokens: 3, usage_tokens: 0, trailing_tokens: 3, last_usage: None }
+        );
     }
 }

@@ -6,7 +6,8 @@ as text. Do not continue it, do not answer anything asked in it and do not carry
 summary that the instructions ask for and with nothing else.";
 
 /// The first summary of a conversation.
-pub const INITIAL: &str = "The text above is a conversation that another model will go on with, knowing only your summary of it. Write the \
+pub const INITIAL: &str =
+    "The text above is a conversation that another model will go on with, knowing only your summary of it. Write the \
 summary in exactly this form:
 
 ## Goal
@@ -37,7 +38,8 @@ summary in exactly this form:
 Be concise. Keep file paths, function names and error messages exactly as they are.";
 
 /// A summary that takes an earlier one further.
-pub const UPDATE: &str = "The text above is what happened since the summary in <previous-summary> was written. Bring that summary up to \
+pub const UPDATE: &str =
+    "The text above is what happened since the summary in <previous-summary> was written. Bring that summary up to \
 date.
 
 - Keep everything of it that still matters.
@@ -76,7 +78,8 @@ Use exactly this form:
 Be concise. Keep file paths, function names and error messages exactly as they are.";
 
 /// The first part of a turn whose later part is kept.
-pub const TURN_PREFIX: &str = "The text above is the first part of one long turn. The later part stays in the conversation as it is and \
+pub const TURN_PREFIX: &str =
+    "The text above is the first part of one long turn. The later part stays in the conversation as it is and \
 follows your summary. Summarise the first part so that the later one can be understood, in exactly this form:
 
 ## Original Request
@@ -91,7 +94,8 @@ follows your summary. Summarise the first part so that the later one can be unde
 Be concise. Keep file paths, function names and error messages exactly as they are.";
 
 /// A branch that was left.
-pub const BRANCH: &str = "The text above is a branch of a conversation that the user has left in order to go on from an earlier point. \
+pub const BRANCH: &str =
+    "The text above is a branch of a conversation that the user has left in order to go on from an earlier point. \
 Summarise the branch, so that its results are known there, in exactly this form:
 
 ## Goal

@@ -155,7 +155,7 @@ pub(crate) fn edited_messages(entries: &[Arc<Entry>]) -> Vec<Option<Arc<Message>
     let edited = |entry: &Arc<Entry>| match edits.get(&entry.id) {
         None => message_of(entry),
         Some(None) => None,
-        Some(Some(content)) => Some(Arc::new(roles::with_content(&message_of(entry)?, content))),
+        Some(Some(content)) => message_of(entry).map(|message| Arc::new(roles::with_content(&message, content))),
     };
     entries.iter().map(edited).collect()
 }
