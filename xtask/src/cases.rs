@@ -187,6 +187,7 @@ fn execute(case: &Case<'_>) -> Outcome {
         ("llm", "request" | "stream") => llm::execute(case),
         ("llm", _) => llm_pure::execute(case),
         ("llm-providers", _) => providers_pure::execute(case),
+        ("embed-tools", "schema") => llm_pure::execute_schema(case),
         _ => Outcome::NotImplemented,
     }
 }

@@ -29,7 +29,19 @@ pub mod resources;
 
 pub mod prompt;
 
+pub mod compaction;
+
 pub mod recovery;
+
+pub mod settings;
+
+pub mod event;
+
+pub mod protocol;
+
+pub mod session;
+
+pub mod modes;
 
 pub use pinch_agent_core as agent_core;
 pub use pinch_agent_core::llm;

@@ -24,7 +24,7 @@ pub(crate) mod index;
 pub mod roles;
 
 pub use branch::{Branch, Node, Tree};
-pub(crate) use context::message_of;
+pub(crate) use context::edited_messages;
 pub use context::{BranchModel, Context, context_of};
 pub use fork::NewSession;
 pub use index::Label;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::{Draft, Validator, ValidatorMap};
 use serde_json::Value;
 
+pub mod clean;
 mod coerce;
 mod validate;
 

@@ -8,6 +8,7 @@ use pinch_llm::message::{AssistantMessage, Message};
 use pinch_llm::model::thinking::{clamp_word, supported};
 use pinch_llm::model::{Model, Rates};
 use pinch_llm::normalise::{ids, transform};
+use pinch_llm::schema::clean::{Family, clean};
 use pinch_llm::schema::{Schema, validate_tool_arguments};
 use pinch_llm::stdx::json::repair::parse_streaming;
 use pinch_llm::stdx::text::from_utf16_dropping;
@@ -125,4 +126,21 @@ fn thinking_levels(case: &Value) -> Result<Value, String> {
     let clamped: Map<String, Value> =
         asked.map(|(word, _)| (word.clone(), json!(clamp_word(&model, word).as_str()))).collect();
     Ok(json!({"supported": supported, "clamped": clamped}))
+}
+
+/// Runs a case of area `schema` of the embed-tools suite.
+pub(super) fn execute_schema(case: &Case<'_>) -> Outcome {
+    let (input, expect) = (&case.case["input"], &case.case["expect"]);
+    let expect = case.case.get("better").unwrap_or(expect);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut actual = json!({});
+    if let Some(pairs) = input["pairs"].as_array() {
+        let is_xai = pairs.iter().map(|pair| Family::of(&text(&pair[0]), &text(&pair[1])) == Family::Xai);
+        actual["isXai"] = is_xai.collect();
+    }
+    if let Some(parameters) = input.get("parameters") {
+        actual["parameters"] = clean(parameters, Family::of(&text(&input["provider"]), &text(&input["model"])));
+    }
+    let named = expect.as_object().into_iter().flatten();
+    named.map(|(name, value)| same(value, &actual[name.as_str()])).collect::<Result<(), _>>().into()
 }

@@ -32,13 +32,13 @@ impl<'a> Branch<'a> {
     }
 
     /// The ids, root first.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = &'a EntryId> {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = &'a EntryId> + ExactSizeIterator {
         let slots = self.index.slots();
         self.path.iter().map(|at| &slots[*at].id)
     }
 
     /// The entries, root first.
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = Arc<Entry>> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = Arc<Entry>> + ExactSizeIterator {
         self.path.iter().map(|at| self.index.entry(*at))
     }
 

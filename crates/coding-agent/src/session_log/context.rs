@@ -129,37 +129,39 @@ fn first_kept(compaction: &Entry, find: impl FnOnce(&EntryId) -> Option<usize>) 
 
 /// The messages of the entries that are shown, edited as later ones say.
 fn emit(shown: &[Arc<Entry>]) -> Context {
-    let mut edits: HashMap<&EntryId, Option<&Content>> = HashMap::new();
-    for entry in shown {
-        if let EntryBody::ContextEdit { target_id, replacement } = &entry.body {
-            edits.insert(target_id, replacement.as_ref());
-        }
-    }
     let mut context = Context::default();
-    for entry in shown {
-        let edit = edits.get(&entry.id);
-        if let Some(None) = edit {
-            continue;
-        }
+    for (entry, message) in shown.iter().zip(edited_messages(shown)) {
+        let Some(message) = message else { continue };
         if let EntryBody::Compaction(compaction) = &entry.body
             && let Some(system) = &compaction.system_message
         {
             context.messages.push(Arc::clone(system));
             context.entry_ids.push(entry.id.clone());
         }
-        let Some(message) = message_of(entry) else { continue };
-        let message = match edit {
-            Some(Some(content)) => Arc::new(roles::with_content(&message, content)),
-            _ => message,
-        };
         context.messages.push(message);
         context.entry_ids.push(entry.id.clone());
     }
     context
 }
 
+/// The message of each entry as the context edits among them leave it; `None` for hidden entries and those without a message.
+pub(crate) fn edited_messages(entries: &[Arc<Entry>]) -> Vec<Option<Arc<Message>>> {
+    let mut edits: HashMap<&EntryId, Option<&Content>> = HashMap::new();
+    for entry in entries {
+        if let EntryBody::ContextEdit { target_id, replacement } = &entry.body {
+            edits.insert(target_id, replacement.as_ref());
+        }
+    }
+    let edited = |entry: &Arc<Entry>| match edits.get(&entry.id) {
+        None => message_of(entry),
+        Some(None) => None,
+        Some(Some(content)) => message_of(entry).map(|message| Arc::new(roles::with_content(&message, content))),
+    };
+    entries.iter().map(edited).collect()
+}
+
 /// The message an entry gives; of a compaction its summary.
-pub(crate) fn message_of(entry: &Entry) -> Option<Arc<Message>> {
+fn message_of(entry: &Entry) -> Option<Arc<Message>> {
     let time = || entry.timestamp_ms();
     match &entry.body {
         EntryBody::Message(message) => Some(Arc::clone(message)),

@@ -1,0 +1,310 @@
+//! Summaries that stand for what no longer fits into a model's context.
+//!
+//! [`due`] says when, [`prepare`] what, a [`Strategy`] how; [`compact`] runs them and appends the entry. Nothing in the log is removed: the
+//! entry says from where on the model is still shown the conversation itself.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use pinch_llm::message::Usage;
+use pinch_stdx::cancel::Cancel;
+use serde_json::Value;
+
+pub mod branch;
+pub mod cut;
+pub mod estimate;
+pub mod file_list;
+pub mod instructions;
+pub mod prepare;
+pub mod serialise;
+pub mod summarise;
+
+pub use prepare::{Preparation, prepare, prepare_log};
+pub use summarise::{SummaryModel, SummaryPrompt};
+
+use crate::entry::{Compaction, EntryBody, EntryId};
+use crate::session_log::SessionLog;
+use crate::store::StoreError;
+
+/// When and how much is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionSettings {
+    /// Whether compaction happens by itself. By hand it always works.
+    pub enabled: bool,
+    /// What sets it off.
+    pub mode: CompactionMode,
+    /// Tokens of the window that stay free for the next answer.
+    pub reserve_tokens: u64,
+    /// Tokens of the newest messages that are kept as they are.
+    pub keep_recent_tokens: u64,
+}
+
+impl Default for CompactionSettings {
+    fn default() -> Self {
+        Self { enabled: true, mode: CompactionMode::Threshold, reserve_tokens: 16_384, keep_recent_tokens: 20_000 }
+    }
+}
+
+/// What sets compaction off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionMode {
+    /// A context that comes near to the window, or overflows it.
+    #[default]
+    Threshold,
+    /// Only a context that overflows the window.
+    Overflow,
+}
+
+/// Whether a context of so many tokens is to be compacted before the next request. A window of 0 is unknown and never full.
+pub fn due(settings: &CompactionSettings, tokens: u64, context_window: u64) -> bool {
+    settings.enabled
+        && settings.mode == CompactionMode::Threshold
+        && context_window > 0
+        && tokens > context_window - settings.reserve_tokens.min(context_window / 2)
+}
+
+/// Why a session is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionReason {
+    /// Somebody asked for it.
+    Manual,
+    /// The context came near to the window.
+    Threshold,
+    /// A request was too long.
+    Overflow,
+}
+
+impl CompactionReason {
+    /// The word used in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Threshold => "threshold",
+            Self::Overflow => "overflow",
+        }
+    }
+}
+
+/// Why nothing was compacted; the log is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum CompactError {
+    /// The last entry is a compaction.
+    #[error("Already compacted")]
+    AlreadyCompacted,
+    /// Everything is recent.
+    #[error("Nothing to compact (session too small)")]
+    NothingToCompact,
+    /// The caller or an extension cancelled.
+    #[error("Compaction cancelled")]
+    Cancelled,
+    /// The model failed.
+    #[error("{what} failed: {message}")]
+    Summary {
+        /// Which request.
+        what: &'static str,
+        /// What the provider said.
+        message: String,
+        /// The failure, typed, when it is one of a request.
+        #[source]
+        source: Option<Arc<pinch_llm::error::LlmError>>,
+    },
+    /// The entry could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A summary, by whomever.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summarised {
+    /// The summary.
+    pub summary: String,
+    /// What it cost.
+    pub usage: Option<Usage>,
+    /// What an extension says in place of the defaults; its summary is stored as it is.
+    pub by_extension: Option<ByExtension>,
+}
+
+/// What an extension says about its own compaction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ByExtension {
+    /// The first entry that is kept, in place of the prepared one.
+    pub first_kept_entry_id: Option<EntryId>,
+    /// Tokens before, in place of the estimate.
+    pub tokens_before: Option<u64>,
+    /// Data for programs.
+    pub details: Option<Value>,
+}
+
+/// Makes summaries: a model ([`SummaryModel`]), or an extension.
+pub trait Strategy: Send + Sync {
+    /// Summarises what was prepared.
+    fn summarise<'a>(
+        &'a self,
+        preparation: &'a Preparation,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Result<Summarised, CompactError>>;
+}
+
+/// A compaction that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compacted {
+    /// Its entry.
+    pub entry_id: EntryId,
+    /// Why it was made.
+    pub reason: CompactionReason,
+    /// The summary as stored.
+    pub summary: String,
+    /// The first entry that is kept.
+    pub first_kept_entry_id: EntryId,
+    /// Tokens of the context before.
+    pub tokens_before: u64,
+    /// Tokens of the context after, estimated.
+    pub estimated_tokens_after: u64,
+    /// Data for programs.
+    pub details: Option<Value>,
+    /// What the summary cost.
+    pub usage: Option<Usage>,
+    /// Made by an extension.
+    pub from_extension: bool,
+}
+
+/// Compacts a log's active branch.
+///
+/// # Errors
+/// See [`CompactError`]; nothing was appended then.
+pub async fn compact(
+    log: &mut SessionLog,
+    settings: &CompactionSettings,
+    strategy: &dyn Strategy,
+    reason: CompactionReason,
+    cancel: &Cancel,
+) -> Result<Compacted, CompactError> {
+    let preparation = prepare_log(log, settings)?;
+    let made = strategy.summarise(&preparation, cancel).await?;
+    if cancel.is_cancelled() {
+        return Err(CompactError::Cancelled);
+    }
+    store(log, preparation, made, reason).await
+}
+
+/// Appends the entry of a compaction.
+///
+/// # Errors
+/// When it cannot be written.
+pub async fn store(
+    log: &mut SessionLog,
+    preparation: Preparation,
+    made: Summarised,
+    reason: CompactionReason,
+) -> Result<Compacted, CompactError> {
+    let from_extension = made.by_extension.is_some();
+    let (summary, details) = match &made.by_extension {
+        Some(by) => (made.summary, by.details.clone()),
+        None => (finished(&made.summary, &preparation), Some(preparation.files.details())),
+    };
+    let by = made.by_extension.unwrap_or_default();
+    let first_kept_entry_id = by.first_kept_entry_id.unwrap_or(preparation.first_kept_entry_id);
+    let tokens_before = by.tokens_before.unwrap_or(preparation.tokens_before);
+    let entry = Compaction {
+        summary: summary.clone(),
+        first_kept_entry_id: Some(first_kept_entry_id.clone()),
+        tokens_before,
+        details: details.clone(),
+        from_hook: Some(from_extension),
+        usage: made.usage,
+        system_message: prepare::system_state(&log.context().messages),
+    };
+    let entry_id = log.append(EntryBody::Compaction(entry)).await?;
+    let estimated_tokens_after = estimate::context_tokens(&log.context().messages).tokens;
+    Ok(Compacted {
+        entry_id,
+        reason,
+        summary,
+        first_kept_entry_id,
+        tokens_before,
+        estimated_tokens_after,
+        details,
+        usage: made.usage,
+        from_extension,
+    })
+}
+
+/// Units of the last request that are repeated: all up to here, else its beginning and its end.
+const MAX_REQUEST: usize = 4_000;
+const REQUEST_HEAD: usize = 3_000;
+const REQUEST_TAIL: usize = 1_000;
+
+/// A summary with what must survive word for word and the lists of files.
+pub fn finished(summary: &str, preparation: &Preparation) -> String {
+    let mut text = summary.to_owned();
+    for pinned in &preparation.verbatim.pinned {
+        text.push_str(&format!("\n\n<pinned>\n{pinned}\n</pinned>"));
+    }
+    if let Some(request) = &preparation.verbatim.last_user_request {
+        let request = shortened(request);
+        text.push_str(&format!("\n\n<last-user-request>\n{request}\n</last-user-request>"));
+    }
+    text.push_str(&preparation.files.text());
+    text
+}
+
+fn shortened(request: &str) -> String {
+    let n_chars = request.chars().count();
+    if n_chars <= MAX_REQUEST {
+        return request.to_owned();
+    }
+    let head: String = request.chars().take(REQUEST_HEAD).collect();
+    let tail: String = request.chars().skip(n_chars - REQUEST_TAIL).collect();
+    format!("{head}[... {} characters omitted ...]{tail}", n_chars - REQUEST_HEAD - REQUEST_TAIL)
+}
+
+/// An earlier summary without the blocks that were added to it: they are added anew.
+pub fn stripped(summary: &str) -> String {
+    cut_blocks(&file_list::strip(summary), &["pinned", "last-user-request"])
+}
+
+/// Cuts blocks of these names off the end of a text, in whatever order they stand there.
+fn cut_blocks(text: &str, names: &[&str]) -> String {
+    let mut rest = text.trim_end();
+    let mut at_end = true;
+    while at_end {
+        at_end = false;
+        for name in names {
+            let Some(inside) = rest.strip_suffix(&format!("\n</{name}>")) else { continue };
+            let Some(start) = inside.rfind(&format!("<{name}>\n")) else { continue };
+            rest = rest[..start].trim_end();
+            at_end = true;
+        }
+    }
+    if rest.len() == text.trim_end().len() { text.to_owned() } else { rest.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds() {
+        let settings = CompactionSettings { reserve_tokens: 100, ..Default::default() };
+        assert!(!due(&settings, 900, 1000));
+        assert!(due(&settings, 901, 1000));
+        assert!(!due(&settings, 901, 0), "an unknown window is never full");
+        assert!(!due(&settings, 50, 100) && due(&settings, 51, 100), "the reserve is at most half of the window");
+        assert!(!due(&CompactionSettings { enabled: false, ..settings }, 901, 1000));
+        assert!(!due(&CompactionSettings { mode: CompactionMode::Overflow, ..settings }, 901, 1000));
+    }
+
+    #[test]
+    fn added_blocks_are_cut_off_again() {
+        let text = "S\n\n<pinned>\na\n</pinned>\n\n<pinned>\nb\n</pinned>\n\n<last-user-request>\nc\n</last-user-request>\n\n<read-files>\nx\n</read-files>\n\n<modified-files>\ny\n</modified-files>";
+        assert_eq!(stripped(text), "S");
+        assert_eq!(stripped("S <pinned>\n"), "S <pinned>\n");
+    }
+
+    #[test]
+    fn long_requests_are_shortened_in_the_middle() {
+        let text = format!("{}{}", "a".repeat(3000), "b".repeat(1500));
+        let short = shortened(&text);
+        assert!(short.starts_with('a') && short.ends_with('b') && short.contains("[... 500 characters omitted ...]"));
+    }
+}

@@ -1,0 +1,122 @@
+//! How many tokens a message or a context takes, without asking anybody: four UTF-16 units a token, and what providers reported.
+
+use std::sync::Arc;
+
+use pinch_llm::message::{AssistantMessage, Block, Content, Message};
+use pinch_stdx::json::write;
+use pinch_stdx::text::utf16_len;
+use serde_json::Value;
+
+use crate::session_log::roles;
+
+/// Units an image counts as.
+const IMAGE_UNITS: usize = 4800;
+
+/// Tokens of one message.
+pub fn message_tokens(message: &Message) -> u64 {
+    (units(message) as u64).div_ceil(4)
+}
+
+fn units(message: &Message) -> usize {
+    match message {
+        Message::System(_) => 0,
+        Message::User(user) => content_units(&user.content),
+        Message::Assistant(assistant) => assistant.content.iter().map(|block| assistant_units(block)).sum(),
+        Message::ToolResult(result) => block_units(&result.content),
+        Message::Other(other) => {
+            let text = |name: &str| other.raw.get(name).and_then(Value::as_str).map_or(0, utf16_len);
+            match other.role() {
+                roles::CUSTOM => content_units(&roles::custom_content(other)),
+                roles::BASH_EXECUTION => text("command") + text("output"),
+                roles::BRANCH_SUMMARY | roles::COMPACTION_SUMMARY => text("summary"),
+                _ => 0,
+            }
+        }
+    }
+}
+
+fn assistant_units(block: &Block) -> usize {
+    match block {
+        Block::Text(text) => utf16_len(&text.text),
+        Block::Thinking(thinking) => utf16_len(&thinking.thinking),
+        Block::ToolCall(call) => {
+            utf16_len(&call.name) + write::to_string(&call.arguments).map_or(0, |json| utf16_len(&json))
+        }
+        Block::Image(_) | Block::Other(_) => 0,
+    }
+}
+
+fn content_units(content: &Content) -> usize {
+    match content {
+        Content::Text(text) => utf16_len(text),
+        Content::Blocks(blocks) => block_units(blocks),
+    }
+}
+
+fn block_units(blocks: &[Block]) -> usize {
+    let units = |block: &Block| match block {
+        Block::Text(text) => utf16_len(&text.text),
+        Block::Image(_) => IMAGE_UNITS,
+        _ => 0,
+    };
+    blocks.iter().map(units).sum()
+}
+
+/// Tokens of a context and where the number comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextEstimate {
+    /// All of it.
+    pub tokens: u64,
+    /// What the provider reported with the last good answer.
+    pub usage_tokens: u64,
+    /// Estimates of what came after that answer, or of everything.
+    pub trailing_tokens: u64,
+    /// Place of that answer.
+    pub last_usage: Option<usize>,
+}
+
+/// Estimates a context: the last good answer's usage and the messages after it.
+///
+/// Failed answers and answers that report nothing do not count, nor do those that are older than a compaction's summary: they measured what
+/// the summary replaced.
+pub fn context_tokens(messages: &[Arc<Message>]) -> ContextEstimate {
+    let compacted = messages.iter().filter(|message| is_summary(message)).map(|message| message.timestamp()).max();
+    let is_good = |assistant: &AssistantMessage| {
+        !assistant.stop_reason.is_failure()
+            && !assistant.usage.is_zero()
+            && compacted.is_none_or(|compacted| assistant.timestamp > compacted)
+    };
+    let last = messages.iter().rposition(|message| message.as_assistant().is_some_and(|found| is_good(found)));
+    let usage_tokens =
+        last.and_then(|at| messages[at].as_assistant()).map_or(0, |assistant| assistant.usage.context_tokens());
+    let rest = &messages[last.map_or(0, |at| at + 1)..];
+    let trailing_tokens = rest.iter().map(|message| message_tokens(message)).sum();
+    ContextEstimate { tokens: usage_tokens + trailing_tokens, usage_tokens, trailing_tokens, last_usage: last }
+}
+
+fn is_summary(message: &Message) -> bool {
+    matches!(message, Message::Other(other) if other.role() == roles::COMPACTION_SUMMARY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_older_than_a_summary_does_not_count() {
+        let message = |text: &str| Arc::new(Message::from_json(text).unwrap());
+        let summary = |at: u64| {
+            message(&format!(
+                r#"{{"role":"compactionSummary","summary":"12345678","tokensBefore":1,"timestamp":{at}}}"#
+            ))
+        };
+        let answer = message(
+            r#"{"role":"assistant","content":[{"type":"text","text":"1234"}],"usage":{"totalTokens":900},"timestamp":5}"#,
+        );
+        assert_eq!(context_tokens(&[summary(4), answer.clone()]).tokens, 900);
+        assert_eq!(
+            context_tokens(&[summary(5), answer]),
+            ContextEstimate { tokens: 3, usage_tokens: 0, trailing_tokens: 3, last_usage: None }
+        );
+    }
+}
