@@ -4,6 +4,7 @@
 //! nobody here has seen.
 
 mod compare;
+mod llm;
 mod llm_pure;
 mod providers_pure;
 
@@ -177,6 +178,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 
 fn execute(case: &Case<'_>) -> Outcome {
     match case.suite_family() {
+        "llm" if matches!(case.kind, "request" | "stream") => llm::execute(case),
         "llm" => llm_pure::execute(case),
         "embed-tools" if case.kind == "schema" => llm_pure::execute_schema(case),
         "llm-providers" => providers_pure::execute(case),

@@ -141,6 +141,6 @@ pub(super) fn execute_schema(case: &Case<'_>) -> Outcome {
     if let Some(parameters) = input.get("parameters") {
         actual["parameters"] = clean(parameters, Family::of(&text(&input["provider"]), &text(&input["model"])));
     }
-    let named = expect.as_object().into_iter().flatten();
-    named.map(|(name, value)| same(value, &actual[name.as_str()])).collect::<Result<(), _>>().into()
+    let mut named = expect.as_object().into_iter().flatten();
+    named.try_for_each(|(name, value)| same(value, &actual[name.as_str()])).into()
 }
