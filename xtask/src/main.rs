@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to a person")]
 
 mod cases;
+mod codegen;
 
 use std::process::ExitCode;
 
@@ -21,11 +22,14 @@ struct Cli {
 enum Command {
     /// Runs black-box case files and prints a table for each suite and kind.
     Cases(cases::Args),
+    /// Makes the files that are generated and committed, or checks them.
+    Codegen(codegen::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Cases(args) => cases::run(&args),
+        Command::Codegen(args) => codegen::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

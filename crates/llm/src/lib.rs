@@ -11,6 +11,12 @@ pub mod message;
 
 pub mod model;
 
+pub mod schema;
+
+pub mod catalog;
+
+pub mod keys;
+
 pub mod error;
 
 pub mod request;

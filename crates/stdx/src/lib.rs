@@ -7,7 +7,8 @@
 //! * [`secret`]: text that never shows up in `Debug` output;
 //! * [`text`]: lengths, cuts and cleaning of text;
 //! * [`json`]: JSON the way JavaScript reads and writes it;
-//! * [`fs`]: whole-file replacement and locks.
+//! * [`fs`]: whole-file replacement and locks;
+//! * [`process`]: child processes whose whole tree can be stopped.
 //!
 //! ```
 //! use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -29,3 +30,5 @@ pub mod text;
 pub mod json;
 
 pub mod fs;
+
+pub mod process;

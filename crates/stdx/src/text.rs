@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 pub mod ansi;
 
+pub mod utf8;
+
 pub use ansi::strip_ansi;
+pub use utf8::Utf8Decoder;
 
 /// Length in UTF-16 code units: what JavaScript calls the length of a string.
 pub fn utf16_len(text: &str) -> usize {

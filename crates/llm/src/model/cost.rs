@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{RateTier, Rates};
+use super::{Model, RateTier, Rates};
 use crate::message::{Cost, Usage};
 
 impl Rates {
@@ -44,6 +44,19 @@ impl Rates {
         cost
     }
 
+    /// The prices as they are counted: unknown ones are none.
+    #[must_use]
+    pub fn counted(&self) -> Self {
+        let rate = |rate: f64| rate.max(0.0);
+        Self {
+            input: rate(self.input),
+            output: rate(self.output),
+            cache_read: rate(self.cache_read),
+            cache_write: rate(self.cache_write),
+            tiers: self.tiers.clone(),
+        }
+    }
+
     /// The prices that hold for a request of this many input tokens, cached ones included.
     pub fn at(&self, input_tokens: u64) -> RateTier {
         let base = RateTier {
@@ -75,6 +88,17 @@ impl Rates {
     }
 }
 
+impl Model {
+    /// Whether its prices say what a call costs. Catalogs write negative prices for models that pass the call on to others; newer ones write
+    /// zeros, which OpenRouter has for nothing else but models that are named free.
+    pub fn has_known_price(&self) -> bool {
+        let rates = [self.rates.input, self.rates.output, self.rates.cache_read, self.rates.cache_write];
+        let is_free = self.id.as_str().ends_with(":free") || self.id == *"openrouter/free";
+        let is_router = self.provider == *"openrouter" && !is_free && rates.iter().all(|rate| *rate == 0.0);
+        rates.iter().all(|rate| *rate >= 0.0) && !is_router
+    }
+}
+
 /// Numbers of hand-written files may be floats.
 pub(super) fn count(value: Option<&Value>) -> Option<u64> {
     value.and_then(Value::as_f64).filter(|n| *n >= 0.0).map(|n| n as u64)
@@ -83,6 +107,17 @@ pub(super) fn count(value: Option<&Value>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn routers_have_no_price_of_their_own() {
+        let known = |provider: &str, id: &str, input: f64| {
+            let record = json!({"id": id, "api": "a", "provider": provider, "cost": {"input": input}});
+            Model::from_record(&record).unwrap().has_known_price()
+        };
+        assert!(!known("openrouter", "openrouter/auto", -1_000_000.0));
+        assert!(!known("openrouter", "openrouter/auto", 0.0));
+        assert!(known("openrouter", "x/y:free", 0.0) && known("openrouter", "x/y", 1.0) && known("local", "m", 0.0));
+    }
 
     fn rates() -> Rates {
         let tier = RateTier { input_tokens_above: 1000, input: 6.0, output: 30.0, cache_read: 0.6, cache_write: 7.5 };

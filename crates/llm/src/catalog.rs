@@ -1,0 +1,138 @@
+//! The models that are known without asking anybody.
+//!
+//! The catalog is a compressed file inside the program, one member a provider: looking up one provider's models unpacks and reads only
+//! those. `cargo xtask codegen` makes the file.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+pub mod pack;
+
+use crate::ids::ProviderId;
+use crate::model::Model;
+
+const BUILT_IN: &[u8] = include_bytes!("catalog/models.bin");
+const DEFAULTS: &str = include_str!("catalog/defaults.txt");
+
+/// A name that a provider had in older files.
+const OLD_NAMES: &[(&str, &str)] = &[("azure-openai-responses", "azure")];
+
+/// Models by provider. Cloning is cheap and shares what was read.
+#[derive(Clone, Debug)]
+pub struct Catalog(Arc<Vec<Shelf>>);
+
+#[derive(Debug)]
+struct Shelf {
+    provider: ProviderId,
+    n_models: usize,
+    packed: Range<usize>,
+    models: OnceLock<Vec<Arc<Model>>>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::built_in()
+    }
+}
+
+impl Catalog {
+    /// The catalog inside the program. Nothing is unpacked yet.
+    pub fn built_in() -> Self {
+        let entries = pack::index(BUILT_IN).unwrap_or_default();
+        let shelf = |entry: pack::Entry| Shelf {
+            provider: entry.provider.as_str().into(),
+            n_models: entry.n_models,
+            packed: entry.place,
+            models: OnceLock::new(),
+        };
+        Self(Arc::new(entries.into_iter().map(shelf).collect()))
+    }
+
+    /// All providers, also those without a model, in the order of the catalog.
+    pub fn providers(&self) -> impl Iterator<Item = &ProviderId> {
+        self.0.iter().map(|shelf| &shelf.provider)
+    }
+
+    /// How many models a provider has; unpacks nothing.
+    pub fn n_models(&self, provider: &str) -> usize {
+        self.shelf(provider).map_or(0, |shelf| shelf.n_models)
+    }
+
+    /// The models of a provider in the order of the catalog; none for an unknown one.
+    pub fn models(&self, provider: &str) -> &[Arc<Model>] {
+        self.shelf(provider).map_or(&[], |shelf| shelf.models.get_or_init(|| unpack(&shelf.packed)))
+    }
+
+    /// One model of a provider.
+    pub fn find(&self, provider: &str, id: &str) -> Option<&Arc<Model>> {
+        self.models(provider).iter().find(|model| model.id == *id)
+    }
+
+    /// The model that a provider is used with when nothing else is asked for.
+    pub fn default_model(&self, provider: &str) -> Option<&Arc<Model>> {
+        let provider = today(provider);
+        self.find(provider, default_ids().find(|(name, _)| *name == provider)?.1)
+    }
+}
+
+impl Catalog {
+    fn shelf(&self, provider: &str) -> Option<&Shelf> {
+        self.0.iter().find(|shelf| shelf.provider == *today(provider))
+    }
+}
+
+/// The name a provider has today.
+pub fn today(provider: &str) -> &str {
+    OLD_NAMES.iter().find(|(old, _)| *old == provider).map_or(provider, |(_, new)| new)
+}
+
+/// Providers and the ids of their default models, the preferred provider first.
+pub fn default_ids() -> impl Iterator<Item = (&'static str, &'static str)> {
+    DEFAULTS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
+}
+
+/// Models of other types than chat are not for us; a broken record is left out.
+fn unpack(packed: &Range<usize>) -> Vec<Arc<Model>> {
+    let records = BUILT_IN.get(packed.clone()).and_then(|packed| pack::unpack(packed).ok()).unwrap_or_default();
+    let is_chat = |record: &&Value| record.get("type").is_none_or(|kind| kind == "chat");
+    records.iter().filter(is_chat).filter_map(|record| Model::from_record(record).ok()).map(Arc::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_can_be_read_and_every_default_is_there() {
+        let catalog = Catalog::built_in();
+        let mut n_models = 0;
+        for provider in catalog.providers() {
+            assert_eq!(catalog.models(provider.as_str()).len(), catalog.n_models(provider.as_str()), "{provider}");
+            assert!(catalog.models(provider.as_str()).iter().all(|model| model.provider == *provider));
+            n_models += catalog.n_models(provider.as_str());
+        }
+        assert!(catalog.providers().count() > 40 && n_models > 1000);
+        for (provider, id) in default_ids() {
+            assert!(catalog.find(provider, id).is_some(), "{provider} {id}");
+        }
+        let with_models = catalog.providers().filter(|provider| catalog.n_models(provider.as_str()) > 0);
+        // The gateway of pi's makers speaks a format of its own.
+        let without: Vec<&str> = with_models
+            .map(ProviderId::as_str)
+            .filter(|provider| catalog.default_model(provider).is_none() && *provider != "radius")
+            .collect();
+        assert_eq!(without, [""; 0]);
+    }
+
+    #[test]
+    fn look_ups() {
+        let catalog = Catalog::built_in();
+        let model = catalog.find("anthropic", "claude-opus-4-6").unwrap();
+        assert_eq!((model.context_window, model.rates.input), (1_000_000, 5.0));
+        assert!(catalog.find("azure-openai-responses", "gpt-5.1").is_some());
+        assert!(catalog.models("nobody").is_empty());
+        assert!(catalog.find("anthropic", "nothing").is_none());
+    }
+}

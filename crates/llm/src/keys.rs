@@ -1,0 +1,170 @@
+//! API keys in the environment: which variables belong to which provider.
+
+use std::path::{Path, PathBuf};
+
+use pinch_stdx::host::Env;
+use pinch_stdx::secret::Secret;
+
+use crate::catalog::today;
+
+/// What stands in for a key when the provider's own chain of credentials is used. It is never sent.
+pub const AMBIENT: &str = "<authenticated>";
+
+/// Variables by provider, the preferred one first.
+const VARIABLES: &[(&str, &[&str])] = &[
+    ("ant-ling", &["ANT_LING_API_KEY"]),
+    ("anthropic", &["ANTHROPIC_OAUTH_TOKEN", ANTHROPIC_BEARER, "ANTHROPIC_API_KEY"]),
+    ("azure", &["AZURE_OPENAI_API_KEY"]),
+    ("baseten", &["BASETEN_API_KEY"]),
+    ("cerebras", &["CEREBRAS_API_KEY"]),
+    ("cloudflare-ai-gateway", &["CLOUDFLARE_API_KEY"]),
+    ("cloudflare-workers-ai", &["CLOUDFLARE_API_KEY"]),
+    ("deepseek", &["DEEPSEEK_API_KEY"]),
+    ("fireworks", &["FIREWORKS_API_KEY"]),
+    ("github-copilot", &["COPILOT_GITHUB_TOKEN"]),
+    ("google", &["GEMINI_API_KEY"]),
+    ("google-vertex", &["GOOGLE_CLOUD_API_KEY"]),
+    ("groq", &["GROQ_API_KEY"]),
+    ("huggingface", &["HF_TOKEN"]),
+    ("kimi-coding", &["KIMI_API_KEY"]),
+    ("meta", &["META_API_KEY"]),
+    ("minimax", &["MINIMAX_API_KEY"]),
+    ("minimax-cn", &["MINIMAX_CN_API_KEY"]),
+    ("mistral", &["MISTRAL_API_KEY"]),
+    ("moonshotai", &["MOONSHOT_API_KEY"]),
+    ("moonshotai-cn", &["MOONSHOT_API_KEY"]),
+    ("nvidia", &["NVIDIA_API_KEY"]),
+    ("openai", &["OPENAI_API_KEY"]),
+    ("opencode", &["OPENCODE_API_KEY"]),
+    ("opencode-go", &["OPENCODE_API_KEY"]),
+    ("openrouter", &["OPENROUTER_API_KEY"]),
+    ("qwen-token-plan", &["QWEN_TOKEN_PLAN_API_KEY"]),
+    ("qwen-token-plan-cn", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
+    ("qwen-token-plan-individual", &["QWEN_TOKEN_PLAN_API_KEY"]),
+    ("qwen-token-plan-individual-cn", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
+    ("together", &["TOGETHER_API_KEY"]),
+    ("vercel-ai-gateway", &["AI_GATEWAY_API_KEY"]),
+    ("xai", &["XAI_API_KEY"]),
+    ("xiaomi", &["XIAOMI_API_KEY"]),
+    ("xiaomi-token-plan-ams", &["XIAOMI_TOKEN_PLAN_AMS_API_KEY"]),
+    ("xiaomi-token-plan-cn", &["XIAOMI_TOKEN_PLAN_CN_API_KEY"]),
+    ("xiaomi-token-plan-sgp", &["XIAOMI_TOKEN_PLAN_SGP_API_KEY"]),
+    ("zai", &["ZAI_API_KEY"]),
+    ("zai-coding-cn", &["ZAI_CODING_CN_API_KEY"]),
+];
+
+/// Holds a bearer token, not a key.
+const ANTHROPIC_BEARER: &str = "ANTHROPIC_AUTH_TOKEN";
+
+/// Any of these alone says that AWS credentials are there; the pair of access keys does too.
+const AWS_SIGNS: &[&str] = &[
+    "AWS_PROFILE",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
+
+/// A key found in the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvKey {
+    /// The variable; `None` for the provider's own chain of credentials.
+    pub variable: Option<&'static str>,
+    /// The key, or [`AMBIENT`].
+    pub key: Secret,
+    /// It is a bearer token by the variable's meaning, whatever it looks like.
+    pub is_bearer: bool,
+}
+
+/// All variables that may hold a key of a provider, the preferred one first.
+pub fn variables(provider: &str) -> &'static [&'static str] {
+    let provider = today(provider);
+    VARIABLES.iter().find(|(name, _)| *name == provider).map_or(&[], |(_, variables)| variables)
+}
+
+/// The variables of a provider that are set; empty ones count as not set.
+pub fn found_vars(provider: &str, env: &Env) -> Vec<&'static str> {
+    variables(provider).iter().copied().filter(|name| env.non_empty(name).is_some()).collect()
+}
+
+/// The key of a provider in the environment. Values are taken as they are.
+pub fn look_up(provider: &str, env: &Env) -> Option<EnvKey> {
+    if let Some(variable) = found_vars(provider, env).first().copied() {
+        let key = Secret::new(env.non_empty(variable)?);
+        return Some(EnvKey { variable: Some(variable), key, is_bearer: variable == ANTHROPIC_BEARER });
+    }
+    let is_ambient = provider == "amazon-bedrock" && has_aws_credentials(env);
+    is_ambient.then(|| EnvKey { variable: None, key: AMBIENT.into(), is_bearer: false })
+}
+
+/// The key of a provider in the environment, [`AMBIENT`] when it has credentials of its own kind there.
+pub fn api_key(provider: &str, env: &Env) -> Option<Secret> {
+    look_up(provider, env).map(|found| found.key)
+}
+
+fn has_aws_credentials(env: &Env) -> bool {
+    let has = |name: &str| env.non_empty(name).is_some();
+    AWS_SIGNS.iter().any(|name| has(name))
+        || (has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY"))
+        || env.get("AWS_BEDROCK_SKIP_AUTH") == Some("1")
+}
+
+/// The file with Google's application default credentials, when project and location are set as well. Whether it exists is for the caller
+/// to see: this crate reads no files.
+pub fn google_credentials_file(env: &Env, home: Option<&Path>) -> Option<PathBuf> {
+    env.non_empty("GOOGLE_CLOUD_PROJECT").or_else(|| env.non_empty("GCLOUD_PROJECT"))?;
+    env.non_empty("GOOGLE_CLOUD_LOCATION")?;
+    if let Some(named) = env.non_empty("GOOGLE_APPLICATION_CREDENTIALS") {
+        return Some(named.into());
+    }
+    const FILE: &str = "gcloud/application_default_credentials.json";
+    env.non_empty("APPDATA").map(|dir| Path::new(dir).join(FILE)).or_else(|| Some(home?.join(".config").join(FILE)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    #[track_caller]
+    fn check(provider: &str, env: &[(&str, &str)], key: Option<&str>, found: &[&str]) {
+        let env: Env = env.iter().copied().collect();
+        assert_eq!(api_key(provider, &env), key.map(Secret::from));
+        assert_eq!(found_vars(provider, &env), found);
+    }
+
+    #[test]
+    fn keys() {
+        check(
+            "anthropic",
+            &[("ANTHROPIC_API_KEY", "a"), ("ANTHROPIC_OAUTH_TOKEN", "")],
+            Some("a"),
+            &["ANTHROPIC_API_KEY"],
+        );
+        check("github-copilot", &[("GITHUB_TOKEN", "g")], None, &[]);
+        check("azure-openai-responses", &[("AZURE_OPENAI_API_KEY", " z ")], Some(" z "), &["AZURE_OPENAI_API_KEY"]);
+        check("unknown-co", &[("UNKNOWN_CO_API_KEY", "u")], None, &[]);
+        check("amazon-bedrock", &[("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "y")], Some(AMBIENT), &[]);
+        check("amazon-bedrock", &[("AWS_ACCESS_KEY_ID", "x")], None, &[]);
+        let env: Env = [("ANTHROPIC_AUTH_TOKEN", "t"), ("ANTHROPIC_API_KEY", "a")].into_iter().collect();
+        assert!(look_up("anthropic", &env).unwrap().is_bearer);
+    }
+
+    #[test]
+    fn every_provider_of_the_catalog_has_a_variable_or_a_reason() {
+        let keyless = ["amazon-bedrock", "openai-codex", "radius", "typesafe"];
+        let catalog = Catalog::built_in();
+        let missing: Vec<&str> = catalog.providers().map(|p| p.as_str()).filter(|p| variables(p).is_empty()).collect();
+        assert_eq!(missing, keyless);
+    }
+
+    #[test]
+    fn google_credentials_need_project_and_location() {
+        let env: Env = [("GOOGLE_CLOUD_PROJECT", "p")].into_iter().collect();
+        assert_eq!(google_credentials_file(&env, Some(Path::new("/h"))), None);
+        let env = env.with([("GOOGLE_CLOUD_LOCATION", "l")]);
+        let file = google_credentials_file(&env, Some(Path::new("/h"))).unwrap();
+        assert_eq!(file, Path::new("/h/.config/gcloud/application_default_credentials.json"));
+        assert_eq!(google_credentials_file(&env, None), None);
+    }
+}

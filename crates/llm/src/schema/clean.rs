@@ -1,0 +1,124 @@
+//! Tool schemas as providers take them: an object at the root, and without the keywords that some refuse.
+
+use serde_json::{Map, Value, json};
+
+mod gemini;
+mod root;
+
+/// Keywords that Gemini refuses.
+const GEMINI_REFUSES: &[&str] = &[
+    "patternProperties",
+    "additionalProperties",
+    "$schema",
+    "$id",
+    "$ref",
+    "$defs",
+    "definitions",
+    "examples",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "multipleOf",
+    "pattern",
+    "format",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "not",
+];
+
+/// Keywords that Kimi refuses: limits, but not references.
+const KIMI_REFUSES: &[&str] = &[
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "multipleOf",
+    "pattern",
+    "format",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+];
+
+/// Keywords that xAI refuses.
+const XAI_REFUSES: &[&str] = &["minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"];
+
+/// Providers that take the same schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Takes everything.
+    Plain,
+    /// Google's models, whoever serves them under Google's name.
+    Gemini,
+    /// xAI's models.
+    Xai,
+    /// Moonshot's models.
+    Kimi,
+}
+
+impl Family {
+    /// The family of a model, by provider id and model id.
+    pub fn of(provider: &str, model: &str) -> Self {
+        let (provider, model) = (provider.to_lowercase(), model.to_lowercase());
+        let is_xai = ["xai", "x-ai"].iter().any(|name| provider.contains(name))
+            || (provider == "openrouter" && model.starts_with("x-ai/"))
+            || (provider == "venice" && model.starts_with("grok-"));
+        let is_gemini = (provider.contains("google") || provider.contains("gemini")) && !provider.contains("anthropic");
+        let is_kimi =
+            provider.starts_with("moonshot") || model.starts_with("moonshotai/") || model.starts_with("kimi-");
+        match (is_gemini, is_xai, is_kimi) {
+            (true, ..) => Self::Gemini,
+            (_, true, _) => Self::Xai,
+            (.., true) => Self::Kimi,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// The schema as the family takes it. A schema that says nothing becomes that of an object.
+pub fn clean(parameters: &Value, family: Family) -> Value {
+    let shaped = root::shaped(parameters);
+    match family {
+        Family::Plain => shaped,
+        Family::Gemini => gemini::clean(&shaped),
+        Family::Xai => without(&shaped, XAI_REFUSES),
+        Family::Kimi => without(&shaped, KIMI_REFUSES),
+    }
+}
+
+/// Takes keywords out wherever a schema stands; members of the same name that are no keywords stay.
+fn without(schema: &Value, keywords: &[&str]) -> Value {
+    let Value::Object(members) = schema else { return schema.clone() };
+    let kept = members.iter().filter(|(name, _)| !keywords.contains(&name.as_str()));
+    let cleaned =
+        kept.map(|(name, value)| (name.clone(), at_schemas(name, value, &mut |inner| without(inner, keywords))));
+    Value::Object(cleaned.collect())
+}
+
+/// Applies `change` to the schemas that are the value of a keyword; other values stay.
+fn at_schemas(keyword: &str, value: &Value, change: &mut dyn FnMut(&Value) -> Value) -> Value {
+    match (keyword, value) {
+        ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
+            Value::Object(named.iter().map(|(name, inner)| (name.clone(), change(inner))).collect::<Map<_, _>>())
+        }
+        ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(list)) => {
+            list.iter().map(change).collect()
+        }
+        ("items" | "additionalProperties" | "not", Value::Object(_)) => change(value),
+        _ => value.clone(),
+    }
+}
+
+/// What a tool without a schema takes.
+fn empty() -> Value {
+    json!({"type": "object", "properties": {}})
+}
+
+#[cfg(test)]
+mod tests;

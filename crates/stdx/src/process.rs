@@ -1,0 +1,318 @@
+//! Child processes that leave nothing behind.
+//!
+//! Each child leads a process group of its own, so that the whole tree can be stopped: on cancelling, when time is up, or when the value is
+//! dropped. What a child leaves running on purpose after its own regular end (`server &`) stays.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::Instant;
+
+mod group;
+pub mod tail;
+
+pub use tail::OutputTail;
+
+use crate::cancel::{Cancel, CancelReason};
+use group::Group;
+
+/// After the child's end, output of its descendants is awaited as long as some comes at least this often…
+const QUIET: Duration = Duration::from_millis(100);
+/// … but not longer than this: a server in the background may print for ever.
+const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+
+/// A running child with all its descendants. Dropping it before it ended kills them.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    group: Group,
+    exit: Option<Exit>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The status as shells show it: the code, or 128 and the signal's number.
+    pub fn status(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+
+    /// Whether it ended by itself with code 0.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+
+    /// The signal's name, e.g. `SIGKILL`.
+    pub fn signal_name(self) -> Option<String> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(signal) => Some(group::signal_name(signal)),
+        }
+    }
+
+    fn of(status: std::process::ExitStatus) -> Self {
+        #[cfg(unix)]
+        if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+            return Self::Signal(signal);
+        }
+        Self::Code(status.code().unwrap_or(-1))
+    }
+}
+
+/// Why [`Process::pump`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The process ended by itself.
+    Exited(Exit),
+    /// Its time was up; the group was stopped.
+    TimedOut(Exit),
+    /// The caller cancelled; the group was stopped.
+    Cancelled(CancelReason, Exit),
+}
+
+/// A process could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The folder it should run in is not there.
+    #[error("working directory does not exist: {}", path.display())]
+    MissingDir {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot start {program}")]
+    Io {
+        /// What should have run.
+        program: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Process {
+    /// Starts a command in a process group of its own, its output piped and its input empty.
+    ///
+    /// # Errors
+    /// [`SpawnError`].
+    pub fn spawn(mut command: std::process::Command) -> Result<Self, SpawnError> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::spawn_as_is(command)
+    }
+
+    /// Starts a command in a process group of its own, with input and output as the command says.
+    ///
+    /// # Errors
+    /// [`SpawnError`].
+    pub fn spawn_as_is(mut command: std::process::Command) -> Result<Self, SpawnError> {
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let program = command.get_program().to_string_lossy().into_owned();
+        let dir = command.get_current_dir().map(PathBuf::from);
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        match command.spawn() {
+            Ok(child) => Ok(Self { group: Group::of(child.id()), child, exit: None }),
+            // The system says the same for a missing program and a missing folder.
+            Err(source) => match dir.filter(|dir| !dir.is_dir()) {
+                Some(path) => Err(SpawnError::MissingDir { path }),
+                None => Err(SpawnError::Io { program, source }),
+            },
+        }
+    }
+
+    /// The process id; `None` after its end was seen.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// The child's input, once.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// The child's output, once.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// The child's error output, once.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Waits for the child's end. May be dropped and called again.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub async fn wait(&mut self) -> io::Result<Exit> {
+        if let Some(exit) = self.exit {
+            return Ok(exit);
+        }
+        let exit = Exit::of(self.child.wait().await?);
+        self.exit = Some(exit);
+        Ok(exit)
+    }
+
+    /// Stops the whole group: it is halted, so that nothing new begins in it, told to end, and killed when it still lives after `grace`.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub async fn terminate(&mut self, grace: Duration) -> io::Result<Exit> {
+        self.group.end();
+        let exit = match tokio::time::timeout(grace, self.wait()).await {
+            Ok(exit) => exit,
+            Err(_) => {
+                self.group.kill();
+                self.wait().await
+            }
+        };
+        self.group.kill();
+        exit
+    }
+
+    /// Kills the whole group at once.
+    pub fn kill(&self) {
+        self.group.kill();
+    }
+
+    /// Runs the child to its end, handing output and error output to `on_data` in the order in which they come.
+    ///
+    /// On `cancel`, or after `timeout`, the group is stopped as in [`Process::terminate`]; what it still prints is handed on. After the
+    /// child's end, output of its descendants is awaited for a moment only, so that a process in the background cannot hold up the call.
+    /// Dropping the future stops nothing yet; dropping the process does.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub async fn pump(
+        &mut self,
+        cancel: &Cancel,
+        timeout: Option<Duration>,
+        grace: Duration,
+        on_data: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> io::Result<Ended> {
+        let (mut out, mut err) = (self.take_stdout(), self.take_stderr());
+        let (mut out_buffer, mut err_buffer) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+        let end_of_time = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut stopped: Option<Option<CancelReason>> = None;
+        let mut kill_at: Option<Instant> = None;
+        let mut drain: Option<Drain> = None;
+        while self.exit.is_none() || out.is_some() || err.is_some() {
+            let is_running = self.exit.is_none();
+            tokio::select! {
+                read = read_from(&mut out, &mut out_buffer), if out.is_some() => {
+                    handle(read, &mut out, &out_buffer, &mut drain, on_data);
+                }
+                read = read_from(&mut err, &mut err_buffer), if err.is_some() => {
+                    handle(read, &mut err, &err_buffer, &mut drain, on_data);
+                }
+                exit = self.wait(), if is_running => {
+                    exit?;
+                    drain = Some(Drain::begin());
+                }
+                reason = cancel.cancelled(), if is_running && stopped.is_none() => {
+                    stopped = Some(Some(reason));
+                    kill_at = self.end_group(grace);
+                }
+                () = sleep_until(end_of_time), if is_running && stopped.is_none() && end_of_time.is_some() => {
+                    stopped = Some(None);
+                    kill_at = self.end_group(grace);
+                }
+                () = sleep_until(kill_at), if is_running && kill_at.is_some() => {
+                    self.group.kill();
+                    kill_at = None;
+                }
+                () = sleep_until(drain.as_ref().map(Drain::until)), if drain.is_some() => break,
+            }
+        }
+        let exit = self.wait().await?;
+        Ok(match stopped {
+            None => Ended::Exited(exit),
+            Some(why) => {
+                self.group.kill();
+                why.map_or(Ended::TimedOut(exit), |reason| Ended::Cancelled(reason, exit))
+            }
+        })
+    }
+
+    fn end_group(&self, grace: Duration) -> Option<Instant> {
+        self.group.end();
+        Some(Instant::now() + grace)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.exit.is_none() {
+            self.group.kill();
+        }
+    }
+}
+
+/// Waiting for the last output after the child's end.
+struct Drain {
+    last_data: Instant,
+    longest: Instant,
+}
+
+impl Drain {
+    fn begin() -> Self {
+        let now = Instant::now();
+        Self { last_data: now, longest: now + LONGEST_DRAIN }
+    }
+
+    fn until(&self) -> Instant {
+        (self.last_data + QUIET).min(self.longest)
+    }
+}
+
+async fn read_from<R: AsyncRead + Unpin>(reader: &mut Option<R>, buffer: &mut [u8]) -> io::Result<usize> {
+    match reader {
+        Some(reader) => reader.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Hands on what was read; an end or an error of the pipe closes it.
+fn handle<R>(
+    read: io::Result<usize>,
+    reader: &mut Option<R>,
+    buffer: &[u8],
+    drain: &mut Option<Drain>,
+    on_data: &mut (dyn FnMut(&[u8]) + Send),
+) {
+    match read {
+        Ok(0) | Err(_) => *reader = None,
+        Ok(n_read) => {
+            on_data(&buffer[..n_read]);
+            if let Some(drain) = drain {
+                drain.last_data = Instant::now();
+            }
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Output that may be endless, kept within bounds: the end of it in memory, all of it in a file.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::text::ansi::AnsiFilter;
+use crate::text::{Utf8Decoder, strip_control, suffix};
+
+/// How much is kept, and where the rest goes.
+#[derive(Clone, Debug)]
+pub struct TailLimits {
+    /// Output of more bytes than this goes to a file. Of the text at least this much of its end stays in memory, at most twice as much.
+    pub max_bytes: usize,
+    /// Output of more lines than this goes to a file.
+    pub max_lines: usize,
+    /// How many bytes the file may have; what comes later is counted, but not kept.
+    pub max_spill: u64,
+    /// The folder of the file.
+    pub spill_dir: PathBuf,
+    /// How the file's name begins.
+    pub spill_prefix: String,
+}
+
+/// What is taken out of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleaning {
+    /// Nothing; the file gets the bytes as they came.
+    None,
+    /// Escape sequences, carriage returns and control characters; the file gets the cleaned text.
+    Terminal,
+}
+
+/// Collects output. Characters and escape sequences cut between two pieces stay whole.
+#[derive(Debug)]
+pub struct OutputTail {
+    limits: TailLimits,
+    cleaning: Cleaning,
+    decoder: Utf8Decoder,
+    filter: AnsiFilter,
+    /// The end of the text.
+    text: String,
+    n_text_bytes: u64,
+    n_newlines: u64,
+    /// The output so far, as it goes to the file, until there is one.
+    unspilled: Vec<u8>,
+    spill: Spill,
+}
+
+#[derive(Debug)]
+enum Spill {
+    /// Everything is in memory.
+    Memory,
+    File {
+        file: File,
+        path: PathBuf,
+        n_bytes: u64,
+    },
+    /// The file could not be made or written: the end of the output is all there is.
+    Failed(io::Error),
+}
+
+impl OutputTail {
+    /// Nothing collected yet.
+    pub fn new(limits: TailLimits, cleaning: Cleaning) -> Self {
+        Self {
+            limits,
+            cleaning,
+            decoder: Utf8Decoder::default(),
+            filter: AnsiFilter::default(),
+            text: String::new(),
+            n_text_bytes: 0,
+            n_newlines: 0,
+            unspilled: Vec::new(),
+            spill: Spill::Memory,
+        }
+    }
+
+    /// Takes a piece of output in.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let mut decoded = String::with_capacity(bytes.len());
+        self.decoder.push(bytes, &mut decoded);
+        self.add(bytes, decoded);
+    }
+
+    /// The output is over: a cut character becomes U+FFFD, the file is complete.
+    pub fn finish(&mut self) {
+        let mut decoded = String::new();
+        self.decoder.finish(&mut decoded);
+        self.add(&[], decoded);
+        if let Spill::File { file, .. } = &mut self.spill
+            && let Err(error) = file.flush()
+        {
+            self.spill = Spill::Failed(error);
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8], decoded: String) {
+        let text = match self.cleaning {
+            Cleaning::None => decoded,
+            Cleaning::Terminal => {
+                let mut filtered = String::with_capacity(decoded.len());
+                self.filter.push(&decoded, &mut filtered);
+                filtered.retain(|c| c != '\r');
+                strip_control(&filtered).into_owned()
+            }
+        };
+        let kept = if self.cleaning == Cleaning::None { bytes } else { text.as_bytes() };
+        self.keep(kept);
+        self.n_text_bytes += text.len() as u64;
+        self.n_newlines += memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
+        self.text.push_str(&text);
+        let max = self.limits.max_bytes;
+        if self.text.len() > max.saturating_mul(2) {
+            let n_gone = self.text.len() - suffix(&self.text, max).len();
+            self.text.drain(..n_gone);
+        }
+        let is_large = self.n_text_bytes > max as u64 || self.n_lines() > self.limits.max_lines as u64;
+        if matches!(self.spill, Spill::Memory) && (is_large || self.unspilled.len() > max) {
+            self.spill();
+        }
+    }
+
+    /// Puts output aside: to the file, or in memory until there is one.
+    fn keep(&mut self, bytes: &[u8]) {
+        match &mut self.spill {
+            Spill::Memory => self.unspilled.extend_from_slice(bytes),
+            Spill::Failed(_) => {}
+            Spill::File { file, n_bytes, .. } => {
+                let room = usize::try_from(self.limits.max_spill.saturating_sub(*n_bytes)).unwrap_or(usize::MAX);
+                let bytes = &bytes[..bytes.len().min(room)];
+                *n_bytes += bytes.len() as u64;
+                if let Err(error) = file.write_all(bytes) {
+                    self.spill = Spill::Failed(error);
+                }
+            }
+        }
+    }
+
+    /// Writes the whole output to a file, readable by the user alone, if that has not happened. Later output follows it there.
+    pub fn spill(&mut self) -> Option<&Path> {
+        if matches!(self.spill, Spill::Memory) {
+            let made = tempfile::Builder::new()
+                .prefix(&self.limits.spill_prefix)
+                .suffix(".log")
+                .rand_bytes(16)
+                .tempfile_in(&self.limits.spill_dir)
+                .and_then(|file| file.keep().map_err(|failed| failed.error));
+            self.spill = match made {
+                Ok((file, path)) => Spill::File { file, path, n_bytes: 0 },
+                Err(error) => Spill::Failed(error),
+            };
+            let unspilled = std::mem::take(&mut self.unspilled);
+            self.keep(&unspilled);
+        }
+        self.spill_path()
+    }
+
+    /// The file with the whole output, when there is one.
+    pub fn spill_path(&self) -> Option<&Path> {
+        match &self.spill {
+            Spill::File { path, .. } => Some(path),
+            Spill::Memory | Spill::Failed(_) => None,
+        }
+    }
+
+    /// Why there is no file although the output is too large for memory.
+    pub fn spill_error(&self) -> Option<&io::Error> {
+        match &self.spill {
+            Spill::Failed(error) => Some(error),
+            Spill::Memory | Spill::File { .. } => None,
+        }
+    }
+
+    /// The end of the text; all of it while [`OutputTail::is_whole`].
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether [`OutputTail::text`] is everything.
+    pub fn is_whole(&self) -> bool {
+        self.text.len() as u64 == self.n_text_bytes
+    }
+
+    /// Bytes of the whole text.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_text_bytes
+    }
+
+    /// Lines of the whole text, counted as editors do: one more than there are line ends.
+    pub fn n_lines(&self) -> u64 {
+        self.n_newlines + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(dir: &Path) -> TailLimits {
+        TailLimits {
+            max_bytes: 10,
+            max_lines: 3,
+            max_spill: 40,
+            spill_dir: dir.to_owned(),
+            spill_prefix: "out-".into(),
+        }
+    }
+
+    #[test]
+    fn small_output_stays_in_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tail = OutputTail::new(limits(dir.path()), Cleaning::None);
+        tail.push(b"a\nb\n\xf0\x9f");
+        tail.push(b"\x98\x80");
+        tail.finish();
+        assert_eq!((tail.text(), tail.n_lines(), tail.is_whole(), tail.spill_path()), ("a\nb\n😀", 3, true, None));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn large_output_keeps_its_end_and_goes_whole_to_a_private_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tail = OutputTail::new(limits(dir.path()), Cleaning::None);
+        for _ in 0..9 {
+            tail.push("é123\n".as_bytes());
+        }
+        tail.finish();
+        assert!(tail.text().len() <= 20 && tail.text().ends_with("123\né123\n"), "{:?}", tail.text());
+        assert_eq!((tail.n_bytes(), tail.n_lines(), tail.is_whole()), (54, 10, false));
+        let path = tail.spill_path().unwrap();
+        let whole = "é123\n".repeat(9);
+        assert_eq!(std::fs::read(path).unwrap(), &whole.as_bytes()[..40]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn many_lines_go_to_a_file_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tail = OutputTail::new(limits(dir.path()), Cleaning::None);
+        tail.push(b"\n\n");
+        assert_eq!(tail.spill_path(), None);
+        tail.push(b"\n");
+        assert_eq!(std::fs::read(tail.spill_path().unwrap()).unwrap(), b"\n\n\n");
+    }
+
+    #[test]
+    fn cleaned_output_loses_sequences_cut_in_two() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tail = OutputTail::new(limits(dir.path()), Cleaning::Terminal);
+        for piece in [&b"\x1b[3"[..], b"1mr", b"ed\r\n\x07"] {
+            tail.push(piece);
+        }
+        assert_eq!(tail.text(), "red\n");
+        assert_eq!(std::fs::read(tail.spill().unwrap()).unwrap(), b"red\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_told_of() {
+        let mut tail = OutputTail::new(limits(Path::new("/no/such/folder")), Cleaning::None);
+        tail.push(&[b'x'; 100]);
+        assert!(tail.spill_error().is_some());
+        assert_eq!(tail.text().len(), 10);
+    }
+}

@@ -1,0 +1,57 @@
+//! `cargo xtask codegen`: makes the files that are generated and committed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use pinch_llm::catalog::pack;
+use serde_json::Value;
+
+const CATALOG: &str = "crates/llm/src/catalog/models.bin";
+
+/// What `cargo xtask codegen` takes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A JSON file of model records, by provider and id. Without it the catalog is only checked for being readable.
+    #[arg(long)]
+    models: Option<PathBuf>,
+    /// Writes nothing; fails when a file is not what it would be made.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs the command; true when everything is up to date.
+pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    let path = Path::new(CATALOG);
+    let Some(models) = &args.models else {
+        let file = std::fs::read(path).with_context(|| format!("cannot read {CATALOG}"))?;
+        let entries = pack::index(&file)?;
+        for entry in &entries {
+            let records = pack::unpack(&file[entry.place.clone()])?;
+            if records.len() != entry.n_models {
+                bail!("{CATALOG}: {} has {} models, its index says {}", entry.provider, records.len(), entry.n_models);
+            }
+        }
+        println!("{CATALOG}: {} providers, readable", entries.len());
+        return Ok(true);
+    };
+    let new = pack::pack(&read_models(models)?)?;
+    if args.check {
+        let is_same = std::fs::read(path).is_ok_and(|old| old == new);
+        println!("{CATALOG}: {}", if is_same { "up to date" } else { "stale" });
+        return Ok(is_same);
+    }
+    std::fs::write(path, &new).with_context(|| format!("cannot write {CATALOG}"))?;
+    println!("{CATALOG}: {} bytes", new.len());
+    Ok(true)
+}
+
+/// Providers and their records in the order of the file.
+fn read_models(path: &Path) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let providers: serde_json::Map<String, Value> = serde_json::from_str(&text).context("not JSON by provider")?;
+    let records = |(provider, models): (String, Value)| match models {
+        Value::Object(models) => Ok((provider, models.into_iter().map(|(_, record)| record).collect())),
+        _ => bail!("the models of {provider} are no object"),
+    };
+    providers.into_iter().map(records).collect()
+}
