@@ -178,8 +178,10 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 
 fn execute(case: &Case<'_>) -> Outcome {
     match case.suite_family() {
-        "llm" if matches!(case.kind, "request" | "stream") => llm::execute(case),
-        "llm" => llm_pure::execute(case),
+        "llm" => match llm::execute(case) {
+            Outcome::NotImplemented => llm_pure::execute(case),
+            done => done,
+        },
         "embed-tools" if case.kind == "schema" => llm_pure::execute_schema(case),
         "sessions" if matches!(case.kind, "classify_error" | "silent_overflow" | "thinking_levels") => {
             llm_pure::execute_sessions(case)

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
-use pinch_llm::error::LlmError;
+use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::model::Model;
-use pinch_llm::request::CallObserver;
+use pinch_llm::request::{Auth, CallObserver};
 use pinch_llm::stdx::host::{Env, Host};
 use pinch_testing::server::{Reply, Server};
 use pinch_testing::wires::completions;
@@ -41,6 +41,21 @@ async fn what_every_request_says() {
     assert!(asked.header("user-agent").unwrap().starts_with("pinch/"));
 }
 
+#[tokio::test]
+async fn without_a_key_the_environment_is_asked_and_no_other_providers_variable() {
+    let with = |provider: &str, vars: &[(&str, &str)]| {
+        let mut request = request(crate::support::model_with(APIS[0], "http://h", json!({"provider": provider})));
+        request.auth = Auth::default();
+        request.host = Host::builder().env(vars.iter().copied().collect()).build();
+        request
+    };
+    let key = |request| crate::support::encode(&request).headers;
+    assert_eq!(key(with("anthropic", &[("ANTHROPIC_API_KEY", "k")]))["x-api-key"], "k");
+    assert_eq!(key(with("anthropic", &[("ANTHROPIC_AUTH_TOKEN", "k")]))["authorization"], "Bearer k");
+    let error = end_of(with("p", &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")])).await.error.unwrap();
+    assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Auth, "No API key for provider: p"));
+}
+
 #[derive(Default)]
 struct Spy {
     statuses: Mutex<Vec<u16>>,
@@ -61,7 +76,7 @@ impl CallObserver for Spy {
         model: &'a Model,
     ) -> BoxFuture<'a, Result<(), LlmError>> {
         self.statuses.lock().unwrap().push(status.as_u16());
-        let error = LlmError::new(model.provider.clone(), pinch_llm::error::LlmErrorKind::Protocol, "spied");
+        let error = LlmError::new(model.provider.clone(), LlmErrorKind::Protocol, "spied");
         Box::pin(async move { if self.fails { Err(error) } else { Ok(()) } })
     }
 }

@@ -14,7 +14,7 @@ use crate::model::dialect::PromptCacheKey;
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request};
-use crate::wire::headers::{self, Layers};
+use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
 use crate::wire::{Call, Encoding, HttpRequest, address, limit};
 
@@ -69,7 +69,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     models::put_thinking(&mut body, model, effort.as_ref());
     put_routing(&mut body, request);
     put_sampling(&mut body, request, effort.as_ref());
-    Ok(HttpRequest { url, headers: all_headers(request, key)?, body: Value::Object(body) })
+    Ok(HttpRequest { url, headers: all_headers(request, key.as_ref())?, body: Value::Object(body) })
 }
 
 /// The limit of the answer; none when the server may choose.
@@ -292,13 +292,13 @@ fn mark_text(message: &mut Value, marker: &Value) -> bool {
 
 // Headers.
 
-fn all_headers(request: &Request, key: Option<&str>) -> Result<HeaderMap, LlmError> {
+fn all_headers(request: &Request, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
     let mut layers = Layers::new(&request.model);
     headers::common(&mut layers)?;
     if let Some(key) = key {
         let name =
             if request.model.provider == *"cloudflare-ai-gateway" { "cf-aig-authorization" } else { "authorization" };
-        layers.set(name, &format!("Bearer {key}"))?;
+        layers.set(name, &key.bearer())?;
     }
     layers.lay(&request.model.headers)?;
     layers.lay(&request.auth.headers)?;

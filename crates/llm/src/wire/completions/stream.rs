@@ -134,6 +134,8 @@ impl CompletionsDecoder {
 
     fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
         let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        // Whatever a response says, it began: the start comes before its failure too.
+        self.reply.start(emit);
         self.reply.fail(error, emit);
     }
 
