@@ -183,6 +183,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 fn execute(case: &Case<'_>) -> Outcome {
     match (case.suite_family(), case.kind) {
         ("sessions", "agent_loop") => agent_loop::execute(case),
+        ("sessions", "classify_error" | "silent_overflow" | "thinking_levels") => llm_pure::execute_sessions(case),
         ("sessions", _) => sessions::execute(case),
         ("llm", "request" | "stream") => llm::execute(case),
         ("llm", _) => llm_pure::execute(case),
