@@ -18,7 +18,6 @@ use crate::thinking::ThinkingLevel;
 
 /// One message of a conversation, of whatever role.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "messages are shared behind an Arc and never moved about in bulk")]
 pub enum Message {
     /// Prompt sections and tool declarations.
     System(SystemMessage),

@@ -120,9 +120,10 @@ impl EventWriter {
                 self.object("message_start", &[("message", message)])
             }
             AgentEvent::MessageEnd { message, .. } => self.object("message_end", &[("message", message)]),
-            AgentEvent::ToolStart(start) => {
-                self.object("tool_execution_start", &[("toolCallId", &start.id), ("toolName", &start.name), ("args", &start.args)])
-            }
+            AgentEvent::ToolStart(start) => self.object(
+                "tool_execution_start",
+                &[("toolCallId", &start.id), ("toolName", &start.name), ("args", &start.args)],
+            ),
             AgentEvent::ToolUpdate { start: ToolStart { id, name, args }, so_far } => self.object(
                 "tool_execution_update",
                 &[("toolCallId", id), ("toolName", name), ("args", args), ("partialResult", &Output(so_far))],

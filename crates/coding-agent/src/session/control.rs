@@ -93,10 +93,6 @@ impl SessionControl {
         self.queues.list(kind).iter().map(|waiting| text(&waiting.message)).collect()
     }
 
-    pub(super) fn queues(&self) -> &Queues {
-        &self.queues
-    }
-
     /// Notes a run; the guard takes the note back.
     pub(super) fn enter(&self, prompt: &Cancel) -> Entered {
         *self.lock() = Some(Running { prompt: prompt.clone(), wait: prompt.child() });
