@@ -1,1 +1,5 @@
-//! embed
+//! Runs an agent inside your program: one prompt in; model calls, tool calls, retries, failover and compaction inside; replies out.
+
+pub use pinch_coding_agent as coding_agent;
+pub use pinch_coding_agent::{agent_core, llm};
+pub use pinch_llm::stdx;

@@ -79,12 +79,19 @@ pub struct Auth {
     pub headers: Vec<(String, Option<String>)>,
     /// A base URL that belongs to the credential and replaces the model's.
     pub base_url: Option<String>,
+    /// The server wants no key, as local ones do: none is looked for.
+    pub keyless: bool,
 }
 
 impl Auth {
     /// An API key and nothing else.
     pub fn key(key: impl Into<Secret>) -> Self {
         Self { key: Some(key.into()), ..Self::default() }
+    }
+
+    /// No credentials, for servers that want none.
+    pub fn keyless() -> Self {
+        Self { keyless: true, ..Self::default() }
     }
 }
 

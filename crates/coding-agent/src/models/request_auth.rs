@@ -81,7 +81,7 @@ impl RegistryAuth {
         }
         if let Some(value) = self.registry.key_value(provider) {
             if value == "none" {
-                return Ok(Some(Auth::default()));
+                return Ok(Some(Auth::keyless()));
             }
             let key = config_value::resolve(value, self.host.env()).await.map_err(|how| AuthError::Unresolved {
                 what: format!("API key for provider \"{provider}\""),

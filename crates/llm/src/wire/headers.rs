@@ -101,7 +101,7 @@ pub(crate) fn key(request: &Request) -> Result<Option<Key>, LlmError> {
     if let Some(secret) = request.auth.key.clone().filter(|key| !key.is_empty() && key.reveal() != keys::AMBIENT) {
         return Ok(Some(Key { secret, is_bearer: false }));
     }
-    if brings_authorisation(request) {
+    if request.auth.keyless || brings_authorisation(request) {
         return Ok(None);
     }
     match keys::look_up(provider.as_str(), request.host.env()).filter(|found| found.key.reveal() != keys::AMBIENT) {

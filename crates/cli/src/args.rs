@@ -1,0 +1,117 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::commands::{agent, demo};
+
+/// An AI agent in your terminal and in your scripts.
+#[derive(Debug, Parser)]
+#[command(name = "pinch", version, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) chat: ChatArgs,
+}
+
+/// What is parsed before anything else.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs an embedded agent once: profiles, failover, block replies; prints payloads.
+    Agent(agent::Args),
+    /// Shows a whole run on a scripted local server: rotation, compaction, tools, blocks.
+    Demo(demo::Args),
+}
+
+/// A conversation in this folder.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ChatArgs {
+    /// Prints the answer to the messages and ends.
+    #[arg(short, long, value_name = "MESSAGE", num_args = 0..=1, default_missing_value = "", allow_hyphen_values = false)]
+    pub(crate) print: Option<String>,
+
+    /// How the answer is shown.
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub(crate) mode: Option<Mode>,
+
+    /// Provider of the model, e.g. anthropic.
+    #[arg(long, value_name = "NAME", requires = "model")]
+    pub(crate) provider: Option<String>,
+
+    /// Model: an id, a part of it, or provider/id; a thinking level may follow after a colon.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) model: Option<String>,
+
+    /// API key for the model's provider, for this run only.
+    #[arg(long, value_name = "KEY", requires = "model")]
+    pub(crate) api_key: Option<String>,
+
+    /// Thinking level: off, minimal, low, medium, high, xhigh, max.
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) thinking: Option<String>,
+
+    /// Takes this session up: a file, or the beginning of an id.
+    #[arg(long, value_name = "PATH|ID", conflicts_with_all = ["continue_last", "no_session"])]
+    pub(crate) session: Option<String>,
+
+    /// Takes the newest session of this folder up.
+    #[arg(short, long = "continue", conflicts_with = "no_session")]
+    pub(crate) continue_last: bool,
+
+    /// Keeps the session in memory only.
+    #[arg(long)]
+    pub(crate) no_session: bool,
+
+    /// Keeps sessions in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) session_dir: Option<PathBuf>,
+
+    /// Tools the model may use, separated by commas (read, bash, edit, write).
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) tools: Option<Vec<String>>,
+
+    /// No tools at all.
+    #[arg(long, conflicts_with = "tools")]
+    pub(crate) no_tools: bool,
+
+    /// System prompt in place of the default one: a text, or a file that holds it.
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub(crate) system_prompt: Option<String>,
+
+    /// Text behind the system prompt, or a file that holds it; may be given several times.
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub(crate) append_system_prompt: Vec<String>,
+
+    /// Leaves AGENTS.md and CLAUDE.md files alone.
+    #[arg(long)]
+    pub(crate) no_context_files: bool,
+
+    /// Folder of auth.json, models.json, settings.json and sessions/ (default: ~/.pinch/agent).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) agent_dir: Option<PathBuf>,
+
+    /// Messages, sent one after another; @path stands for a file's content.
+    #[arg(value_name = "MESSAGE|@FILE")]
+    pub(crate) messages: Vec<String>,
+}
+
+/// How an answer is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// The text of the last answer.
+    Text,
+    /// Every event as a line of JSON.
+    Json,
+}
+
+fn parse_mode(word: &str) -> Result<Mode, String> {
+    match word {
+        "text" => Ok(Mode::Text),
+        "json" => Ok(Mode::Json),
+        "rpc" => Err("RPC mode is not part of this version".into()),
+        _ => Err(format!("Invalid mode \"{word}\". Valid values: text, json")),
+    }
+}

@@ -1,0 +1,117 @@
+//! Four kinds of failure, four exit codes.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use pinch_embed::coding_agent::document::Problem;
+use pinch_embed::coding_agent::modes::print::PrintError;
+use pinch_embed::coding_agent::session::SessionError;
+use pinch_embed::coding_agent::store::StoreError;
+
+/// Whose mistake it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The user's: a bad option, a missing file, an unknown model or session, a cancelled prompt.
+    User = 1,
+    /// The configuration's: no model or key, a document that stops the run.
+    Configuration = 2,
+    /// The provider's.
+    Provider = 3,
+    /// The machine's or our own: disk, lock, bug.
+    Internal = 4,
+}
+
+/// A command that failed, in words for a person.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+    /// The text speaks for itself: nothing is put in front of it.
+    pub(crate) bare: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), bare: false }
+    }
+
+    pub(crate) fn user(text: impl Into<String>) -> Self {
+        Self::new(Kind::User, text)
+    }
+
+    pub(crate) fn configuration(text: impl Into<String>) -> Self {
+        Self::new(Kind::Configuration, text)
+    }
+
+    pub(crate) fn internal(text: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, text)
+    }
+
+    /// A failure whose text is printed alone, as that of a failed answer.
+    pub(crate) fn bare(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), bare: true }
+    }
+
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.bare { f.write_str(&self.text) } else { write!(f, "Error: {}", self.text) }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let kind = match &error {
+            StoreError::Io { .. } | StoreError::Locked { .. } => Kind::Internal,
+            _ => Kind::User,
+        };
+        Self::new(kind, with_causes(&error))
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Store(error) => error.into(),
+            SessionError::CannotContinue(_) => Self::user(error.to_string()),
+        }
+    }
+}
+
+impl From<PrintError> for Failure {
+    fn from(error: PrintError) -> Self {
+        match error {
+            PrintError::Session(error) => error.into(),
+            PrintError::Output(_) => Self::internal(with_causes(&error)),
+        }
+    }
+}
+
+/// An error with everything underneath it.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Says what is wrong in documents that are used all the same.
+pub(crate) fn warn_of(problems: &[Problem]) {
+    problems.iter().for_each(|problem| warn(&problem.to_string()));
+}
+
+/// Says something on standard error.
+pub(crate) fn warn(text: &str) {
+    eprintln!("Warning: {text}");
+}

@@ -1,0 +1,68 @@
+//! Ctrl+C and the signals that end a program: the first one cancels in order, the second one ends at once.
+
+use std::process::ExitCode;
+
+use pinch_embed::stdx::cancel::{Cancel, CancelReason};
+
+/// Runs `work` and cancels `cancel` when a signal comes; answers with the code of the signal then.
+pub(crate) async fn guard<T>(cancel: &Cancel, work: impl Future<Output = T>) -> (T, Option<ExitCode>) {
+    let mut work = std::pin::pin!(work);
+    let mut signals = Signals::new();
+    let mut code = None;
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return (done, code),
+            signal = signals.next() => {
+                if code.is_some() {
+                    std::process::exit(128 + signal);
+                }
+                code = Some(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
+                cancel.cancel(if signal == INTERRUPT { CancelReason::User } else { CancelReason::Shutdown });
+            }
+        }
+    }
+}
+
+const INTERRUPT: i32 = 2;
+
+#[cfg(unix)]
+struct Signals(Vec<(i32, tokio::signal::unix::Signal)>);
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        Self(kinds.into_iter().filter_map(|kind| Some((kind.as_raw_value(), signal(kind).ok()?))).collect())
+    }
+
+    async fn next(&mut self) -> i32 {
+        std::future::poll_fn(|cx| {
+            for (number, signal) in &mut self.0 {
+                if signal.poll_recv(cx).is_ready() {
+                    return std::task::Poll::Ready(*number);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) -> i32 {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => INTERRUPT,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

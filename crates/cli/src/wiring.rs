@@ -1,0 +1,312 @@
+//! From flags to parts: folders, documents, credentials, a model, a session.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_embed::agent_core::ToolSet;
+use pinch_embed::agent_core::hooks::NoHooks;
+use pinch_embed::coding_agent::auth::{AuthStorage, Authorised, FixedAuth, RequestAuth};
+use pinch_embed::coding_agent::machine::LocalMachine;
+use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth};
+use pinch_embed::coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
+use pinch_embed::coding_agent::recovery::transport::RepeatingProvider;
+use pinch_embed::coding_agent::resources::context_files;
+use pinch_embed::coding_agent::session::{AgentSession, SessionParts};
+use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
+use pinch_embed::coding_agent::settings::Settings;
+use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore};
+use pinch_embed::coding_agent::tools::bash::Shell;
+use pinch_embed::coding_agent::tools::file_queue::FileQueue;
+use pinch_embed::coding_agent::tools::path::Place;
+use pinch_embed::coding_agent::tools::{ToolParts, coding_tools};
+use pinch_embed::llm::ids::ProviderId;
+use pinch_embed::llm::provider::{Provider, ProviderRegistry};
+use pinch_embed::llm::request::{Auth, CallOptions};
+use pinch_embed::llm::thinking::ThinkingLevel;
+use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::secret::Secret;
+
+use crate::args::ChatArgs;
+use crate::exit::{Failure, warn, warn_of};
+use crate::find_model::{self, Choice, Wishes};
+
+/// The folders of one program run.
+pub(crate) struct Folders {
+    pub(crate) cwd: PathBuf,
+    pub(crate) agent_dir: PathBuf,
+}
+
+impl Folders {
+    /// Finds the folders: the flag, then PINCH_AGENT_DIR, then PI_CODING_AGENT_DIR, then ~/.pinch/agent.
+    pub(crate) fn find(flag: Option<&Path>, host: &Host) -> Result<Self, Failure> {
+        let cwd = working_directory()?;
+        let named = flag.map(Path::to_owned).or_else(|| {
+            let env = host.env();
+            env.non_empty("PINCH_AGENT_DIR").or_else(|| env.non_empty("PI_CODING_AGENT_DIR")).map(PathBuf::from)
+        });
+        let agent_dir = match named {
+            Some(dir) => cwd.join(expand_home(&dir, host)),
+            None => host.home().map(|home| home.join(".pinch/agent")).ok_or_else(|| {
+                Failure::configuration("There is no home folder. Name a folder with --agent-dir or PINCH_AGENT_DIR")
+            })?,
+        };
+        Ok(Self { cwd, agent_dir })
+    }
+}
+
+/// The working directory; the one place that asks for it.
+pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the binary asks once and passes it on")]
+    std::env::current_dir().map_err(|error| {
+        Failure::configuration(format!("The working directory cannot be used: {error}. Change to one that exists"))
+    })
+}
+
+/// `~` at the beginning of a path stands for the home folder.
+pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
+    match (path.strip_prefix("~"), host.home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// A session with all its parts, ready to be asked.
+pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<AgentSession, Failure> {
+    let folders = Folders::find(args.agent_dir.as_deref(), host)?;
+    let (settings, problems) = Settings::load(&folders.agent_dir.join("settings.json"));
+    warn_of(&problems);
+    let log = open_log(args, &folders, &settings, host).await?;
+    let cwd = PathBuf::from(log.cwd());
+    if !cwd.is_dir() {
+        return Err(Failure::configuration(format!(
+            "Stored session working directory does not exist: {}\nSession file: {}\nCurrent working directory: {}",
+            cwd.display(),
+            log.path().map_or_else(|| "(in memory)".into(), |path| path.display().to_string()),
+            folders.cwd.display()
+        )));
+    }
+    let context = log.context();
+    let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
+    warn_of(&problems);
+    let registry = Arc::new(registry);
+    let choice = choose(args, &folders, &settings, &registry, &context, host).await?;
+    let tools = tools(args, &cwd, &settings, host)?;
+    let system = system_prompt(args, &folders, &cwd, &tools, host)?;
+    let options = CallOptions {
+        thinking_budgets: settings.thinking_budgets,
+        deadlines: settings.deadlines,
+        ..CallOptions::default()
+    };
+    let wanted = match &args.thinking {
+        None => choice.0.thinking,
+        Some(word) => Some(ThinkingLevel::parse(word).ok_or_else(|| {
+            let text = format!("Invalid thinking level \"{word}\". Valid values: {}", level_words());
+            Failure::user(text)
+        })?),
+    };
+    let is_new = context.messages.is_empty();
+    let thinking = wanted.or_else(|| is_new.then(|| settings.default_thinking.unwrap_or(ThinkingLevel::Medium)));
+    let session = AgentSession::start(SessionParts {
+        host: host.clone(),
+        log,
+        model: Arc::clone(&choice.0.model),
+        thinking,
+        provider: Arc::new(RepeatingProvider::new(choice.1, settings.recovery.transport)),
+        tools,
+        system,
+        hooks: Arc::new(NoHooks),
+        compaction: settings.compaction,
+        plan: settings.recovery,
+        options,
+    })
+    .await?;
+    Ok(session)
+}
+
+fn level_words() -> String {
+    ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
+}
+
+/// The model and whoever answers for it, credentials in front.
+async fn choose(
+    args: &ChatArgs,
+    folders: &Folders,
+    settings: &Settings,
+    registry: &Arc<ModelRegistry>,
+    context: &pinch_embed::coding_agent::session_log::Context,
+    host: &Host,
+) -> Result<(Choice, Arc<dyn Provider>), Failure> {
+    let (storage, problems) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
+    warn_of(&problems);
+    let base = RegistryAuth::new(Arc::clone(registry), storage.clone(), None, host.clone());
+    let given_for_all = args.api_key.is_some();
+    let knows = find_model::knows(&base);
+    let has_auth = |provider: &ProviderId| given_for_all || knows(provider);
+    let wishes = Wishes {
+        provider: args.provider.as_deref(),
+        model: args.model.as_deref(),
+        settings,
+        context: Some(context),
+        agent_dir: &folders.agent_dir,
+    };
+    let choice = find_model::find(&wishes, registry, &has_auth, host).await?;
+    let model = &choice.model;
+    let auth: Arc<dyn RequestAuth> = if choice.keyless {
+        Arc::new(FixedAuth(Auth::keyless()))
+    } else {
+        if !has_auth(&model.provider) {
+            return Err(no_key(&model.provider, &folders.agent_dir));
+        }
+        let given = args.api_key.as_deref().map(|key| (model.provider.clone(), Secret::new(key)));
+        Arc::new(RegistryAuth::new(Arc::clone(registry), storage, given, host.clone()))
+    };
+    let provider = ProviderRegistry::builtin().get(&model.api).map_err(|error| {
+        Failure::configuration(format!("{error}. The model {}/{} needs it", model.provider, model.id))
+    })?;
+    Ok((choice, Arc::new(Authorised::new(provider, auth))))
+}
+
+/// No key for a provider that was named.
+pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
+    let variables = pinch_embed::llm::keys::variables(provider.as_str());
+    let set = match variables.first() {
+        Some(name) => format!("Set {name}, "),
+        None => String::new(),
+    };
+    Failure::configuration(format!(
+        "No API key found for {provider}. {set}put one into {}, or give --api-key",
+        agent_dir.join("auth.json").display()
+    ))
+}
+
+/// Opens the log that the flags name.
+async fn open_log(args: &ChatArgs, folders: &Folders, settings: &Settings, host: &Host) -> Result<SessionLog, Failure> {
+    let cwd = folders.cwd.to_string_lossy().into_owned();
+    if args.no_session {
+        return Ok(SessionLog::in_memory(host, &cwd));
+    }
+    let own_folder = session_folder(args, settings, host);
+    let store: Arc<dyn SessionStore> = match &own_folder {
+        Some(folder) => Arc::new(JsonlStore::flat(folders.cwd.join(folder))),
+        None => Arc::new(JsonlStore::by_cwd(folders.agent_dir.join("sessions"))),
+    };
+    if let Some(named) = &args.session {
+        let is_path = named.contains(['/', '\\']) || named.ends_with(".jsonl");
+        let at = if is_path {
+            SessionRef::Path(folders.cwd.join(expand_home(Path::new(named), host)))
+        } else {
+            by_prefix(&*store, named, &cwd).await?
+        };
+        return Ok(SessionLog::open(host, store, &at, &cwd).await?);
+    }
+    if args.continue_last {
+        return Ok(SessionLog::continue_recent(host, store, &cwd).await?);
+    }
+    Ok(SessionLog::create(host, store, NewSession::in_folder(&cwd)).await?)
+}
+
+fn session_folder(args: &ChatArgs, settings: &Settings, host: &Host) -> Option<PathBuf> {
+    let env = host.env();
+    let named = args
+        .session_dir
+        .clone()
+        .or_else(|| env.non_empty("PINCH_SESSION_DIR").map(PathBuf::from))
+        .or_else(|| env.non_empty("PI_CODING_AGENT_SESSION_DIR").map(PathBuf::from))
+        .or_else(|| settings.session_dir.as_ref().map(PathBuf::from))?;
+    Some(expand_home(&named, host))
+}
+
+/// The newest session whose id begins like this: in this folder first, then anywhere.
+async fn by_prefix(store: &dyn SessionStore, prefix: &str, cwd: &str) -> Result<SessionRef, Failure> {
+    for scope in [ListScope::Cwd(cwd.to_owned()), ListScope::All] {
+        let sessions = store.list(scope).await?;
+        let hit = sessions.into_iter().filter(|s| s.id.starts_with(prefix)).max_by_key(|s| s.file_modified);
+        if let Some(hit) = hit {
+            return Ok(SessionRef::Path(hit.path));
+        }
+    }
+    Err(Failure::user(format!("No session found matching '{prefix}'")))
+}
+
+/// The tools that the flags allow.
+fn tools(args: &ChatArgs, cwd: &Path, settings: &Settings, host: &Host) -> Result<ToolSet, Failure> {
+    let parts = ToolParts {
+        machine: Arc::new(LocalMachine),
+        place: Place { cwd: cwd.to_owned(), home: host.home().map(Path::to_owned) },
+        files: FileQueue::default(),
+        shell: shell(settings, host)?,
+    };
+    let all = coding_tools(&parts);
+    if args.no_tools {
+        return Ok(ToolSet::new());
+    }
+    let Some(allowed) = &args.tools else { return Ok(all) };
+    for name in allowed {
+        if all.get(name).is_none() {
+            let names: Vec<&str> = all.iter().map(|tool| tool.spec().name.as_str()).collect();
+            return Err(Failure::user(format!("Unknown tool name: {name}. There are: {}", names.join(", "))));
+        }
+    }
+    Ok(all.filter(|tool| allowed.contains(&tool.spec().name)))
+}
+
+/// How commands are run: the user's shell, and the environment with a mark that an agent is at work.
+fn shell(settings: &Settings, host: &Host) -> Result<Shell, Failure> {
+    let program = match &settings.shell_path {
+        Some(path) if path.exists() => path.clone(),
+        Some(path) => return Err(Failure::configuration(format!("Custom shell path not found: {}", path.display()))),
+        None => {
+            ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from).into_iter().find(|p| p.exists()).ok_or_else(
+                || {
+                    Failure::configuration(
+                        "There is no /bin/bash or /bin/sh. Name a shell with \"shellPath\" in settings.json",
+                    )
+                },
+            )?
+        }
+    };
+    let mut env: Vec<(String, String)> = host.env().iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    env.push(("AI_AGENT".into(), "pinch".into()));
+    Ok(Shell { program, prefix: settings.shell_command_prefix.clone(), env, temp: host.temp().to_owned() })
+}
+
+fn system_prompt(
+    args: &ChatArgs,
+    folders: &Folders,
+    cwd: &Path,
+    tools: &ToolSet,
+    host: &Host,
+) -> Result<SystemPrompt, Failure> {
+    let custom = args.system_prompt.as_deref().map(|given| text_or_file(given, folders, host)).transpose()?;
+    let added = (args.append_system_prompt.iter())
+        .map(|given| text_or_file(given, folders, host))
+        .collect::<Result<Vec<_>, _>>()?
+        .join("\n\n");
+    let (files, problems) = match args.no_context_files {
+        true => (Vec::new(), Vec::new()),
+        false => context_files::collect(&folders.agent_dir, cwd),
+    };
+    warn_of(&problems);
+    Ok(SystemPrompt::coding(&PromptParts {
+        custom: custom.as_deref(),
+        addendum: (!added.is_empty()).then_some(added.as_str()),
+        tools,
+        context_files: &files,
+        cwd,
+    }))
+}
+
+/// A value that names an existing file stands for its content.
+fn text_or_file(given: &str, folders: &Folders, host: &Host) -> Result<String, Failure> {
+    let path = folders.cwd.join(expand_home(Path::new(given), host));
+    if given.len() < 4096 && path.is_file() {
+        return std::fs::read_to_string(&path)
+            .map_err(|error| Failure::user(format!("Cannot read {}: {error}", path.display())));
+    }
+    Ok(given.to_owned())
+}
+
+/// Says that something is not used.
+pub(crate) fn warn_unused(what: &str) {
+    warn(&format!("{what} is ignored"));
+}
