@@ -183,6 +183,9 @@ fn execute(case: &Case<'_>) -> Outcome {
             done => done,
         },
         "embed-tools" if case.kind == "schema" => llm_pure::execute_schema(case),
+        "sessions" if matches!(case.kind, "classify_error" | "silent_overflow" | "thinking_levels") => {
+            llm_pure::execute_sessions(case)
+        }
         "llm-providers" => providers_pure::execute(case),
         _ => Outcome::NotImplemented,
     }
