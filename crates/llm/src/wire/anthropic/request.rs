@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::convert::{self, Telling};
-use super::models::{self, CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION};
+use super::models;
+use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_token, sent_name};
 use super::system::{PLACEHOLDER_TOOL, Pending};
-use super::{is_subscription_token, sent_name};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, ToolDecl};
 use crate::model::thinking::{LevelRule, clamp};

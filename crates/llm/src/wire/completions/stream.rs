@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{REASONING_MEMBERS, error};
+use super::convert::REASONING_MEMBERS;
+use super::error;
 use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::event::Emit;
 use crate::frame::Frame;
