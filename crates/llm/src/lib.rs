@@ -2,6 +2,40 @@
 //!
 //! This crate knows no tool loop, no files and no retries. It never sleeps and never repeats a request: what goes wrong arrives as a typed
 //! [`error::LlmError`] in the last event, with everything a caller needs to decide.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! use futures::StreamExt;
+//! use pinch_llm::event::StreamEvent;
+//! use pinch_llm::message::Message;
+//! use pinch_llm::model::Model;
+//! use pinch_llm::provider::ProviderRegistry;
+//! use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+//! use pinch_llm::stdx::{cancel::Cancel, host::Host};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Model::from_record(&serde_json::json!({
+//!     "id": "m1", "api": "openai-completions", "provider": "local", "baseUrl": "http://localhost:8080/v1"
+//! }))?;
+//! let request = Request {
+//!     model: Arc::new(model),
+//!     system: SystemPrompt::text("Be brief."),
+//!     messages: vec![Arc::new(Message::user("hello", 0))],
+//!     tools: Arc::default(),
+//!     options: CallOptions::default(),
+//!     auth: Auth::key("none"),
+//!     host: Host::builder().build(),
+//! };
+//! let registry = ProviderRegistry::builtin(); // one for the whole program: it keeps the connections
+//! let mut events = registry.get(&request.model.api)?.stream(request, Cancel::new());
+//! while let Some(event) = events.next().await {
+//!     if let StreamEvent::End(finished) = event {
+//!         assert_eq!(finished.error.is_none(), finished.is_ok());
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod ids;
 

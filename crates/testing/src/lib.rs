@@ -1,6 +1,6 @@
 //! What tests of pinch and of its forks share.
 //!
-//! * [`server`] (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
+//! * `server` (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
 //! * [`wires`]: the text of responses in the formats of providers.
 //!
 //! This crate knows nothing of pinch itself, so that every layer can use it.

@@ -9,9 +9,14 @@ use crate::request::Request;
 /// The URL of a path under a request's base URL, placeholders filled in.
 ///
 /// # Errors
-/// When a placeholder's variable is not set.
+/// When there is no base URL, or a placeholder's variable is not set.
 pub(crate) fn url(request: &Request, path: &str) -> Result<String, LlmError> {
     let base = request.auth.base_url.as_deref().unwrap_or(&request.model.base_url);
+    if base.is_empty() {
+        let provider = request.model.provider.clone();
+        let text = format!("No base URL for provider: {provider}");
+        return Err(LlmError::new(provider, LlmErrorKind::InvalidRequest, text));
+    }
     let base = fill(base, &request.model, request.host.env())?;
     Ok(format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')))
 }

@@ -3,9 +3,13 @@
 use http::{HeaderMap, StatusCode};
 
 mod convert;
-mod error;
+
 mod models;
+
 mod request;
+
+mod error;
+
 mod stream;
 
 use super::{Call, Decoder, HttpRequest, WireFormat};
@@ -34,7 +38,3 @@ impl WireFormat for Completions {
         error::refusal(model, status, headers, body)
     }
 }
-
-/// Members in which servers put reasoning, in the order in which they are looked at. Only these are ever written back: the name comes from a
-/// session file, and a file that says `role` must not be able to set it.
-const REASONING_MEMBERS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];

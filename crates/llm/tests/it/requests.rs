@@ -193,3 +193,29 @@ fn required_strictness_that_cannot_be_had_fails() {
     let error = crate::support::format_of(APIS[1]).encode(&call).unwrap_err();
     assert_eq!(error.kind, pinch_llm::error::LlmErrorKind::InvalidRequest);
 }
+
+#[test]
+fn every_model_of_the_catalog_can_be_asked_at_every_level() {
+    let catalog = pinch_llm::catalog::Catalog::built_in();
+    let env = [("CLOUDFLARE_ACCOUNT_ID", "a"), ("CLOUDFLARE_GATEWAY_ID", "g")];
+    let host = pinch_llm::stdx::host::Host::builder().env(env.into_iter().collect()).build();
+    let mut n_asked = 0;
+    for provider in catalog.providers() {
+        for model in catalog.models(provider.as_str()) {
+            // Azure's models have the URL of their owner's resource.
+            if !APIS.contains(&model.api.as_str()) || model.base_url.is_empty() {
+                continue;
+            }
+            for level in ThinkingLevel::ALL {
+                let mut request = request((**model).clone());
+                request.messages = messages(changing());
+                request.host = host.clone();
+                request.options.thinking = ThinkingChoice::Level(level);
+                let made = encode(&request);
+                assert!(made.url.starts_with("http") && !made.url.contains('{'), "{}", made.url);
+                n_asked += 1;
+            }
+        }
+    }
+    assert!(n_asked > 1_000, "only {n_asked} requests were made");
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::sent_name;
+use super::names::sent_name;
 use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
 
 /// How messages are told.

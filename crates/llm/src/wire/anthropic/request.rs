@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::convert::{self, Telling};
-use super::models::{self, CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION};
+use super::models;
+use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_token, sent_name};
 use super::system::{PLACEHOLDER_TOOL, Pending};
-use super::{is_subscription_token, sent_name};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, ToolDecl};
 use crate::model::thinking::{LevelRule, clamp};
@@ -57,7 +57,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     }
     let is_thinking = matches!(thinking, Thinking::Budget { .. } | Thinking::Adaptive { .. });
     if let Some(temperature) = request.options.temperature.filter(|_| wire.temperature && !is_thinking) {
-        body.insert("temperature".into(), number(temperature));
+        body.insert("temperature".into(), temperature.into());
     }
     if let Some(list) = tools.list(cache.as_ref().filter(|_| wire.cache_control_on_tools)) {
         body.insert("tools".into(), list);
@@ -79,11 +79,6 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         headers: all_headers(request, key.as_ref(), subscription, &betas)?,
         body: Value::Object(body),
     })
-}
-
-/// Whole numbers without a fraction, as JavaScript writes them.
-fn number(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() < 1e15 { (number as i64).into() } else { number.into() }
 }
 
 /// Whether the request is one of a Claude subscription.

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{error, request, sent_name};
+use super::names::sent_name;
+use super::{error, request};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
 use crate::frame::Frame;

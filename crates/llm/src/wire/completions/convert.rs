@@ -3,12 +3,14 @@
 use pinch_stdx::json::write;
 use serde_json::{Map, Value, json};
 
-use super::REASONING_MEMBERS;
 use crate::message::{AssistantMessage, Block, Content, Image, Thinking, ToolCall, ToolResult, UserMessage};
 use crate::model::Model;
 use crate::model::dialect::HistoryRules;
 use crate::normalise::ids::short_hash;
 
+/// Members in which servers put reasoning, in the order in which they are looked at. Only these are ever written back: the name comes from a
+/// session file, and a file that says `role` must not be able to set it.
+pub(super) const REASONING_MEMBERS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 /// Characters an id may have.
 const MAX_ID: usize = 40;
 

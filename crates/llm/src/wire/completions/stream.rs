@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{REASONING_MEMBERS, error};
+use super::convert::REASONING_MEMBERS;
+use super::error;
 use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::event::Emit;
 use crate::frame::Frame;
@@ -32,6 +33,8 @@ struct CallPlace {
     place: usize,
 }
 
+// What most chunks do not have is boxed: the reader moves these values several times.
+
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow, default)]
@@ -41,9 +44,9 @@ struct Chunk<'a> {
     #[serde(borrow, default)]
     choices: First<Choice<'a>>,
     #[serde(default)]
-    usage: Option<WireUsage>,
+    usage: Option<Box<WireUsage>>,
     #[serde(default)]
-    error: Option<Value>,
+    error: Option<Box<Value>>,
 }
 
 #[derive(Deserialize)]
@@ -53,7 +56,7 @@ struct Choice<'a> {
     #[serde(borrow, default)]
     finish_reason: Text<'a>,
     #[serde(default)]
-    usage: Option<WireUsage>,
+    usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +70,7 @@ struct Delta<'a> {
     #[serde(borrow, default)]
     reasoning_text: Text<'a>,
     #[serde(default)]
-    reasoning_details: Option<Value>,
+    reasoning_details: Option<Box<Value>>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
@@ -153,7 +156,7 @@ impl CompletionsDecoder {
             return self.reply.fail(error, emit);
         }
         let choice = chunk.choices.0;
-        let usage = chunk.usage.as_ref().or_else(|| choice.as_ref()?.usage.as_ref());
+        let usage = chunk.usage.as_deref().or_else(|| choice.as_ref()?.usage.as_deref());
         if let Some(usage) = usage {
             self.usage(usage, emit);
         }
@@ -174,7 +177,7 @@ impl CompletionsDecoder {
             let place = self.thinking_place(Some(member), emit);
             self.reply.delta(place, text, mended, emit);
         }
-        if let Some(Value::Array(details)) = delta.reasoning_details
+        if let Some(Value::Array(details)) = delta.reasoning_details.map(|details| *details)
             && !details.is_empty()
         {
             self.thinking_place(None, emit);
