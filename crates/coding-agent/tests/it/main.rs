@@ -6,4 +6,5 @@ mod compaction;
 mod guard;
 mod help;
 mod properties;
+mod summaries;
 mod writers;
