@@ -281,7 +281,7 @@ impl SessionLog {
 
     /// What the active branch gives a model.
     pub fn context(&self) -> Context {
-        context::context_at(&self.index, &self.index.path(self.leaf))
+        context::context_at(&self.index, &self.index.path(self.leaf), true)
     }
 
     /// What the branch that ends in an entry gives a model; of `None` nothing.
@@ -290,7 +290,7 @@ impl SessionLog {
     /// When there is no such entry.
     pub fn context_at(&self, leaf: Option<&EntryId>) -> Result<Context, StoreError> {
         let leaf = leaf.map(|id| self.find(id)).transpose()?;
-        Ok(context::context_at(&self.index, &self.index.path(leaf)))
+        Ok(context::context_at(&self.index, &self.index.path(leaf), false))
     }
 
     /// The header.

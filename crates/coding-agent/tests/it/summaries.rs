@@ -42,7 +42,7 @@ impl Provider for Scripted {
         };
         assert_eq!(request.system.render(), instructions::SYSTEM);
         self.asked.lock().unwrap().push(text);
-        let (stop, text) = self.answers.lock().unwrap().pop_front().expect("one answer a request");
+        let (stop, text) = self.answers.lock().unwrap().pop_front().unwrap();
         let message = message(&json!({
             "role": "assistant", "content": [{ "type": "text", "text": text }], "stopReason": stop, "timestamp": 1,
             "errorMessage": "503: busy", "usage": { "input": 10, "output": 5, "totalTokens": 15 },
