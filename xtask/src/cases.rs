@@ -4,6 +4,7 @@
 //! nobody here has seen.
 
 mod compare;
+mod llm;
 mod llm_pure;
 mod providers_pure;
 mod sessions;
@@ -178,9 +179,15 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 
 fn execute(case: &Case<'_>) -> Outcome {
     match case.suite_family() {
-        "sessions" => sessions::execute(case),
-        "llm" => llm_pure::execute(case),
+        "llm" => match llm::execute(case) {
+            Outcome::NotImplemented => llm_pure::execute(case),
+            done => done,
+        },
         "embed-tools" if case.kind == "schema" => llm_pure::execute_schema(case),
+        "sessions" if matches!(case.kind, "classify_error" | "silent_overflow" | "thinking_levels") => {
+            llm_pure::execute_sessions(case)
+        }
+        "sessions" => sessions::execute(case),
         "llm-providers" => providers_pure::execute(case),
         _ => Outcome::NotImplemented,
     }

@@ -171,6 +171,8 @@ pub struct CallOptions {
     pub temperature: Option<f64>,
     /// Tokens of the answer; without it the model's own limit, clamped to the room that is left.
     pub max_tokens: Option<u64>,
+    /// Leaves the limit of the answer to the provider when `max_tokens` is not given, in formats that do not demand one.
+    pub omit_output_limit: bool,
     /// Thinking.
     pub thinking: ThinkingChoice,
     /// Budgets for formats that want numbers.

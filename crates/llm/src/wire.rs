@@ -21,6 +21,8 @@ mod refused;
 
 pub mod anthropic;
 
+pub mod completions;
+
 use crate::error::LlmError;
 use crate::event::Emit;
 use crate::frame::{Frame, Framing};
@@ -111,5 +113,5 @@ pub enum Seen {
 
 /// The wire formats of this crate.
 pub fn builtin() -> Vec<Box<dyn WireFormat>> {
-    vec![Box::new(anthropic::Anthropic)]
+    vec![Box::new(anthropic::Anthropic), Box::new(completions::Completions)]
 }

@@ -1,6 +1,6 @@
 //! JSON the way JavaScript reads and writes it.
 //!
-//! Files and wires of pinch are shared with programs written in JavaScript. What [`write`] prints is what `JSON.stringify` prints, [`lossy`]
+//! Files and wires of pinch are shared with programs written in JavaScript. What [`mod@write`] prints is what `JSON.stringify` prints, [`lossy`]
 //! reads what JavaScript can write and serde_json refuses, [`repair`] mends what models get wrong, [`partial`] reads text that is still
 //! arriving.
 

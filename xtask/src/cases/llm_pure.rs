@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pinch_llm::error::is_context_overflow;
+use pinch_llm::error::retry::text_is_retryable;
 use pinch_llm::message::{AssistantMessage, Message};
 use pinch_llm::model::thinking::{clamp_word, supported};
 use pinch_llm::model::{Model, Rates};
@@ -141,6 +142,52 @@ pub(super) fn execute_schema(case: &Case<'_>) -> Outcome {
     if let Some(parameters) = input.get("parameters") {
         actual["parameters"] = clean(parameters, Family::of(&text(&input["provider"]), &text(&input["model"])));
     }
-    let named = expect.as_object().into_iter().flatten();
-    named.map(|(name, value)| same(value, &actual[name.as_str()])).collect::<Result<(), _>>().into()
+    let mut named = expect.as_object().into_iter().flatten();
+    named.try_for_each(|(name, value)| same(value, &actual[name.as_str()])).into()
+}
+
+/// Runs a case of the sessions suite about errors or levels, which this crate decides.
+pub(super) fn execute_sessions(case: &Case<'_>) -> Outcome {
+    let input = &case.case["input"];
+    let expect = case.case.get("betterExpected").unwrap_or(&case.case["expected"]);
+    let actual = match case.kind {
+        "classify_error" => error_classes(input),
+        "silent_overflow" => silent_overflow(input),
+        "thinking_levels" => {
+            let models = input["models"].as_object().into_iter().flatten();
+            models
+                .map(|(name, model)| {
+                    // Its members have other names than those of the llm suite.
+                    let asked = json!({"model": model, "expect": {"clamped": expect[name]["clamp"]}});
+                    let mut levels = thinking_levels(&asked)?;
+                    levels["clamp"] = levels["clamped"].take();
+                    levels.as_object_mut().map(|levels| levels.shift_remove("clamped"));
+                    Ok((name.clone(), levels))
+                })
+                .collect::<Result<Map<_, _>, String>>()
+                .map(Value::Object)
+        }
+        _ => return Outcome::NotImplemented,
+    };
+    actual.and_then(|actual| same(expect, &actual)).into()
+}
+
+/// Overflow wins over retry.
+fn error_classes(input: &Value) -> Result<Value, String> {
+    let one = |text: &Value| {
+        let overflow = overflow(&json!({"message": {"errorMessage": text}}))?;
+        let retryable = overflow == false && text_is_retryable(text_of(text)?);
+        Ok(json!({"errorMessage": text, "overflow": overflow, "retryable": retryable}))
+    };
+    input["errorMessages"].as_array().into_iter().flatten().map(one).collect()
+}
+
+/// Rows of stop reason, input, cache reads, output.
+fn silent_overflow(input: &Value) -> Result<Value, String> {
+    let one = |row: &Value| {
+        let usage = json!({"input": row[1], "cacheRead": row[2], "output": row[3], "cacheWrite": 0});
+        let message = json!({"stopReason": row[0], "usage": usage});
+        overflow(&json!({"message": message, "contextWindow": input["contextWindow"]}))
+    };
+    input["rows"].as_array().into_iter().flatten().map(one).collect()
 }

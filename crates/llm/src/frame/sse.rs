@@ -148,7 +148,7 @@ impl SseDecoder {
         self.searched -= gone;
         let shift = |range: &Range<usize>| range.start.saturating_sub(gone)..range.end.saturating_sub(gone);
         self.name = shift(&self.name);
-        self.data = self.data.as_ref().map(shift);
+        self.data = self.data.take().map(|data| shift(&data));
     }
 
     /// False while it cannot be told yet whether the stream begins with a mark.

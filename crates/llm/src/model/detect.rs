@@ -106,6 +106,7 @@ fn completions(facts: Facts<'_>) -> Dialect {
     if open_router {
         wire.affinity = Affinity { send: true, format: AffinityFormat::OpenRouter };
     }
+    dialect.replies.billed_cost = open_router;
     dialect.history.developer_role = !plain;
     dialect.history.reasoning_content = deepseek;
     dialect

@@ -159,11 +159,13 @@ pub struct SchemaRules {
 pub struct ReplyTraits {
     /// Says why it stopped. Where not, the reason is inferred at the end of the stream.
     pub finish_reason: bool,
+    /// Says what it cost.
+    pub billed_cost: bool,
 }
 
 impl Default for ReplyTraits {
     fn default() -> Self {
-        Self { finish_reason: true }
+        Self { finish_reason: true, billed_cost: false }
     }
 }
 

@@ -76,15 +76,18 @@ enum Slot<'a> {
 /// Pairs calls with results. Failed answers, results without a call, second results of a call and unknown roles are left out.
 pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
     let mut slots: Vec<Slot<'_>> = Vec::with_capacity(messages.len());
-    // The last call of each name. Some servers use names again.
-    let mut last_call: HashMap<&ToolCallId, (usize, usize)> = HashMap::new();
+    // The last answer with a call of each name: some servers use names again, even inside one answer.
+    let mut last_answer: HashMap<&ToolCallId, usize> = HashMap::new();
     let mut current: Option<usize> = None;
     for message in messages {
         match &**message {
             Message::ToolResult(result) => {
-                let Some(&(slot, call)) = last_call.get(&result.tool_call_id) else { continue };
+                let Some(&slot) = last_answer.get(&result.tool_call_id) else { continue };
                 let Some(Slot::Answer(open)) = slots.get_mut(slot) else { continue };
-                if open.found[call].is_none() {
+                let mut calls = open.calls.iter().zip(&open.found);
+                let waits =
+                    |(call, found): (&&ToolCall, &Option<Found<'_>>)| call.id == result.tool_call_id && found.is_none();
+                if let Some(call) = calls.position(waits) {
                     open.found[call] = Some(Found { message, is_late: open.is_past });
                     open.arrived.push(call);
                 }
@@ -95,9 +98,7 @@ pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
                     continue;
                 }
                 let calls: Vec<&ToolCall> = answer.tool_calls().collect();
-                for (index, call) in calls.iter().enumerate() {
-                    last_call.insert(&call.id, (slots.len(), index));
-                }
+                last_answer.extend(calls.iter().map(|call| (&call.id, slots.len())));
                 current = Some(slots.len());
                 let found = vec![None; calls.len()];
                 slots.push(Slot::Answer(Open { message: answer, calls, found, arrived: Vec::new(), is_past: false }));

@@ -1,5 +1,7 @@
 //! Bringing arguments into the shape a schema asks for, where what the model meant is beyond doubt.
 
+use std::cell::Cell;
+
 use pinch_stdx::json::number;
 use regex::Regex;
 use serde_json::{Map, Number, Value};
@@ -9,12 +11,16 @@ use super::{Schema, resolve};
 /// References and unions inside one another that are followed; more is a schema that leads round in circles.
 const MAX_DEPTH: usize = 64;
 
+/// Parts of the schema that are looked at in all: unions of references to unions multiply.
+const MAX_STEPS: usize = 100_000;
+
 /// Largest whole number that JavaScript holds exactly.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
 /// Changes `value` towards the schema. What cannot be changed stays as it is, for the validator to complain about.
 pub(super) fn coerce(schema: &Schema, value: &mut Value) {
-    let place = Place { root: schema.raw(), schema, depth: 0 };
+    let n_left = Cell::new(MAX_STEPS);
+    let place = Place { root: schema.raw(), schema, depth: 0, n_left: &n_left };
     place.coerce(schema.raw(), "", value);
 }
 
@@ -23,12 +29,14 @@ struct Place<'a> {
     root: &'a Value,
     schema: &'a Schema,
     depth: usize,
+    /// Steps that may still be made.
+    n_left: &'a Cell<usize>,
 }
 
 impl Place<'_> {
     /// Coerces by the part `rules` of the schema, which stands under `pointer`.
     fn coerce(self, rules: &Value, pointer: &str, value: &mut Value) {
-        let (Value::Object(rules), true) = (rules, self.depth < MAX_DEPTH) else { return };
+        let (Value::Object(rules), true) = (rules, self.may_go_on()) else { return };
         let inner = Place { depth: self.depth + 1, ..self };
         if let Some(target) = rules.get("$ref").and_then(Value::as_str)
             && let Some(found) = resolve(self.root, target)
@@ -47,6 +55,11 @@ impl Place<'_> {
             Value::Array(items) => inner.coerce_items(rules, pointer, items),
             _ => {}
         }
+    }
+
+    fn may_go_on(self) -> bool {
+        self.n_left.set(self.n_left.get().saturating_sub(1));
+        self.depth < MAX_DEPTH && self.n_left.get() > 0
     }
 
     /// A value that fits a member as it is stays; else the first member whose coerced value fits wins.
@@ -151,7 +164,8 @@ impl Place<'_> {
     /// Whether null may stand where these rules hold.
     fn allows_null(self, rules: &Value, depth: usize) -> bool {
         let Value::Object(members) = rules else { return rules != &Value::Bool(false) };
-        if depth >= MAX_DEPTH {
+        let place = Place { depth, ..self };
+        if !place.may_go_on() {
             return true;
         }
         let allows = |rules: &Value| self.allows_null(rules, depth + 1);

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use pinch_stdx::secret::Secret;
 use sha2::{Digest, Sha256};
 
 use crate::error::{LlmError, LlmErrorKind};
+use crate::keys;
 use crate::message::{Block, Content, Message};
 use crate::model::Model;
 use crate::model::dialect::AffinityFormat;
@@ -70,18 +72,43 @@ pub(crate) fn brings_authorisation(request: &Request) -> bool {
     })
 }
 
-/// The key of a request; none when the caller authorises with headers.
+/// What a request authorises with.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    secret: Secret,
+    /// It is a bearer token, whatever it looks like.
+    pub(crate) is_bearer: bool,
+}
+
+impl Key {
+    /// The secret, for the header that holds it.
+    pub(crate) fn reveal(&self) -> &str {
+        self.secret.reveal()
+    }
+
+    /// The value of a header of type bearer.
+    pub(crate) fn bearer(&self) -> String {
+        format!("Bearer {}", self.secret.reveal())
+    }
+}
+
+/// The key of a request: the given one, else that of the provider in the request's environment; none when the caller authorises with headers.
 ///
 /// # Errors
-/// When there is neither.
-pub(crate) fn key(request: &Request) -> Result<Option<&str>, LlmError> {
-    match &request.auth.key {
-        Some(key) if !key.is_empty() => Ok(Some(key.reveal())),
-        _ if brings_authorisation(request) => Ok(None),
-        _ => {
-            let provider = request.model.provider.clone();
+/// When there is none of it.
+pub(crate) fn key(request: &Request) -> Result<Option<Key>, LlmError> {
+    let provider = &request.model.provider;
+    if let Some(secret) = request.auth.key.clone().filter(|key| !key.is_empty() && key.reveal() != keys::AMBIENT) {
+        return Ok(Some(Key { secret, is_bearer: false }));
+    }
+    if brings_authorisation(request) {
+        return Ok(None);
+    }
+    match keys::look_up(provider.as_str(), request.host.env()).filter(|found| found.key.reveal() != keys::AMBIENT) {
+        Some(found) => Ok(Some(Key { secret: found.key, is_bearer: found.is_bearer })),
+        None => {
             let text = format!("No API key for provider: {provider}");
-            Err(LlmError::new(provider, LlmErrorKind::Auth, text))
+            Err(LlmError::new(provider.clone(), LlmErrorKind::Auth, text))
         }
     }
 }

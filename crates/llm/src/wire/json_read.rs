@@ -165,6 +165,75 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
+/// A member that should be text of JSON; servers that send the JSON itself are understood too.
+#[derive(Debug, Default)]
+pub(crate) struct JsonText<'a>(pub(crate) Option<Cow<'a, str>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct JsonTextVisitor;
+        impl<'de> Visitor<'de> for JsonTextVisitor {
+            type Value = Option<Cow<'de, str>>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text or an object")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Some(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Some(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let object = serde_json::Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+                Ok(Some(Cow::Owned(object.to_string())))
+            }
+        }
+        from.deserialize_any(JsonTextVisitor).map(JsonText)
+    }
+}
+
+/// The first element of a list; the others are passed over. Nothing when there is none, or no list.
+#[derive(Debug)]
+pub(crate) struct First<T>(pub(crate) Option<T>);
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct FirstVisitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
+            type Value = Option<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let first = seq.next_element()?;
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(first)
+            }
+        }
+        from.deserialize_any(FirstVisitor(std::marker::PhantomData)).map(First)
+    }
+}
+
 /// A counting member: a number that is not negative, or nothing.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     // Counts come a few times a reply: reading them through a value is cheap enough and takes any type.

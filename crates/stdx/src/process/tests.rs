@@ -49,14 +49,14 @@ async fn a_signal_is_a_failure() {
 
 #[tokio::test]
 async fn time_is_up_and_the_next_command_never_begins() {
-    let (output, ended) = run("echo one; sleep 30; echo two", Some(Duration::from_millis(100)), LONG).await;
+    let (output, ended) = run("echo one; sleep 30; echo two", Some(Duration::from_millis(500)), LONG).await;
     assert_eq!((output.as_str(), ended), ("one\n", Ended::TimedOut(Exit::Signal(15))));
 }
 
 #[tokio::test]
 async fn who_ignores_the_wish_is_killed_with_all_descendants() {
     let script = "trap '' TERM; sleep 30 & echo $!; while :; do sleep 1; done";
-    let (output, ended) = run(script, Some(Duration::from_millis(200)), Duration::from_millis(50)).await;
+    let (output, ended) = run(script, Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
     assert_eq!(ended, Ended::TimedOut(Exit::Signal(9)));
     assert!(is_gone(&output).await);
 }
@@ -72,11 +72,12 @@ async fn cancelling_says_why() {
 #[tokio::test]
 async fn a_background_process_neither_holds_up_the_call_nor_dies_nor_loses_its_words() {
     let started = Instant::now();
-    let (output, ended) = run("(sleep 0.05; echo late; exec sleep 30) & echo $!", None, LONG).await;
+    let (output, ended) = run("(echo late; exec sleep 30) & echo $!", None, LONG).await;
     assert_eq!(ended, Ended::Exited(Exit::Code(0)));
     assert!(started.elapsed() < Duration::from_secs(10));
-    let (id, late) = output.split_once('\n').unwrap();
-    assert_eq!(late, "late\n");
+    // Which of the two prints first is up to the system.
+    let (late, ids): (Vec<&str>, Vec<&str>) = output.lines().partition(|line| *line == "late");
+    let (["late"], [id]) = (&late[..], &ids[..]) else { panic!("{output}") };
     let pid = rustix::process::Pid::from_raw(id.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }

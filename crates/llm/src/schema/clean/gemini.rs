@@ -7,13 +7,22 @@ use super::{GEMINI_REFUSES, at_schemas};
 /// What stands beside a reference or a union and describes it.
 const DESCRIBING: [&str; 3] = ["title", "description", "default"];
 
-/// The schema without what Gemini refuses; references are replaced by what they lead to.
-pub(super) fn clean(schema: &Value) -> Value {
-    cleaned(schema, &Map::new(), &mut Vec::new())
+/// References that are replaced in one schema; definitions that use each other several times multiply.
+const MAX_REFERENCES: usize = 10_000;
+
+/// The references that are being replaced, and how many more may be.
+struct Open {
+    references: Vec<String>,
+    n_left: usize,
 }
 
-/// `scope` has the definitions by reference; `open` the references that are being replaced.
-fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut Vec<String>) -> Value {
+/// The schema without what Gemini refuses; references are replaced by what they lead to.
+pub(super) fn clean(schema: &Value) -> Value {
+    cleaned(schema, &Map::new(), &mut Open { references: Vec::new(), n_left: MAX_REFERENCES })
+}
+
+/// `scope` has the definitions by reference.
+fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut Open) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let mut wider;
     let mut scope = scope;
@@ -65,16 +74,17 @@ fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut Vec<String>) -
 }
 
 /// What a reference leads to, described as the place that refers says. Going round in circles ends in a schema that takes everything.
-fn followed(target: &str, members: &Map<String, Value>, scope: &Map<String, Value>, open: &mut Vec<String>) -> Value {
-    if open.iter().any(|known| known == target) {
+fn followed(target: &str, members: &Map<String, Value>, scope: &Map<String, Value>, open: &mut Open) -> Value {
+    if open.n_left == 0 || open.references.iter().any(|known| known == target) {
         return Value::Object(Map::new());
     }
     let Some(definition) = scope.get(&target.replace("~1", "/").replace("~0", "~")) else {
         return described(Map::new(), members);
     };
-    open.push(target.to_owned());
+    open.n_left -= 1;
+    open.references.push(target.to_owned());
     let result = cleaned(definition, scope, open);
-    open.pop();
+    open.references.pop();
     match result {
         Value::Object(result) => described(result, members),
         other => other,

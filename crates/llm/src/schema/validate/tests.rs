@@ -182,3 +182,14 @@ fn broken_argument_text_fails_with_its_reason() {
     let error = validate_tool_call(&Schema::new(json!({})), &call).unwrap_err();
     assert_eq!(error.text, "Validation failed for tool \"t\":\n  - root: invalid JSON: x");
 }
+
+#[test]
+fn a_schema_that_multiplies_itself_ends() {
+    let twice = |name: &str| json!({"anyOf": [{"$ref": name, "type": "object"}, {"$ref": name}], "properties": {"a": {"$ref": name}}});
+    let mut defs = json!({"d0": {"type": "number"}});
+    for i in 1..30 {
+        defs[format!("d{i}")] = twice(&format!("#/$defs/d{}", i - 1));
+    }
+    let schema = json!({"type": "object", "properties": {"v": {"$ref": "#/$defs/d12"}}, "$defs": defs});
+    assert!(run(&Schema::new(schema), json!({"v": "x"})).is_err());
+}

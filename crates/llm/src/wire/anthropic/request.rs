@@ -13,7 +13,7 @@ use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
 use crate::thinking::ThinkingLevel;
-use crate::wire::headers::{self, Layers};
+use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
 use crate::wire::{Call, Encoding, HttpRequest, address, effort, limit};
 
@@ -40,7 +40,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let wire = &request.model.dialect.wire;
     let key = headers::key(request)?;
-    let subscription = is_subscription(request, key);
+    let subscription = is_subscription(request, key.as_ref());
     let url = format!("{}?beta=true", address::url(request, "v1/messages")?);
     let (thinking, max_tokens) = thinking(request);
     let conversation = conversation(request);
@@ -74,7 +74,11 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         body.insert("fallbacks".into(), list.into());
     }
     let betas = betas(request, &thinking, &tools);
-    Ok(HttpRequest { url, headers: all_headers(request, key, subscription, &betas)?, body: Value::Object(body) })
+    Ok(HttpRequest {
+        url,
+        headers: all_headers(request, key.as_ref(), subscription, &betas)?,
+        body: Value::Object(body),
+    })
 }
 
 /// Whole numbers without a fraction, as JavaScript writes them.
@@ -83,9 +87,9 @@ fn number(number: f64) -> Value {
 }
 
 /// Whether the request is one of a Claude subscription.
-pub(super) fn is_subscription(request: &Request, key: Option<&str>) -> bool {
+pub(super) fn is_subscription(request: &Request, key: Option<&Key>) -> bool {
     let own = !matches!(request.model.provider.as_str(), "github-copilot" | "cloudflare-ai-gateway");
-    own && key.is_some_and(is_subscription_token)
+    own && key.is_some_and(|key| is_subscription_token(key.reveal()))
 }
 
 fn conversation(request: &Request) -> Conversation {
@@ -403,7 +407,7 @@ fn betas(request: &Request, thinking: &Thinking, tools: &Tools) -> Vec<&'static 
 
 fn all_headers(
     request: &Request,
-    key: Option<&str>,
+    key: Option<&Key>,
     subscription: bool,
     betas: &[&str],
 ) -> Result<http::HeaderMap, LlmError> {
@@ -414,15 +418,16 @@ fn all_headers(
     let mut betas = betas.to_vec();
     if let Some(key) = key {
         match request.model.provider.as_str() {
-            "cloudflare-ai-gateway" => layers.set("cf-aig-authorization", &format!("Bearer {key}"))?,
-            "github-copilot" => layers.set("authorization", &format!("Bearer {key}"))?,
+            "cloudflare-ai-gateway" => layers.set("cf-aig-authorization", &key.bearer())?,
+            "github-copilot" => layers.set("authorization", &key.bearer())?,
             _ if subscription => {
-                layers.set("authorization", &format!("Bearer {key}"))?;
+                layers.set("authorization", &key.bearer())?;
                 layers.set("user-agent", CLAUDE_CODE_VERSION)?;
                 layers.set("x-app", "cli")?;
                 betas.splice(0..0, ["claude-code-20250219", "oauth-2025-04-20"]);
             }
-            _ => layers.set("x-api-key", key)?,
+            _ if key.is_bearer => layers.set("authorization", &key.bearer())?,
+            _ => layers.set("x-api-key", key.reveal())?,
         }
     }
     if !betas.is_empty() {

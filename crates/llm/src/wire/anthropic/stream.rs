@@ -9,6 +9,7 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::headers;
 use crate::wire::json_read::{self, Read, Text};
 use crate::wire::reply::{Reply, Slot};
 use crate::wire::{Call, Decoder, Seen};
@@ -158,8 +159,8 @@ impl AnthropicDecoder {
         let mut reply = Reply::new(request, call.timestamp);
         let (thinking, _) = request::thinking(request);
         reply.message.provider_thinking_level = request::marked_effort(request, &thinking).map(str::to_owned);
-        let key = request.auth.key.as_ref().map(|key| key.reveal());
-        let names = if request::is_subscription(request, key) { names_by_sent(call) } else { Vec::new() };
+        let key = headers::key(request).ok().flatten();
+        let names = if request::is_subscription(request, key.as_ref()) { names_by_sent(call) } else { Vec::new() };
         Self { reply, names, places: Vec::new(), stop: None, began: false }
     }
 
@@ -188,6 +189,8 @@ impl AnthropicDecoder {
 
     fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
         let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        // Whatever a response says, it began: the start comes before its failure too.
+        self.reply.start(emit);
         self.reply.fail(error, emit);
     }
 
@@ -387,6 +390,7 @@ impl Decoder for AnthropicDecoder {
             "message_stop" => self.message_stop(emit),
             "error" => {
                 let error = error::in_stream(&self.reply.model, frame.data);
+                self.reply.start(emit);
                 self.reply.fail(error, emit);
             }
             _ => return Seen::KeepAlive,
@@ -398,7 +402,6 @@ impl Decoder for AnthropicDecoder {
         if self.reply.is_ended() {
             return;
         }
-        self.reply.start(emit);
         let text = if self.began {
             "Anthropic stream ended before message_stop"
         } else {

@@ -1,0 +1,165 @@
+//! Messages as OpenAI's format has them.
+
+use pinch_stdx::json::write;
+use serde_json::{Map, Value, json};
+
+use super::REASONING_MEMBERS;
+use crate::message::{AssistantMessage, Block, Content, Image, Thinking, ToolCall, ToolResult, UserMessage};
+use crate::model::Model;
+use crate::model::dialect::HistoryRules;
+use crate::normalise::ids::short_hash;
+
+/// Characters an id may have.
+const MAX_ID: usize = 40;
+
+/// A user message; `None` when nothing of it is left.
+pub(super) fn user(message: &UserMessage) -> Option<Value> {
+    let content: Value = match &message.content {
+        Content::Text(text) if text.trim().is_empty() => return None,
+        Content::Text(text) => text.as_str().into(),
+        Content::Blocks(blocks) => {
+            let parts: Vec<Value> = blocks.iter().filter_map(part).collect();
+            if parts.is_empty() {
+                return None;
+            }
+            parts.into()
+        }
+    };
+    Some(json!({"role": "user", "content": content}))
+}
+
+fn part(block: &Block) -> Option<Value> {
+    match block {
+        Block::Text(text) => (!text.text.trim().is_empty()).then(|| json!({"type": "text", "text": text.text})),
+        Block::Image(image) => Some(image_part(image)),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::Other(_) => None,
+    }
+}
+
+fn image_part(image: &Image) -> Value {
+    json!({"type": "image_url", "image_url": {"url": format!("data:{};base64,{}", image.mime_type, image.data)}})
+}
+
+/// An assistant message; `None` when it has neither text nor call.
+pub(super) fn assistant(message: &AssistantMessage, model: &Model) -> Option<Value> {
+    let rules = &model.dialect.history;
+    let texts: Vec<&str> =
+        message.content.iter().filter_map(|block| block.as_text()).filter(|text| !text.trim().is_empty()).collect();
+    let thinking: Vec<&Thinking> = message
+        .content
+        .iter()
+        .filter_map(|block| match &**block {
+            Block::Thinking(thinking) => Some(thinking),
+            _ => None,
+        })
+        .collect();
+    let calls: Vec<&ToolCall> = message.tool_calls().collect();
+
+    let mut told = Map::new();
+    told.insert("role".into(), "assistant".into());
+    told.insert("content".into(), Value::Null);
+    let readable: Vec<&str> =
+        thinking.iter().map(|block| block.thinking.as_str()).filter(|text| !text.trim().is_empty()).collect();
+    let content = if rules.thinking_as_text && !readable.is_empty() {
+        let parts = std::iter::once(readable.join("\n\n")).chain(texts.iter().map(|text| (*text).to_owned()));
+        Some(Value::Array(parts.map(|text| json!({"type": "text", "text": text})).collect()))
+    } else {
+        put_reasoning(&mut told, &thinking, &calls, &readable);
+        // One string: some models imitate lists of parts.
+        (!texts.is_empty()).then(|| texts.concat().into())
+    };
+    if content.is_none() && calls.is_empty() {
+        return None;
+    }
+    told["content"] = content.unwrap_or_else(|| empty_content(rules));
+    if !calls.is_empty() {
+        told.insert("tool_calls".into(), calls.iter().map(|call| tool_call(call)).collect());
+    }
+    if rules.reasoning_content && model.reasoning {
+        told.entry("reasoning_content").or_insert_with(|| "".into());
+    }
+    Some(Value::Object(told))
+}
+
+fn empty_content(rules: &HistoryRules) -> Value {
+    if rules.assistant_after_tool_result || rules.non_null_content { "".into() } else { Value::Null }
+}
+
+fn put_reasoning(told: &mut Map<String, Value>, thinking: &[&Thinking], calls: &[&ToolCall], readable: &[&str]) {
+    let details: Vec<Value> =
+        thinking.iter().filter_map(|block| details(block.signature.as_deref()?)).flatten().collect();
+    // Older sessions have each detail at its call.
+    let old = calls.iter().filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok());
+    let details: Vec<Value> = if details.is_empty() { old.filter(Value::is_object).collect() } else { details };
+    if !details.is_empty() {
+        told.insert("reasoning_details".into(), details.into());
+        return;
+    }
+    let first = thinking.iter().find(|block| !block.thinking.trim().is_empty());
+    let member = first.and_then(|block| block.signature.as_deref());
+    if let Some(member) = member.filter(|name| REASONING_MEMBERS.contains(name)) {
+        told.insert(member.to_owned(), readable.join("\n").into());
+    }
+}
+
+/// Reasoning details, when a signature holds a list of them.
+fn details(signature: &str) -> Option<Vec<Value>> {
+    if !signature.starts_with('[') {
+        return None;
+    }
+    serde_json::from_str(signature).ok()
+}
+
+fn tool_call(call: &ToolCall) -> Value {
+    let arguments = write::to_string(&call.arguments).unwrap_or_else(|_| "{}".into());
+    json!({"id": call.id.as_str(), "type": "function", "function": {"name": call.name, "arguments": arguments}})
+}
+
+/// One tool result.
+pub(super) fn tool_result(result: &ToolResult, rules: &HistoryRules) -> Value {
+    let text = crate::message::block::join_text(&result.content, "\n");
+    let content = match (text.trim().is_empty(), images(result).next().is_some()) {
+        (false, _) => text.as_str(),
+        (true, true) => "(see attached image)",
+        (true, false) => "(no tool output)",
+    };
+    let mut told = json!({"role": "tool", "content": content, "tool_call_id": result.tool_call_id.as_str()});
+    if rules.tool_result_name {
+        told["name"] = result.tool_name.as_str().into();
+    }
+    told
+}
+
+fn images(result: &ToolResult) -> impl Iterator<Item = &Image> {
+    result.content.iter().filter_map(|block| match block {
+        Block::Image(image) => Some(image),
+        _ => None,
+    })
+}
+
+/// The images of a run of tool results, as a message of the user: results hold text only.
+pub(super) fn images_of<'a>(results: impl Iterator<Item = &'a ToolResult>) -> Option<Value> {
+    let parts: Vec<Value> = results.flat_map(images).map(image_part).collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let text = json!({"type": "text", "text": "Attached image(s) from tool result:"});
+    Some(json!({"role": "user", "content": std::iter::once(text).chain(parts).collect::<Vec<_>>()}))
+}
+
+/// The id of another model's call. The Responses format has two ids in one, with a bar between.
+pub(super) fn normalise_id(id: &str, target: &Model) -> String {
+    let Some((call, item)) = id.split_once('|') else {
+        let max = if target.provider == *"openai" { MAX_ID } else { usize::MAX };
+        return id.chars().take(max).collect();
+    };
+    let safe = |text: &str| -> String {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
+    };
+    let whole = format!("{}_{}", safe(call), safe(item));
+    if whole.len() <= MAX_ID {
+        return whole;
+    }
+    let hash: String = short_hash(id).chars().take(8).collect();
+    format!("{}_{hash}", safe(call).chars().take(MAX_ID - 9).collect::<String>())
+}

@@ -1,0 +1,52 @@
+//! What refusals in OpenAI's format mean.
+
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use crate::error::{LlmError, classify};
+use crate::model::Model;
+use crate::wire::refused;
+
+/// A response with a failing status.
+pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    let json: Option<Value> = serde_json::from_str(text).ok();
+    let number = status.as_u16();
+    let error = json.as_ref().and_then(|json| json.get("error")).filter(|error| !error.is_null());
+    let code = error.and_then(code);
+    match error {
+        Some(object @ Value::Object(_)) => {
+            let text = with_raw(format!("{number}: {object}"), object);
+            refused::with_text(model, status, headers, code, json.as_ref(), text)
+        }
+        Some(other) => refused::error(model, status, headers, code, json.as_ref(), &other.to_string()),
+        None => refused::error(model, status, headers, code, json.as_ref(), text),
+    }
+}
+
+/// An `error` member in a chunk of the stream.
+pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
+    let text = match error {
+        Value::String(text) => text.clone(),
+        error => error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned),
+    };
+    let code = code(error);
+    // Gateways put the status of the server behind them here.
+    let status = error["code"].as_u64().and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
+    let kind = classify::classify(status, code.as_deref(), &text);
+    LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, with_raw(text, error)) }
+}
+
+fn code(error: &Value) -> Option<String> {
+    error["code"].as_str().or_else(|| error["type"].as_str()).map(str::to_owned)
+}
+
+/// OpenRouter keeps what the server behind it said.
+fn with_raw(text: String, error: &Value) -> String {
+    match &error["metadata"]["raw"] {
+        Value::Null => text,
+        Value::String(raw) => format!("{text}\n{raw}"),
+        raw => format!("{text}\n{raw}"),
+    }
+}

@@ -1,0 +1,138 @@
+//! How models are asked to think, in the words of their servers.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::Model;
+use crate::model::dialect::ThinkingFormat;
+use crate::model::thinking::{LevelRule, clamp};
+use crate::request::{Request, ThinkingChoice};
+use crate::thinking::ThinkingLevel;
+use crate::wire::effort;
+
+/// How hard a model is asked to think; off where there is none.
+pub(super) struct Effort {
+    /// The level, where it is one of ours.
+    pub(super) level: Option<ThinkingLevel>,
+    /// The word to send.
+    word: String,
+    /// Tokens, where a server wants a number.
+    budget: Option<u64>,
+}
+
+/// The effort of a request; none when it is off or the model cannot think.
+pub(super) fn effort_of(request: &Request) -> Option<Effort> {
+    let model = &*request.model;
+    let of_level = |level: ThinkingLevel| {
+        let level = clamp(model, level);
+        (level != ThinkingLevel::Off).then(|| Effort {
+            level: Some(level),
+            word: effort::word(model, level).to_owned(),
+            budget: Some(effort::budget(&request.options.thinking_budgets, level)),
+        })
+    };
+    match &request.options.thinking {
+        _ if !model.reasoning => None,
+        ThinkingChoice::Unset | ThinkingChoice::Level(ThinkingLevel::Off) => None,
+        ThinkingChoice::Level(level) => of_level(*level),
+        ThinkingChoice::Native(native) if native.enabled == Some(false) => None,
+        ThinkingChoice::Native(native) => {
+            let effort = match native.effort.as_deref().map(|word| (word, ThinkingLevel::parse(word))) {
+                None if native.enabled == Some(true) => of_level(ThinkingLevel::Medium),
+                None | Some((_, Some(ThinkingLevel::Off))) => None,
+                Some((_, Some(level))) => Some(Effort {
+                    level: Some(level),
+                    word: effort::word(model, level).to_owned(),
+                    budget: Some(effort::budget(&request.options.thinking_budgets, level)),
+                }),
+                Some((word, None)) => Some(Effort { level: None, word: word.to_owned(), budget: None }),
+            };
+            effort.map(|effort| Effort { budget: native.budget.or(effort.budget), ..effort })
+        }
+    }
+}
+
+/// Writes what asks for thinking, or for none.
+pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort: Option<&Effort>) {
+    if !model.reasoning {
+        return;
+    }
+    let wire = &model.dialect.wire;
+    let off = model.thinking.rule(ThinkingLevel::Off);
+    let off_word = model.thinking.word(ThinkingLevel::Off);
+    // A model that cannot be told to stop thinking is told nothing.
+    let silent = effort.is_none() && *off == LevelRule::Unsupported;
+    let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
+    let enabled = effort.is_some();
+    let word = effort.map(|effort| effort.word.as_str());
+    let kind = if enabled { "enabled" } else { "disabled" };
+    // Servers with a switch of their own know efforts only for models whose record spells them.
+    let is_mapped = effort.is_some_and(|effort| effort.level.is_some_and(|level| model.thinking.word(level).is_some()));
+    let mut send_effort = wire.reasoning_effort;
+    match wire.thinking_format {
+        ThinkingFormat::OpenAi => {
+            if let Some(off) = off_word.filter(|_| !enabled && send_effort) {
+                put("reasoning_effort", off.into());
+            }
+        }
+        _ if silent => send_effort = false,
+        ThinkingFormat::OpenRouter => {
+            put("reasoning", json!({"effort": word.or(off_word).unwrap_or("none")}));
+            send_effort = false;
+        }
+        ThinkingFormat::DeepSeek => put("thinking", json!({"type": kind})),
+        ThinkingFormat::Zai => {
+            put("thinking", json!({"type": kind, "clear_thinking": false}));
+            send_effort &= is_mapped;
+        }
+        ThinkingFormat::Qwen => {
+            put("enable_thinking", enabled.into());
+            send_effort &= is_mapped;
+        }
+        ThinkingFormat::QwenChatTemplate => {
+            put("chat_template_kwargs", json!({"enable_thinking": enabled, "preserve_thinking": true}));
+            send_effort = false;
+        }
+        ThinkingFormat::Together => put("reasoning", json!({"enabled": enabled})),
+        ThinkingFormat::Baseten => put("chat_template_args", json!({"enable_thinking": enabled})),
+        ThinkingFormat::ChatTemplate => {}
+        ThinkingFormat::StringThinking => {
+            put("thinking", word.or(off_word).unwrap_or("none").into());
+            send_effort = false;
+        }
+        ThinkingFormat::AntLing => {
+            let mapped = effort.and_then(|effort| model.thinking.word(effort.level?)).or(off_word.filter(|_| !enabled));
+            if let Some(mapped) = mapped {
+                put("reasoning", json!({"effort": mapped}));
+            }
+            send_effort = false;
+        }
+    }
+    if let Some(word) = word.filter(|_| send_effort) {
+        put("reasoning_effort", word.into());
+    }
+    if let (Some(field), Some(budget)) = (&wire.thinking_budget_field, effort.and_then(|effort| effort.budget)) {
+        put(field, budget.into());
+    }
+    let templates =
+        [("chat_template_kwargs", &wire.chat_template_kwargs), ("chat_template_args", &wire.chat_template_args)];
+    for (member, template) in templates {
+        if let Some(template) = template {
+            let filled = template.iter().filter_map(|(name, value)| Some((name.clone(), fill(value, effort)?)));
+            put(member, Value::Object(filled.collect()));
+        }
+    }
+}
+
+/// A member of a template with its variable filled in; none when it is left out.
+fn fill(value: &Value, effort: Option<&Effort>) -> Option<Value> {
+    let Some(variable) = value.get("$var").and_then(Value::as_str) else { return Some(value.clone()) };
+    if effort.is_none() && value["omitWhenOff"] == true {
+        return None;
+    }
+    match variable {
+        "thinking.enabled" => Some(effort.is_some().into()),
+        "thinking.effort" => effort.map(|effort| effort.word.as_str().into()),
+        "thinking.budget" => effort.and_then(|effort| effort.budget).map(Value::from),
+        _ => None,
+    }
+}

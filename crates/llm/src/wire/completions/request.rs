@@ -1,0 +1,309 @@
+//! Requests in OpenAI's format.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::{convert, models};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::{Message, SystemMessage, ToolDecl};
+use crate::model::Model;
+use crate::model::detect::host_is;
+use crate::model::dialect::PromptCacheKey;
+use crate::normalise;
+use crate::normalise::system::{self, Conversation};
+use crate::request::{CacheRetention, Request};
+use crate::wire::headers::{self, Key, Layers};
+use crate::wire::strict::{self, Limits};
+use crate::wire::{Call, Encoding, HttpRequest, address, limit};
+
+pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    let request = call.request;
+    let model = &*request.model;
+    let wire = &model.dialect.wire;
+    let key = headers::key(request)?;
+    let url = address::url(request, "chat/completions")?;
+    let retention = headers::retention(request);
+    let effort = models::effort_of(request);
+    let conversation = conversation(request);
+    let mut messages = messages(request, &conversation);
+    let mut tools = tools(model, &conversation.current.tools, call.encoding)?;
+    if wire.cache_markers && retention != CacheRetention::None {
+        mark_caches(&mut messages, &mut tools, retention, wire.long_cache_retention);
+    }
+
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
+    put("model", model.id.as_str().into());
+    let has_tool_history = messages.iter().any(|m| m["role"] == "tool" || m.get("tool_calls").is_some());
+    put("messages", messages.into());
+    put("stream", true.into());
+    put_cache_key(&mut put, request, retention);
+    if wire.usage_in_streaming {
+        put("stream_options", json!({"include_usage": true}));
+    }
+    if wire.store {
+        put("store", false.into());
+    }
+    if let Some(limit) = output_limit(request) {
+        put(wire.max_tokens_field.as_str(), limit.into());
+    }
+    if let Some(temperature) = request.options.temperature.filter(|_| wire.temperature) {
+        put("temperature", json!(temperature));
+    }
+    if !tools.is_empty() {
+        put("tools", tools.into());
+        if wire.zai_tool_stream {
+            put("tool_stream", true.into());
+        }
+        if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
+            put("tool_choice", choice.clone());
+        }
+    } else if has_tool_history && model.dialect.history.tools_with_tool_history {
+        put("tools", json!([]));
+    }
+    if let Some(priority) = wire.vllm_priority {
+        put("priority", priority.into());
+    }
+    models::put_thinking(&mut body, model, effort.as_ref());
+    put_routing(&mut body, request);
+    put_sampling(&mut body, request, effort.as_ref());
+    Ok(HttpRequest { url, headers: all_headers(request, key.as_ref())?, body: Value::Object(body) })
+}
+
+/// The limit of the answer; none when the server may choose.
+fn output_limit(request: &Request) -> Option<u64> {
+    let wanted = request.options.max_tokens.filter(|n| *n > 0);
+    if wanted.is_none() && request.options.omit_output_limit {
+        return None;
+    }
+    Some(limit::output_limit(request, wanted)).filter(|limit| *limit > 0)
+}
+
+fn put_cache_key(put: &mut impl FnMut(&str, Value), request: &Request, retention: CacheRetention) {
+    let wire = &request.model.dialect.wire;
+    let long = retention == CacheRetention::Long && wire.long_cache_retention;
+    let wanted = match wire.prompt_cache_key {
+        PromptCacheKey::Disabled => false,
+        PromptCacheKey::Enabled => retention != CacheRetention::None,
+        PromptCacheKey::Auto => long || (retention != CacheRetention::None && is_openai(request)),
+    };
+    if let Some(session) = headers::session(request).filter(|_| wanted) {
+        put("prompt_cache_key", session.into());
+    }
+    if long && wire.prompt_cache_key != PromptCacheKey::Disabled {
+        put("prompt_cache_retention", "24h".into());
+    }
+}
+
+fn base_url(request: &Request) -> &str {
+    request.auth.base_url.as_deref().unwrap_or(&request.model.base_url)
+}
+
+fn is_openai(request: &Request) -> bool {
+    host_is(base_url(request), "api.openai.com")
+}
+
+fn put_routing(body: &mut Map<String, Value>, request: &Request) {
+    let wire = &request.model.dialect.wire;
+    if let Some(routing) = wire.open_router_routing.as_ref().filter(|_| host_is(base_url(request), "openrouter.ai")) {
+        body.insert("provider".into(), Value::Object((**routing).clone()));
+    }
+    if let Some(routing) = wire.vercel_routing.as_ref().filter(|_| host_is(base_url(request), "ai-gateway.vercel.sh")) {
+        let known = ["only", "order"].iter().filter_map(|name| Some(((*name).to_owned(), routing.get(*name)?.clone())));
+        let known: Map<String, Value> = known.collect();
+        if !known.is_empty() {
+            body.insert("providerOptions".into(), json!({"gateway": known}));
+        }
+    }
+}
+
+/// Members a user sets for sampling: of the model, of its level, of the request; they override what stands there.
+fn put_sampling(body: &mut Map<String, Value>, request: &Request, effort: Option<&models::Effort>) {
+    let model = &request.model;
+    let level = effort.map_or(Some("off"), |effort| Some(effort.level?.as_str()));
+    let by_level = model.extra.get("samplingParamsByThinkingLevel").and_then(|by| by.get(level?)?.as_object());
+    let of_model = model.sampling_params.as_deref();
+    let of_request = request.options.sampling_params.as_ref();
+    for params in [of_model, by_level, of_request].into_iter().flatten() {
+        body.extend(params.clone());
+    }
+}
+
+// Messages.
+
+fn conversation(request: &Request) -> Conversation {
+    let Request { system, tools, messages, .. } = request;
+    let wire = &request.model.dialect.wire;
+    if !wire.mid_convo_system {
+        return system::collapse(system, tools, messages);
+    }
+    // Tools can at best be added: whatever else happens to them, happens in the head.
+    let mut known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let mut fold_until = 0;
+    for (at, message) in messages.iter().enumerate() {
+        let Message::System(change) = &**message else { continue };
+        let declared_again = change.tools_added.iter().any(|tool| known.contains(&tool.name.as_str()));
+        let cannot_add = !change.tools_added.is_empty() && !wire.mid_convo_tool_additions;
+        if !change.tools_removed.is_empty() || declared_again || cannot_add {
+            fold_until = at + 1;
+        }
+        known.extend(change.tools_added.iter().map(|tool| tool.name.as_str()));
+    }
+    let mut split = system::split(system, tools, messages, fold_until);
+    if wire.mid_convo_tool_additions {
+        split.current = split.head.clone();
+    }
+    split
+}
+
+fn messages(request: &Request, conversation: &Conversation) -> Vec<Value> {
+    let model = &*request.model;
+    let rules = &model.dialect.history;
+    let told =
+        normalise::transform(&conversation.messages, model, Some(&|id, target, _| convert::normalise_id(id, target)));
+    let mut messages = Vec::with_capacity(told.len() + 1);
+    let prompt = conversation.head.text();
+    if !prompt.trim().is_empty() {
+        messages.push(json!({"role": prompt_role(model), "content": prompt}));
+    }
+    let mut after_result = false;
+    let mut at = 0;
+    while let Some(message) = told.get(at) {
+        at += 1;
+        match &**message {
+            Message::System(change) => messages.extend(later_system(change, model)),
+            Message::User(user) => {
+                let Some(said) = convert::user(user) else { continue };
+                bridge(&mut messages, after_result && rules.assistant_after_tool_result);
+                messages.push(said);
+            }
+            Message::Assistant(answer) => {
+                let Some(said) = convert::assistant(answer, model) else { continue };
+                messages.push(said);
+            }
+            Message::ToolResult(_) => {
+                let run = || told[at - 1..].iter().map_while(as_tool_result);
+                messages.extend(run().map(|result| convert::tool_result(result, rules)));
+                let images = convert::images_of(run()).filter(|_| model.images);
+                at += run().count() - 1;
+                after_result = images.is_none();
+                if let Some(images) = images {
+                    bridge(&mut messages, rules.assistant_after_tool_result);
+                    messages.push(images);
+                }
+                continue;
+            }
+            Message::Other(_) => continue,
+        }
+        after_result = false;
+    }
+    messages
+}
+
+fn as_tool_result(message: &Arc<Message>) -> Option<&crate::message::ToolResult> {
+    match &**message {
+        Message::ToolResult(result) => Some(result),
+        _ => None,
+    }
+}
+
+/// Some servers want the assistant to speak between a tool's result and the user.
+fn bridge(messages: &mut Vec<Value>, needed: bool) {
+    if needed {
+        messages.push(json!({"role": "assistant", "content": "I have processed the tool results."}));
+    }
+}
+
+fn prompt_role(model: &Model) -> &'static str {
+    if model.reasoning && model.dialect.history.developer_role { "developer" } else { "system" }
+}
+
+/// A change within the conversation. Where it adds tools, it carries them.
+fn later_system(change: &SystemMessage, model: &Model) -> Option<Value> {
+    let text = system::change_text(change);
+    let adds = model.dialect.wire.mid_convo_tool_additions && !change.tools_added.is_empty();
+    if text.is_empty() && !adds {
+        return None;
+    }
+    let mut told = json!({"role": prompt_role(model), "content": text});
+    if adds {
+        let plain = |tool: &ToolDecl| function(tool, None, model.dialect.schema.strict);
+        told["tools"] = change.tools_added.iter().map(plain).collect();
+    }
+    Some(told)
+}
+
+// Tools and cache markers.
+
+fn tools(model: &Model, tools: &[ToolDecl], encoding: Encoding) -> Result<Vec<Value>, LlmError> {
+    let supported = model.dialect.schema.strict;
+    let write = |tool: &ToolDecl| {
+        let schema = strict::schema_for(tool, Limits::OpenAi, supported && encoding == Encoding::Usual)?;
+        Ok(function(tool, schema, supported))
+    };
+    let written: Result<Vec<Value>, strict::Inexpressible> = tools.iter().map(write).collect();
+    written.map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))
+}
+
+fn function(tool: &ToolDecl, strict: Option<Value>, supported: bool) -> Value {
+    let is_strict = strict.is_some();
+    let mut function = json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": strict.unwrap_or_else(|| (*tool.parameters).clone()),
+    });
+    if supported {
+        function["strict"] = is_strict.into();
+    }
+    json!({"type": "function", "function": function})
+}
+
+/// Anthropic's cache markers: on the prompt, on the last tool, and on the last message that has text.
+fn mark_caches(messages: &mut [Value], tools: &mut [Value], retention: CacheRetention, long_supported: bool) {
+    let mut marker = json!({"type": "ephemeral"});
+    if retention == CacheRetention::Long && long_supported {
+        marker["ttl"] = "1h".into();
+    }
+    if let Some(prompt) = messages.iter_mut().find(|m| m["role"] == "system" || m["role"] == "developer") {
+        mark_text(prompt, &marker);
+    }
+    if let Some(tool) = tools.last_mut() {
+        tool["cache_control"] = marker.clone();
+    }
+    let _found = messages.iter_mut().rev().any(|message| {
+        matches!(message["role"].as_str(), Some("user" | "assistant" | "tool")) && mark_text(message, &marker)
+    });
+}
+
+/// Marks the last text of a message; false when it has none.
+fn mark_text(message: &mut Value, marker: &Value) -> bool {
+    let content = &mut message["content"];
+    if let Some(text) = content.as_str() {
+        if text.is_empty() {
+            return false;
+        }
+        *content = json!([{"type": "text", "text": text}]);
+    }
+    let part = content.as_array_mut().and_then(|parts| parts.iter_mut().rfind(|part| part["type"] == "text"));
+    part.map(|part| part["cache_control"] = marker.clone()).is_some()
+}
+
+// Headers.
+
+fn all_headers(request: &Request, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
+    let mut layers = Layers::new(&request.model);
+    headers::common(&mut layers)?;
+    if let Some(key) = key {
+        let name =
+            if request.model.provider == *"cloudflare-ai-gateway" { "cf-aig-authorization" } else { "authorization" };
+        layers.set(name, &key.bearer())?;
+    }
+    layers.lay(&request.model.headers)?;
+    layers.lay(&request.auth.headers)?;
+    headers::provider_quirks(&mut layers, request)?;
+    headers::affinity(&mut layers, request, &["session_id", "x-client-request-id", "x-session-affinity"])?;
+    layers.lay(&request.options.headers)?;
+    Ok(layers.finish())
+}

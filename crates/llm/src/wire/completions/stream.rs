@@ -1,0 +1,358 @@
+//! Responses in OpenAI's format.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{REASONING_MEMBERS, error};
+use crate::error::{LlmError, LlmErrorKind, classify};
+use crate::event::Emit;
+use crate::frame::Frame;
+use crate::ids::ToolCallId;
+use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::json_read::{self, First, JsonText, Text};
+use crate::wire::reply::{Reply, Slot};
+use crate::wire::{Call, Decoder, Seen};
+
+/// Reads one response: one block of text, one of thinking, and one for each call. All stay open to the end, for servers go back and forth.
+#[derive(Debug)]
+pub(super) struct CompletionsDecoder {
+    reply: Reply,
+    text: Option<usize>,
+    thinking: Option<usize>,
+    calls: Vec<CallPlace>,
+    /// Opaque details of the reasoning, to be given back as they came.
+    details: Vec<Value>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug)]
+struct CallPlace {
+    /// The provider's number of the call.
+    number: Option<u64>,
+    place: usize,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    model: Text<'a>,
+    #[serde(borrow, default)]
+    choices: First<Choice<'a>>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning_content: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning_text: Text<'a>,
+    #[serde(default)]
+    reasoning_details: Option<Value>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallDelta<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    #[serde(default, deserialize_with = "json_read::count")]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    function: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDelta<'a> {
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: JsonText<'a>,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(default, deserialize_with = "json_read::count")]
+    prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    prompt_cache_hit_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionDetails>,
+    #[serde(default)]
+    cost: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default, deserialize_with = "json_read::count")]
+    cached_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    #[serde(default, deserialize_with = "json_read::count")]
+    reasoning_tokens: Option<u64>,
+}
+
+impl CompletionsDecoder {
+    pub(super) fn new(call: &Call<'_>) -> Self {
+        Self {
+            reply: Reply::new(call.request, call.timestamp),
+            text: None,
+            thinking: None,
+            calls: Vec::new(),
+            details: Vec::new(),
+            finish_reason: None,
+        }
+    }
+
+    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        // Whatever a response says, it began: the start comes before its failure too.
+        self.reply.start(emit);
+        self.reply.fail(error, emit);
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, mended: bool, emit: &mut Emit) {
+        let answer = &mut self.reply.message;
+        if let Some(id) = chunk.id.non_empty().filter(|_| answer.response_id.is_none()) {
+            answer.response_id = Some(id.to_owned());
+        }
+        if let Some(model) = chunk.model.non_empty().filter(|_| answer.response_model.is_none()) {
+            answer.response_model = Some(model.to_owned());
+        }
+        self.reply.start(emit);
+        if let Some(error) = &chunk.error {
+            let error = error::in_stream(&self.reply.model, error);
+            return self.reply.fail(error, emit);
+        }
+        let choice = chunk.choices.0;
+        let usage = chunk.usage.as_ref().or_else(|| choice.as_ref()?.usage.as_ref());
+        if let Some(usage) = usage {
+            self.usage(usage, emit);
+        }
+        let Some(choice) = choice else { return };
+        if let Some(word) = choice.finish_reason.non_empty() {
+            self.finish_reason = Some(word.to_owned());
+            self.reply.message.raw_stop_reason = Some(word.to_owned());
+        }
+        if let Some(delta) = choice.delta {
+            self.delta(delta, mended, emit);
+        }
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, mended: bool, emit: &mut Emit) {
+        let members = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
+        let reasoning = REASONING_MEMBERS.iter().zip(members).find_map(|(name, text)| Some((*name, text.non_empty()?)));
+        if let Some((member, text)) = reasoning {
+            let place = self.thinking_place(Some(member), emit);
+            self.reply.delta(place, text, mended, emit);
+        }
+        if let Some(Value::Array(details)) = delta.reasoning_details
+            && !details.is_empty()
+        {
+            self.thinking_place(None, emit);
+            details.into_iter().for_each(|detail| add_detail(&mut self.details, detail));
+        }
+        if let Some(text) = delta.content.non_empty() {
+            let place = match self.text {
+                Some(place) => place,
+                None => *self.text.insert(self.reply.open(Slot::Text(TextBlock::default()), emit)),
+            };
+            self.reply.delta(place, text, mended, emit);
+        }
+        for call in delta.tool_calls.iter().flatten() {
+            self.call(call, mended, emit);
+        }
+    }
+
+    /// The block of thinking, opened when it is first needed. Its signature is the member its first text came in.
+    fn thinking_place(&mut self, member: Option<&str>, emit: &mut Emit) -> usize {
+        let signature = member.map(str::to_owned);
+        match self.thinking {
+            Some(place) => {
+                if let Some(Slot::Thinking(thinking)) = self.reply.slot(place) {
+                    thinking.signature = thinking.signature.take().or(signature);
+                }
+                place
+            }
+            None => {
+                let slot = Slot::Thinking(Thinking { signature, ..Thinking::default() });
+                *self.thinking.insert(self.reply.open(slot, emit))
+            }
+        }
+    }
+
+    fn call(&mut self, delta: &CallDelta<'_>, mended: bool, emit: &mut Emit) {
+        let id = delta.id.non_empty();
+        let function = delta.function.as_ref();
+        let name = function.and_then(|function| function.name.non_empty());
+        let place = match self.find_call(delta.index, id) {
+            Some(place) => {
+                if let Some(Slot::Call { call, .. }) = self.reply.slot(place) {
+                    if let Some(id) = id.filter(|_| call.id.as_str().is_empty()) {
+                        call.id = id.into();
+                    }
+                    if let Some(name) = name.filter(|_| call.name.is_empty()) {
+                        name.clone_into(&mut call.name);
+                    }
+                }
+                place
+            }
+            None => {
+                let call = ToolCall {
+                    id: ToolCallId::new(id.unwrap_or("")),
+                    name: name.unwrap_or("").to_owned(),
+                    arguments: Map::new(),
+                    thought_signature: None,
+                    arguments_error: None,
+                    namespace: None,
+                };
+                let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
+                self.calls.push(CallPlace { number: delta.index, place });
+                place
+            }
+        };
+        let arguments = function.and_then(|function| function.arguments.0.as_deref());
+        self.reply.delta(place, arguments.unwrap_or(""), mended, emit);
+    }
+
+    /// The call a piece belongs to: by number, else by id; a piece with neither continues the last one.
+    fn find_call(&self, number: Option<u64>, id: Option<&str>) -> Option<usize> {
+        let has_id = |place: usize, id: &str| matches!(self.reply.slots().get(place), Some(Slot::Call { call, .. }) if call.id == *id);
+        let found = match (number, id) {
+            (Some(_), _) => self.calls.iter().rev().find(|call| call.number == number),
+            (None, Some(id)) => self.calls.iter().find(|call| has_id(call.place, id)),
+            (None, None) => self.calls.last(),
+        };
+        found.map(|call| call.place)
+    }
+
+    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
+        let prompt = told.prompt_tokens.unwrap_or(0);
+        let details = told.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens).or(told.prompt_cache_hit_tokens).unwrap_or(0);
+        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
+        let reasoning = told.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+        let mut usage = Usage {
+            input: prompt.saturating_sub(cached).saturating_sub(written),
+            output: told.completion_tokens.unwrap_or(0),
+            cache_read: cached,
+            cache_write: written,
+            reasoning: Some(reasoning.unwrap_or(0)),
+            ..Usage::default()
+        };
+        usage.total_tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
+        let billed = told.cost.as_ref().and_then(Value::as_f64);
+        if let Some(total) = billed.filter(|_| self.reply.model.dialect.replies.billed_cost) {
+            usage.cost = self.reply.model.rates.cost(&usage);
+            usage.cost.total = total;
+            usage.cost.total_from_provider = true;
+        }
+        self.reply.set_usage(usage, emit);
+    }
+
+    /// Ends the answer. `marked`: the server said that it is the end.
+    fn end(&mut self, marked: bool, emit: &mut Emit) {
+        if self.reply.is_ended() {
+            return;
+        }
+        self.reply.start(emit);
+        if let (Some(place), false) = (self.thinking, self.details.is_empty())
+            && let Some(Slot::Thinking(thinking)) = self.reply.slot(place)
+        {
+            thinking.signature = serde_json::to_string(&self.details).ok();
+        }
+        self.reply.close_all(emit);
+        let has_content = !self.reply.slots().is_empty();
+        let inferred = has_content && (marked || !self.reply.model.dialect.replies.finish_reason);
+        let by_calls = if self.calls.is_empty() { StopReason::Stop } else { StopReason::ToolUse };
+        match self.finish_reason.as_deref() {
+            Some("stop" | "end") => self.reply.done(by_calls, emit),
+            Some("length") => self.reply.done(StopReason::Length, emit),
+            Some("tool_calls" | "function_call") => self.reply.done(StopReason::ToolUse, emit),
+            Some(word) => {
+                let text = format!("Provider finish_reason: {word}");
+                let kind = classify::classify(None, Some(word), &text);
+                self.fail_with(kind, text, emit);
+            }
+            None if inferred => self.reply.done(by_calls, emit),
+            None => self.fail_with(LlmErrorKind::StreamCut, "Stream ended without finish_reason", emit),
+        }
+    }
+}
+
+/// Adds a detail, or continues the last one of its number: texts come in pieces, everything else whole.
+fn add_detail(details: &mut Vec<Value>, detail: Value) {
+    let last = details.last_mut().filter(|last| {
+        let same = |member: &str| last[member] == detail[member];
+        !detail["index"].is_null() && same("index") && same("type")
+    });
+    let (Some(Value::Object(last)), Value::Object(piece)) = (last, &detail) else {
+        details.push(detail);
+        return;
+    };
+    for (member, value) in piece {
+        match (last.get_mut(member), value) {
+            (_, Value::Null) => {}
+            (Some(Value::String(text)), Value::String(more))
+                if matches!(member.as_str(), "text" | "summary" | "data") =>
+            {
+                text.push_str(more);
+            }
+            _ => drop(last.insert(member.clone(), value.clone())),
+        }
+    }
+}
+
+impl Decoder for CompletionsDecoder {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+        if self.reply.is_ended() || frame.data.is_empty() {
+            return Seen::KeepAlive;
+        }
+        if frame.data.starts_with("[DONE]") {
+            self.end(true, emit);
+            return Seen::Content;
+        }
+        let mut scratch = String::new();
+        match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
+            Ok(read) => self.chunk(read.value, read.mended, emit),
+            Err(why) => self.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+        }
+        Seen::Content
+    }
+
+    fn finish(&mut self, emit: &mut Emit) {
+        self.end(false, emit);
+    }
+
+    fn fail(&mut self, error: LlmError, emit: &mut Emit) {
+        self.reply.fail(error, emit);
+    }
+}

@@ -1,0 +1,12 @@
+//! Behaviour of the crate: one binary, one module a concern.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod abort;
+mod broken;
+mod deadlines;
+mod decode;
+mod network;
+mod reencode;
+mod requests;
+mod support;

@@ -1,0 +1,97 @@
+//! Connections, proxies and observers.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use http::{HeaderMap, StatusCode};
+use pinch_llm::error::{LlmError, LlmErrorKind};
+use pinch_llm::model::Model;
+use pinch_llm::request::{Auth, CallObserver};
+use pinch_llm::stdx::host::{Env, Host};
+use pinch_testing::server::{Reply, Server};
+use pinch_testing::wires::completions;
+use serde_json::{Value, json};
+
+use crate::support::{APIS, end_of, model, request};
+
+fn answer() -> Reply {
+    Reply::sse(completions::Response::new("c", "m").text("hi").finish("stop").done().concat())
+}
+
+#[tokio::test]
+async fn proxies_come_from_the_given_environment() {
+    let proxy = Server::start().await.unwrap();
+    proxy.reply(answer());
+    let env: Env = [("HTTP_PROXY", proxy.url()), ("NO_PROXY", "near.test,.far.test".into())].into_iter().collect();
+    let mut request = request(model(APIS[1], "http://model.test/v1"));
+    request.host = Host::builder().clock(1, 0).env(env).build();
+    assert!(end_of(request).await.is_ok());
+    assert_eq!(proxy.requests()[0].path, "http://model.test/v1/chat/completions");
+}
+
+#[tokio::test]
+async fn what_every_request_says() {
+    let server = Server::start().await.unwrap();
+    server.reply(answer());
+    assert!(end_of(request(model(APIS[1], &server.url()))).await.is_ok());
+    let asked = &server.requests()[0];
+    assert_eq!(asked.header("accept-encoding"), Some("identity"));
+    assert_eq!(asked.header("content-type"), Some("application/json"));
+    assert_eq!(asked.header("authorization"), Some("Bearer key"));
+    assert!(asked.header("user-agent").unwrap().starts_with("pinch/"));
+}
+
+#[tokio::test]
+async fn without_a_key_the_environment_is_asked_and_no_other_providers_variable() {
+    let with = |provider: &str, vars: &[(&str, &str)]| {
+        let mut request = request(crate::support::model_with(APIS[0], "http://h", json!({"provider": provider})));
+        request.auth = Auth::default();
+        request.host = Host::builder().env(vars.iter().copied().collect()).build();
+        request
+    };
+    let key = |request| crate::support::encode(&request).headers;
+    assert_eq!(key(with("anthropic", &[("ANTHROPIC_API_KEY", "k")]))["x-api-key"], "k");
+    assert_eq!(key(with("anthropic", &[("ANTHROPIC_AUTH_TOKEN", "k")]))["authorization"], "Bearer k");
+    let error = end_of(with("p", &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")])).await.error.unwrap();
+    assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Auth, "No API key for provider: p"));
+}
+
+#[derive(Default)]
+struct Spy {
+    statuses: Mutex<Vec<u16>>,
+    fails: bool,
+}
+
+impl CallObserver for Spy {
+    fn on_payload<'a>(&'a self, body: &'a Value, _: &'a Model) -> BoxFuture<'a, Result<Option<Value>, LlmError>> {
+        let mut body = body.clone();
+        body["seen"] = json!(true);
+        Box::pin(async move { Ok(Some(body)) })
+    }
+
+    fn on_response<'a>(
+        &'a self,
+        status: StatusCode,
+        _: &'a HeaderMap,
+        model: &'a Model,
+    ) -> BoxFuture<'a, Result<(), LlmError>> {
+        self.statuses.lock().unwrap().push(status.as_u16());
+        let error = LlmError::new(model.provider.clone(), LlmErrorKind::Protocol, "spied");
+        Box::pin(async move { if self.fails { Err(error) } else { Ok(()) } })
+    }
+}
+
+#[tokio::test]
+async fn observers_see_and_change() {
+    for (spy, good) in [(Spy::default(), true), (Spy { fails: true, ..Spy::default() }, false)] {
+        let server = Server::start().await.unwrap();
+        server.reply(answer());
+        let spy = Arc::new(spy);
+        let mut request = request(model(APIS[1], &server.url()));
+        request.options.observer = Some(spy.clone());
+        let end = end_of(request).await;
+        assert_eq!(end.is_ok(), good);
+        assert_eq!(server.requests()[0].json()["seen"], true);
+        assert_eq!(*spy.statuses.lock().unwrap(), [200]);
+    }
+}

@@ -1,0 +1,56 @@
+//! A request that is refused for its strict schemas goes out once more without them.
+
+use std::sync::Arc;
+
+use pinch_llm::provider::ProviderRegistry;
+use pinch_llm::request::Request;
+use pinch_llm::stdx::cancel::Cancel;
+use pinch_testing::server::{Reply, Server};
+use pinch_testing::wires::anthropic;
+use serde_json::{Value, json};
+
+use crate::support::{APIS, model_with, request, tool};
+
+fn strict_request(server: &Server) -> Request {
+    let model = model_with(APIS[0], &server.url(), json!({"compat": {"supportsStrictTools": true}}));
+    let mut tool = tool("read");
+    tool.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+    let mut request = request(model);
+    request.tools = Arc::new([tool]);
+    request.options.session_id = Some("s".into());
+    request
+}
+
+fn too_large() -> Reply {
+    let error = json!({"type": "invalid_request_error", "message": "The compiled grammar is too large."});
+    Reply::json(400, &json!({"type": "error", "error": error}))
+}
+
+fn answer() -> Reply {
+    Reply::sse(anthropic::Response::new("m").text("a").stop("end_turn").concat())
+}
+
+fn strict_flags(server: &Server) -> Vec<Value> {
+    server.requests().iter().map(|asked| asked.json()["tools"][0]["strict"].clone()).collect()
+}
+
+#[tokio::test]
+async fn once_and_then_remembered() {
+    let server = Server::start().await.unwrap();
+    server.reply(too_large()).reply(answer()).reply(answer());
+    let registry = ProviderRegistry::builtin();
+    let request = strict_request(&server);
+    let provider = registry.get(&request.model.api).unwrap();
+    assert!(provider.stream(request.clone(), Cancel::new()).collect_end().await.is_ok());
+    assert!(provider.stream(request, Cancel::new()).collect_end().await.is_ok());
+    assert_eq!(strict_flags(&server), [json!(true), Value::Null, Value::Null]);
+}
+
+#[tokio::test]
+async fn never_twice() {
+    let server = Server::start().await.unwrap();
+    server.reply(too_large()).reply(too_large());
+    let end = crate::support::end_of(strict_request(&server)).await;
+    assert!(!end.is_ok());
+    assert_eq!(server.requests().len(), 2);
+}

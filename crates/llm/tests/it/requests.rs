@@ -1,0 +1,195 @@
+//! What models with peculiarities are sent.
+
+use std::sync::Arc;
+
+use pinch_llm::request::{CacheRetention, SystemPrompt, ThinkingChoice};
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::{Value, json};
+
+use crate::support::{APIS, body, encode, messages, model_with, request, tool};
+
+/// A conversation in which prompt and tools change.
+fn changing() -> Value {
+    let schema = json!({"type": "object", "properties": {}, "required": []});
+    let declare = |name: &str| json!({"name": name, "description": "d", "parameters": schema});
+    json!([
+        {"role": "system", "content": "", "sections": {"rules": "be kind"}, "toolsAdded": [declare("read")], "timestamp": 0},
+        {"role": "user", "content": "one", "timestamp": 1},
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}], "api": "x", "provider": "p", "model": "m",
+         "stopReason": "stop", "providerThinkingLevel": "high", "timestamp": 2},
+        {"role": "system", "content": "", "sections": {"rules": "be brief"}, "toolsRemoved": [{"name": "read"}],
+         "toolsAdded": [declare("grep")], "timestamp": 3},
+        {"role": "user", "content": "two", "timestamp": 4},
+    ])
+}
+
+fn roles(body: &Value) -> Vec<&str> {
+    body["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn changes_are_folded_into_the_head_where_models_cannot_take_them() {
+    for api in APIS {
+        let mut request = request(model_with(api, "http://localhost", json!({"reasoning": false})));
+        request.messages = messages(changing());
+        let body = body(&request);
+        let names: Vec<&Value> = body["tools"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+        if api == APIS[0] {
+            assert_eq!(body["system"][0]["text"], "be brief");
+            assert_eq!((roles(&body), names), (vec!["user", "assistant", "user"], vec![&json!("grep")]));
+        } else {
+            assert_eq!(body["messages"][0], json!({"role": "system", "content": "be brief"}));
+            assert_eq!(roles(&body), ["system", "user", "assistant", "user"]);
+        }
+    }
+}
+
+#[test]
+fn anthropic_takes_changes_in_place() {
+    let compat = json!({"compat": {"supportsMidConvoSystemMessages": true, "supportsMidConvoToolChanges": true}});
+    let mut request = request(model_with(APIS[0], "http://localhost", compat));
+    request.messages = messages(changing());
+    let made = encode(&request);
+    assert_eq!(made.body["system"][0]["text"], "be kind");
+    assert_eq!(roles(&made.body), ["user", "assistant", "user", "system"]);
+    assert_eq!(
+        made.body["messages"][3]["content"],
+        json!([
+            {"type": "text", "text": "Updated system prompt section \"rules\":\n\nbe brief"},
+            {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "read"}},
+            {"type": "tool_addition", "cache_control": {"type": "ephemeral"}, "tool": {"type": "tool_definition", "definition": {
+                "name": "grep", "description": "d", "eager_input_streaming": true,
+                "input_schema": {"type": "object", "properties": {}, "required": []}}}},
+        ])
+    );
+    let tools: Vec<&Value> = made.body["tools"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+    assert_eq!(tools, ["read", "__pi_deferred_placeholder__"]);
+    assert_eq!(made.headers["anthropic-beta"], "inline-tools-2026-09-15");
+}
+
+#[test]
+fn efforts_stand_in_the_conversation() {
+    let compat = json!({"compat": {"supportsMidConvoEffort": true, "forceAdaptiveThinking": true}});
+    let mut request = request(model_with(APIS[0], "http://localhost", compat));
+    request.messages = messages(changing());
+    request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Medium);
+    request.options.cache_retention = Some(CacheRetention::None);
+    let body = body(&request);
+    assert_eq!(body["output_config"], json!({"effort": "low"}));
+    assert_eq!(roles(&body), ["user", "system", "assistant", "user", "system"]);
+    assert_eq!(body["messages"][1]["output_config"], json!({"effort": "high"}));
+    assert_eq!(body["messages"][4]["output_config"], json!({"effort": "medium"}));
+    assert_eq!(body["thinking"]["block_binding"], json!({"prefix_mismatch_behavior": "drop_block"}));
+}
+
+#[test]
+fn completions_take_additions_in_place_and_fold_the_rest() {
+    let flags = json!({"supportsMidConvoSystemMessages": true, "supportsMidConvoToolAdditions": true});
+    let mut request = request(model_with(APIS[1], "http://localhost", json!({"reasoning": false, "compat": flags})));
+    let mut list = changing();
+    request.messages = messages(list.clone());
+    assert_eq!(roles(&body(&request)), ["system", "user", "assistant", "user"], "a removal folds");
+    list[3].as_object_mut().unwrap().remove("toolsRemoved");
+    request.messages = messages(list);
+    let body = body(&request);
+    assert_eq!(roles(&body), ["system", "user", "assistant", "system", "user"]);
+    assert_eq!(body["messages"][3]["tools"][0]["function"]["name"], "grep");
+    assert_eq!(body["tools"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn thinking_in_each_servers_words() {
+    let check = |compat: Value, on: Value, off: Value| {
+        let known = [
+            "reasoning_effort",
+            "reasoning",
+            "thinking",
+            "enable_thinking",
+            "chat_template_kwargs",
+            "chat_template_args",
+            "thinking_budget",
+        ];
+        for (level, expected) in [(ThinkingLevel::High, on), (ThinkingLevel::Off, off)] {
+            let mut request = request(model_with(APIS[1], "http://localhost", json!({"compat": compat})));
+            request.options.thinking = ThinkingChoice::Level(level);
+            let body = body(&request);
+            let said = body.as_object().unwrap().iter().filter(|(name, _)| known.contains(&name.as_str()));
+            let said: serde_json::Map<_, _> = said.map(|(name, value)| (name.clone(), value.clone())).collect();
+            assert_eq!(Value::Object(said), expected, "{compat} {level}");
+        }
+    };
+    let format = |name: &str| json!({"thinkingFormat": name});
+    check(json!({}), json!({"reasoning_effort": "high"}), json!({}));
+    check(format("openrouter"), json!({"reasoning": {"effort": "high"}}), json!({"reasoning": {"effort": "none"}}));
+    check(format("qwen"), json!({"enable_thinking": true}), json!({"enable_thinking": false}));
+    check(format("string-thinking"), json!({"thinking": "high"}), json!({"thinking": "none"}));
+    check(format("ant-ling"), json!({}), json!({}));
+    check(
+        format("together"),
+        json!({"reasoning": {"enabled": true}, "reasoning_effort": "high"}),
+        json!({"reasoning": {"enabled": false}}),
+    );
+    check(
+        json!({"thinkingFormat": "chat-template", "supportsReasoningEffort": false, "thinkingTokenBudgetField": "thinking_budget",
+               "chatTemplateKwargs": {"think": {"$var": "thinking.enabled"}, "n": {"$var": "thinking.budget"},
+                                      "e": {"$var": "thinking.effort", "omitWhenOff": true}, "fixed": 1}}),
+        json!({"thinking_budget": 16384, "chat_template_kwargs": {"think": true, "n": 16384, "e": "high", "fixed": 1}}),
+        json!({"chat_template_kwargs": {"think": false, "fixed": 1}}),
+    );
+}
+
+#[test]
+fn sampling_parameters_come_last() {
+    let more = json!({"samplingParams": {"temperature": 0.1, "top_p": 0.5},
+                      "samplingParamsByThinkingLevel": {"off": {"top_p": 0.6}, "high": {"top_p": 0.7}}});
+    let mut request = request(model_with(APIS[1], "http://localhost", more));
+    request.options.temperature = Some(1.0);
+    request.options.sampling_params = json!({"seed": 1}).as_object().cloned();
+    let body = body(&request);
+    assert_eq!((&body["temperature"], &body["top_p"], &body["seed"]), (&json!(0.1), &json!(0.6), &json!(1)));
+}
+
+#[test]
+fn the_answer_gets_the_room_that_is_left() {
+    let mut request = request(model_with(APIS[1], "http://localhost", json!({"contextWindow": 20_000})));
+    assert_eq!(body(&request)["max_completion_tokens"], 8_000);
+    request.system = SystemPrompt::text("x".repeat(35_000));
+    assert_eq!(body(&request)["max_completion_tokens"], 20_000 - 10_001 - 4_096);
+    request.system = SystemPrompt::text("x".repeat(350_000));
+    assert_eq!(body(&request)["max_completion_tokens"], 1);
+    request.options.omit_output_limit = true;
+    assert_eq!(body(&request).get("max_completion_tokens"), None);
+}
+
+#[test]
+fn budgets_too_small_for_anthropic_turn_thinking_off() {
+    let mut request = request(model_with(APIS[0], "http://localhost", json!({"maxTokens": 1_500})));
+    request.options.thinking = ThinkingChoice::Level(ThinkingLevel::High);
+    assert_eq!(body(&request)["thinking"], json!({"type": "disabled"}));
+}
+
+#[test]
+fn headers_of_the_caller_win_and_null_removes() {
+    let mut request =
+        request(model_with(APIS[0], "http://localhost", json!({"headers": {"x-a": "model", "x-b": "b"}})));
+    request.options.headers =
+        vec![("X-A".into(), Some("caller".into())), ("x-b".into(), None), ("x-api-key".into(), None)];
+    let headers = encode(&request).headers;
+    assert_eq!(headers["x-a"], "caller");
+    assert!(!headers.contains_key("x-b") && !headers.contains_key("x-api-key"));
+}
+
+#[test]
+fn required_strictness_that_cannot_be_had_fails() {
+    let compat = json!({"compat": {"supportsStrictMode": true}});
+    let mut tool = tool("t");
+    tool.constrained_sampling = Some(json!({"type": "json_schema", "strict": "require"}));
+    let mut request = request(model_with(APIS[1], "http://localhost", compat));
+    request.tools = Arc::new([tool.clone()]);
+    assert_eq!(body(&request)["tools"][0]["function"]["strict"], true);
+    tool.parameters = Arc::new(json!({"type": "object", "properties": {}, "additionalProperties": true}));
+    request.tools = Arc::new([tool]);
+    let call = pinch_llm::wire::Call { request: &request, timestamp: 0, encoding: Default::default() };
+    let error = crate::support::format_of(APIS[1]).encode(&call).unwrap_err();
+    assert_eq!(error.kind, pinch_llm::error::LlmErrorKind::InvalidRequest);
+}

@@ -1,0 +1,16 @@
+//! The suite `llm`: requests and streams of wire formats.
+
+mod request;
+mod setup;
+mod stream;
+
+use super::{Case, Outcome};
+
+/// Runs one case.
+pub(super) fn execute(case: &Case<'_>) -> Outcome {
+    match case.kind {
+        "request" => request::run(case),
+        "stream" => stream::run(case),
+        _ => Outcome::NotImplemented,
+    }
+}

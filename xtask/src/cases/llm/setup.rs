@@ -1,0 +1,123 @@
+//! From what a case gives to models and requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_llm::message::{Message, ToolDecl};
+use pinch_llm::model::Model;
+use pinch_llm::request::{
+    Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice,
+};
+use pinch_llm::stdx::host::{Env, Host};
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::{Map, Value};
+
+use super::Case;
+
+/// When all calls of cases are made.
+const NOW: i64 = 1_700_000_000_000;
+
+/// The model of a case: a key of the file's `models`, or a record.
+pub(super) fn model(case: &Case<'_>) -> Result<Model, String> {
+    let given = &case.case["model"];
+    let record = match given.as_str() {
+        Some(key) => &case.file["models"][key],
+        None => given,
+    };
+    let mut record = record.clone();
+    if let (Some(api), Some(map)) = (case.case["api"].as_str(), record.as_object_mut()) {
+        map.insert("api".into(), api.into());
+    }
+    Model::from_record(&record).map_err(|why| format!("model {given}: {why}"))
+}
+
+/// The request of a case for a model.
+pub(super) fn request(case: &Case<'_>, model: Model) -> Result<Request, String> {
+    let context = &case.case["context"];
+    let options = case.case["options"].as_object().cloned().unwrap_or_default();
+    let messages =
+        context["messages"].as_array().into_iter().flatten().map(|message| {
+            Message::from_value(message).map(Arc::new).map_err(|why| format!("message {message}: {why}"))
+        });
+    let tools = context["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|tool| serde_json::from_value::<ToolDecl>(tool.clone()).map_err(|why| format!("tool {tool}: {why}")));
+    let key = match options.get("apiKey") {
+        None => Some("test-key"),
+        Some(key) => key.as_str(),
+    };
+    Ok(Request {
+        model: Arc::new(model),
+        system: context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default(),
+        messages: messages.collect::<Result<_, _>>()?,
+        tools: tools.collect::<Result<_, _>>()?,
+        options: call_options(&options, case.case["mode"] == "simple"),
+        auth: key.map(Auth::key).unwrap_or_default(),
+        host: Host::builder().clock(NOW, 0).env(env(&case.case["env"])).build(),
+    })
+}
+
+fn env(given: &Value) -> Env {
+    given.as_object().into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), value.as_str()?))).collect()
+}
+
+fn call_options(given: &Map<String, Value>, simple: bool) -> CallOptions {
+    let count = |name: &str| given.get(name).and_then(Value::as_u64);
+    let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
+    let object = |name: &str| given.get(name).and_then(Value::as_object).cloned();
+    let mut options = CallOptions {
+        temperature: given.get("temperature").and_then(Value::as_f64),
+        max_tokens: count("maxTokens"),
+        omit_output_limit: !simple,
+        thinking: if simple { level(text("reasoning").as_deref()) } else { native(given) },
+        thinking_budgets: budgets(given.get("thinkingBudgets")),
+        cache_retention: text("cacheRetention").map(|word| match word.as_str() {
+            "none" => CacheRetention::None,
+            "long" => CacheRetention::Long,
+            _ => CacheRetention::Short,
+        }),
+        session_id: text("sessionId"),
+        tool_choice: given.get("toolChoice").cloned(),
+        headers: object("headers")
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name, value.as_str().map(str::to_owned)))
+            .collect(),
+        metadata: object("metadata"),
+        sampling_params: object("samplingParams"),
+        native: given.clone(),
+        ..CallOptions::default()
+    };
+    if let Some(ms) = count("timeoutMs") {
+        options.deadlines.headers = Some(Duration::from_millis(ms));
+    }
+    options.deadlines.idle = count("streamIdleTimeoutMs").map(Duration::from_millis);
+    options.deadlines.first_content = options.deadlines.idle;
+    options
+}
+
+/// The unified option: no level means off.
+fn level(word: Option<&str>) -> ThinkingChoice {
+    ThinkingChoice::Level(word.and_then(ThinkingLevel::parse).unwrap_or_default())
+}
+
+/// The options of the formats themselves.
+fn native(given: &Map<String, Value>) -> ThinkingChoice {
+    let text = |names: [&str; 2]| names.into_iter().find_map(|name| given.get(name)?.as_str().map(str::to_owned));
+    let nested = given.get("thinking");
+    let thinking = NativeThinking {
+        enabled: given.get("thinkingEnabled").or_else(|| nested?.get("enabled")).and_then(Value::as_bool),
+        budget: given.get("thinkingBudgetTokens").or_else(|| nested?.get("budgetTokens")).and_then(Value::as_u64),
+        effort: text(["effort", "reasoningEffort"])
+            .or_else(|| nested?.get("level").and_then(Value::as_str).map(str::to_owned)),
+        display: text(["thinkingDisplay", "reasoningSummary"]),
+    };
+    if thinking == NativeThinking::default() { ThinkingChoice::Unset } else { ThinkingChoice::Native(thinking) }
+}
+
+fn budgets(given: Option<&Value>) -> ThinkingBudgets {
+    let of = |name: &str| given.and_then(|budgets| budgets[name].as_u64());
+    ThinkingBudgets { minimal: of("minimal"), low: of("low"), medium: of("medium"), high: of("high") }
+}
