@@ -27,7 +27,7 @@ use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
 use crate::args::ChatArgs;
-use crate::exit::{Failure, warn, warn_of};
+use crate::exit::{Failure, warn_of};
 use crate::find_model::{self, Choice, Wishes};
 
 /// The folders of one program run.
@@ -304,9 +304,4 @@ fn text_or_file(given: &str, folders: &Folders, host: &Host) -> Result<String, F
             .map_err(|error| Failure::user(format!("Cannot read {}: {error}", path.display())));
     }
     Ok(given.to_owned())
-}
-
-/// Says that something is not used.
-pub(crate) fn warn_unused(what: &str) {
-    warn(&format!("{what} is ignored"));
 }

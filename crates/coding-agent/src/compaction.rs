@@ -1,6 +1,6 @@
 //! Summaries that stand for what no longer fits into a model's context.
 //!
-//! [`due`] says when, [`prepare`] what, a [`Strategy`] how; [`compact`] runs them and appends the entry. Nothing in the log is removed: the
+//! [`due`] says when, [`prepare()`] what, a [`Strategy`] how; [`compact`] runs them and appends the entry. Nothing in the log is removed: the
 //! entry says from where on the model is still shown the conversation itself.
 
 use std::sync::Arc;

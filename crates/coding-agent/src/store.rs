@@ -122,7 +122,7 @@ pub enum Durability {
 #[non_exhaustive]
 pub enum StoreError {
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,

@@ -38,7 +38,7 @@ pub fn collect(log: &SessionLog, old_leaf: Option<&EntryId>, target: &EntryId) -
     let old = log.branch(old_leaf)?;
     let shared: HashSet<&EntryId> = log.branch(target)?.ids().collect();
     let n_shared = old.ids().rposition(|id| shared.contains(id)).map_or(0, |at| at + 1);
-    let common_ancestor = old.ids().nth(n_shared.wrapping_sub(1)).filter(|_| n_shared > 0).cloned();
+    let common_ancestor = n_shared.checked_sub(1).and_then(|at| old.ids().nth(at)).cloned();
     Ok(LeftBranch { entries: old.entries().skip(n_shared).collect(), common_ancestor })
 }
 

@@ -112,7 +112,10 @@ impl SummaryModel<'_> {
     ) -> Result<String, CompactError> {
         let prompt = SummaryPrompt { system: instructions::SYSTEM, text, max_tokens };
         let end = self.provider.stream((self.build)(prompt), cancel.clone()).collect_end().await;
-        usage.get_or_insert_default().add(&end.message.usage);
+        match usage {
+            Some(usage) => usage.add(&end.message.usage),
+            None => *usage = Some(end.message.usage),
+        }
         let failed = |message: &str| CompactError::Summary { what, message: message.to_owned(), source: None };
         match end.message.stop_reason {
             _ if cancel.is_cancelled() => return Err(CompactError::Cancelled),

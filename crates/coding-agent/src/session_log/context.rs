@@ -61,8 +61,8 @@ pub fn context_of(path: &[Arc<Entry>]) -> Context {
     context
 }
 
-/// The context of a path of slots: only what the model is shown is parsed, and kept parsed for the next time.
-pub(super) fn context_at(index: &Index, path: &[usize]) -> Context {
+/// The context of a path of slots: only what the model is shown is parsed; of the live branch it stays parsed for the next time.
+pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Context {
     let slots = index.slots();
     let compaction = path.iter().rposition(|at| slots[*at].kind == Kind::Compaction);
     let mut shown: Vec<usize> = Vec::new();
@@ -87,7 +87,9 @@ pub(super) fn context_at(index: &Index, path: &[usize]) -> Context {
         )
     });
     let entries: Vec<Arc<Entry>> = shown.iter().map(|at| index.entry(*at)).collect();
-    index.keep_only(shown.into_iter().zip(entries.iter().cloned()));
+    if is_live {
+        index.keep_only(shown.into_iter().zip(entries.iter().cloned()));
+    }
     let mut context = emit(&entries);
     let slots = path.iter().rev().map(|at| (*at, slots[*at].kind, slots[*at].role));
     let mut levels = slots.clone().filter(|(_, kind, _)| *kind == Kind::ThinkingLevelChange);

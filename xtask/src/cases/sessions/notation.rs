@@ -72,7 +72,7 @@ fn each_text(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String>)
 }
 
 /// Removes the blocks we add to summaries: pinned messages and the last request.
-pub(crate) fn without_our_blocks(summary: &str) -> String {
+fn without_our_blocks(summary: &str) -> String {
     let mut out = summary.to_owned();
     for name in ["pinned", "last-user-request"] {
         if let Ok(block) = Regex::new(&format!(r"(?s)\n\n<{name}>\n.*?\n</{name}>")) {
@@ -108,6 +108,9 @@ impl Matcher<'_> {
                     return Some(format!("{at}/{key}: not expected: {}", a[key]));
                 }
                 e.iter().find_map(|(key, value)| match a.get(key) {
+                    Some(Value::String(summary)) if key == "summary" => {
+                        self.differ(&format!("{at}/{key}"), value, &without_our_blocks(summary).into())
+                    }
                     Some(other) => self.differ(&format!("{at}/{key}"), value, other),
                     None => Some(format!("{at}/{key}: missing, expected {value}")),
                 })

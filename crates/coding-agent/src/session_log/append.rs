@@ -1,0 +1,169 @@
+//! How entries get into the log and onto the disk.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pinch_llm::message::{Message, ToolCall};
+
+use super::guard::{self, Verdict};
+use super::{Conflict, SessionLog, heal};
+use crate::entry::migrate::fresh_id;
+use crate::entry::{Entry, EntryBody, EntryId};
+use crate::store::{Appended, StoreError};
+
+/// How often an append is tried again because somebody else wrote in between.
+const MAX_TRIES: usize = 64;
+
+/// What one append writes.
+struct Batch {
+    entries: Vec<(EntryId, EntryBody)>,
+    /// Place of the entry that was asked for.
+    own: usize,
+    with_held: bool,
+}
+
+impl SessionLog {
+    /// Appends an entry to the active branch and makes it the leaf.
+    ///
+    /// A message that comes while tool calls still await results gets those before it; a message of the user's own shell command waits for
+    /// them instead. A result nobody waits for is left out, with a warning; the answer is then the leaf.
+    ///
+    /// # Errors
+    /// When nothing was written; nothing changed in memory then.
+    pub async fn append(&mut self, body: EntryBody) -> Result<EntryId, StoreError> {
+        for _ in 0..MAX_TRIES {
+            let awaited = match self.awaited.take() {
+                Some(awaited) => awaited,
+                None => guard::awaited_at(&self.index, self.leaf),
+            };
+            let verdict = guard::judge(&body, &awaited);
+            let batch = match verdict {
+                Verdict::Hold => {
+                    self.awaited = Some(awaited);
+                    let id = self.fresh_id(&[]);
+                    self.held.push((id.clone(), body));
+                    return Ok(id);
+                }
+                Verdict::Refuse => {
+                    self.awaited = Some(awaited);
+                    tracing::warn!(path = ?self.path(), "a tool result without its call was left out");
+                    return Ok(self.leaf_id().cloned().unwrap_or_else(|| EntryId::new("")));
+                }
+                Verdict::Write { missing } => self.batch(&body, &missing, &awaited),
+            };
+            let after = batch.entries.iter().fold(awaited, |awaited, (_, body)| guard::after(body, awaited));
+            let id = batch.entries[batch.own].0.clone();
+            if self.write(batch.entries).await? {
+                self.awaited = Some(after);
+                if batch.with_held {
+                    self.held.clear();
+                }
+                return Ok(id);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// What is written for one entry: missing results and held entries before it, held entries after the last awaited result.
+    fn batch(&self, body: &EntryBody, missing: &[ToolCall], awaited: &[ToolCall]) -> Batch {
+        let mut entries: Vec<(EntryId, EntryBody)> = Vec::with_capacity(1 + missing.len());
+        for call in missing {
+            entries.push((self.fresh_id(&entries), heal::missing_result(call, self.host.now_ms())));
+        }
+        let held_before = missing.len() == awaited.len();
+        if held_before {
+            entries.extend(self.held.iter().cloned());
+        }
+        let own = entries.len();
+        entries.push((self.fresh_id(&entries), body.clone()));
+        let held_after = !held_before && guard::after(body, awaited.to_vec()).is_empty();
+        if held_after {
+            entries.extend(self.held.iter().cloned());
+        }
+        Batch { entries, own, with_held: held_before || held_after }
+    }
+
+    fn fresh_id(&self, batch: &[(EntryId, EntryBody)]) -> EntryId {
+        let is_used = |id: &str| {
+            self.index.find(id).is_some() || batch.iter().chain(&self.held).any(|(used, _)| used.as_str() == id)
+        };
+        EntryId::new(fresh_id(&self.host, is_used))
+    }
+
+    /// Writes entries as a chain below the leaf; false when somebody else wrote first and it has to be thought over again.
+    async fn write(&mut self, batch: Vec<(EntryId, EntryBody)>) -> Result<bool, StoreError> {
+        let mut lines = Vec::with_capacity(512);
+        let mut entries = Vec::with_capacity(batch.len());
+        let mut parent_id = self.leaf_id().cloned();
+        for (id, body) in batch {
+            let entry =
+                Entry { id: id.clone(), parent_id: parent_id.replace(id), timestamp: self.host.now_iso(), body };
+            lines.extend_from_slice(entry.to_line().as_bytes());
+            lines.push(b'\n');
+            entries.push(Arc::new(entry));
+        }
+        let lines = Bytes::from(lines);
+        if let Some(journal) = &mut self.journal {
+            match &mut self.waiting {
+                Some(waiting) if !entries.iter().any(|entry| begins_file(entry)) => waiting.extend_from_slice(&lines),
+                waiting => {
+                    let all = match waiting.as_deref() {
+                        Some(waiting) => Bytes::from([waiting, &lines].concat()),
+                        None => lines.clone(),
+                    };
+                    match journal.append(all, self.end).await? {
+                        Appended::At(end) => self.end = end,
+                        Appended::Moved { tail } => {
+                            self.absorb(tail);
+                            return Ok(false);
+                        }
+                    }
+                    self.waiting = None;
+                }
+            }
+        }
+        let slots = self.index.push(lines);
+        for (at, entry) in slots.clone().zip(entries) {
+            self.index.keep(at, entry);
+        }
+        self.leaf = slots.end.checked_sub(1);
+        Ok(true)
+    }
+
+    /// Writes what waits for the file.
+    pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
+        for _ in 0..MAX_TRIES {
+            let (Some(journal), Some(waiting)) = (&mut self.journal, &self.waiting) else { return Ok(()) };
+            match journal.append(Bytes::copy_from_slice(waiting), self.end).await? {
+                Appended::At(end) => {
+                    self.end = end;
+                    self.waiting = None;
+                    return Ok(());
+                }
+                Appended::Moved { tail } => self.absorb(tail),
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Takes in what somebody else appended: entries that go on from our leaf are followed, others leave it where it is.
+    fn absorb(&mut self, tail: Bytes) {
+        self.end += tail.len() as u64;
+        let leaf = self.leaf;
+        let slots = self.index.push(tail);
+        for at in slots.clone() {
+            let goes_on = self.leaf.is_some() || at == 0;
+            if goes_on && self.index.parent(at) == self.leaf {
+                self.leaf = Some(at);
+            }
+        }
+        self.awaited = None;
+        self.conflicts.push_back(Conflict { n_entries: slots.len(), followed: self.leaf != leaf });
+        tracing::warn!(path = ?self.path(), n_entries = slots.len(), "another program wrote to the session");
+    }
+}
+
+/// Whether a session's file appears with this entry: a prompt must not be lost, and an answer even less.
+fn begins_file(entry: &Entry) -> bool {
+    matches!(entry.body.as_message().map(|message| &**message), Some(Message::User(_) | Message::Assistant(_)))
+}

@@ -1,0 +1,10 @@
+//! Behaviour of the session layer as a whole.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod compaction;
+mod guard;
+mod help;
+mod properties;
+mod summaries;
+mod writers;

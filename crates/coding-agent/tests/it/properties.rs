@@ -1,0 +1,192 @@
+//! Laws that hold for every log.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::entry::{Compaction, CustomMessage, Entry, EntryBody, EntryId};
+use pinch_coding_agent::session_log::{SessionLog, context_of};
+use pinch_llm::message::{Content, Message};
+use proptest::prelude::*;
+
+use crate::help::{answer, append, bash, create, file, open, result, user};
+
+/// One thing that can happen to a log.
+#[derive(Clone, Debug)]
+enum Step {
+    User(String),
+    Answer(u8),
+    Result(u8),
+    Bash,
+    Custom,
+    Level,
+    Label(usize),
+    Edit(usize, bool),
+    Compact(usize),
+    Move(usize),
+    Reset,
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => ".{0,12}".prop_map(Step::User),
+        4 => (0u8..3).prop_map(Step::Answer),
+        4 => (0u8..3).prop_map(Step::Result),
+        1 => Just(Step::Bash),
+        1 => Just(Step::Custom),
+        1 => Just(Step::Level),
+        1 => any::<usize>().prop_map(Step::Label),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(at, hide)| Step::Edit(at, hide)),
+        1 => any::<usize>().prop_map(Step::Compact),
+        1 => any::<usize>().prop_map(Step::Move),
+        1 => Just(Step::Reset),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog {
+    let mut log = create(dir).await;
+    append(&mut log, [user("begin")]).await;
+    for step in steps {
+        let ids: Vec<EntryId> = log.entry_ids().cloned().collect();
+        let pick = |at: usize| ids[at % ids.len()].clone();
+        let body = match step {
+            Step::User(text) => user(&text),
+            Step::Answer(n) => answer("a", &["c0", "c1", "c2"][..usize::from(n)]),
+            Step::Result(n) => result(["c0", "c1", "c2"][usize::from(n)]),
+            Step::Bash => bash(),
+            Step::Custom => EntryBody::CustomMessage(CustomMessage {
+                custom_type: "t".into(),
+                content: Content::Text("c".into()),
+                display: true,
+                details: None,
+            }),
+            Step::Level => EntryBody::ThinkingLevelChange { thinking_level: "low".into() },
+            Step::Label(at) => EntryBody::Label { target_id: pick(at), label: Some("l".into()) },
+            Step::Edit(at, hide) => EntryBody::ContextEdit {
+                target_id: pick(at),
+                replacement: (!hide).then(|| Content::Text("edited".into())),
+            },
+            Step::Compact(at) => EntryBody::Compaction(Compaction {
+                summary: "S".into(),
+                first_kept_entry_id: Some(pick(at)),
+                ..Compaction::default()
+            }),
+            Step::Move(at) => {
+                log.move_to(&pick(at)).unwrap();
+                continue;
+            }
+            Step::Reset => {
+                log.reset_leaf();
+                continue;
+            }
+            Step::Reopen => {
+                log = open(&file(&log)).await.unwrap();
+                continue;
+            }
+        };
+        log.append(body).await.unwrap();
+    }
+    log
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// Whether each call on a path is answered before the next message, but for those at its end.
+fn is_paired(path: &[Arc<Entry>]) -> Result<(), String> {
+    let mut awaited: Vec<String> = Vec::new();
+    for entry in path {
+        match &entry.body {
+            EntryBody::Message(message) => match &**message {
+                Message::ToolResult(result) => {
+                    let at = awaited.iter().position(|id| result.tool_call_id == id.as_str());
+                    awaited.remove(at.ok_or_else(|| format!("{}: a result nobody waits for", entry.id))?);
+                }
+                _ if !awaited.is_empty() => return Err(format!("{}: {awaited:?} unanswered", entry.id)),
+                message => {
+                    let calls = message.as_assistant().into_iter().flat_map(|message| message.tool_calls());
+                    awaited = calls.map(|call| call.id.to_string()).collect();
+                }
+            },
+            EntryBody::CustomMessage(_) if !awaited.is_empty() => return Err(format!("{}: unanswered", entry.id)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read(steps in prop::collection::vec(step(), 0..40)) {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let log = play(dir.path(), steps).await;
+            let again = open(&file(&log)).await.unwrap();
+            let entries: Vec<_> = log.entries().collect();
+            prop_assert_eq!(&entries, &again.entries().collect::<Vec<_>>());
+            for entry in &entries {
+                prop_assert_eq!(entry.to_line().into_bytes(), again.line(&entry.id).unwrap().to_vec());
+            }
+            prop_assert_eq!(log.tree(), again.tree());
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn the_context_of_any_leaf_is_its_path_replayed(steps in prop::collection::vec(step(), 0..40)) {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let log = play(dir.path(), steps).await;
+            for id in log.entry_ids() {
+                let path: Vec<_> = log.branch(id).unwrap().entries().collect();
+                prop_assert_eq!(log.context_at(Some(id)).unwrap(), context_of(&path));
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn calls_are_paired_and_healing_twice_is_healing_once(steps in prop::collection::vec(step(), 0..40)) {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = play(dir.path(), steps).await;
+            for id in log.entry_ids() {
+                let path: Vec<_> = log.branch(id).unwrap().entries().collect();
+                prop_assert_eq!(is_paired(&path), Ok(()));
+            }
+            log.heal().await.unwrap();
+            prop_assert_eq!(log.awaited_calls().len(), 0);
+            let mut again = open(&file(&log)).await.unwrap();
+            if log.leaf_id() == again.leaf_id() {
+                prop_assert_eq!(again.heal().await.unwrap(), 0);
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn every_beginning_of_a_file_opens(steps in prop::collection::vec(step(), 0..12), cut in any::<prop::sample::Index>()) {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let log = play(dir.path(), steps).await;
+            let text = std::fs::read(file(&log)).unwrap();
+            let header = text.iter().position(|byte| *byte == b'\n').unwrap();
+            let cut = header + cut.index(text.len() - header + 1);
+            let whole = text[..cut].iter().filter(|byte| **byte == b'\n').count();
+            let path = dir.path().join("cut.jsonl");
+            std::fs::write(&path, &text[..cut]).unwrap();
+            let mut log = open(&path).await.unwrap();
+            // A line that lacks nothing but its end counts as well.
+            prop_assert!(log.entry_ids().len() + 1 >= whole && log.entry_ids().len() <= whole);
+            let n_before = log.entry_ids().len() + log.awaited_calls().len();
+            append(&mut log, [user("after")]).await;
+            let again = open(&path).await.unwrap();
+            prop_assert_eq!(again.entry_ids().len(), n_before + 1);
+            prop_assert_eq!(again.leaf_id(), log.leaf_id());
+            Ok(())
+        })?;
+    }
+}
