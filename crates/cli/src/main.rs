@@ -1,5 +1,7 @@
 //! The `pinch` command: arguments in, exit code out.
 
+#![expect(clippy::print_stderr, reason = "a command-line program talks to its user")]
+
 mod exit;
 mod signals;
 
