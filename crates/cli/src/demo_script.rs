@@ -1,1 +1,127 @@
-//! The script of the demo.
+//! What the demo's model server answers: a script, and it says so.
+//!
+//! The server speaks Anthropic's wire format over real HTTP. It decides by what stands in the request, not by counting, so that a run which was
+//! killed halfway can be taken up where it stopped.
+
+use std::time::Duration;
+
+use pinch_testing::server::{Recorded, Reply};
+use pinch_testing::wires::anthropic::Response;
+use serde_json::{Value, json};
+
+/// What the user asks for.
+pub(crate) const REQUEST: &str = "Summarize today's meeting notes and save the summary to my desktop";
+
+/// The model that the script plays.
+pub(crate) const MODEL: &str = "claude-sonnet-4-5";
+
+/// The key that is over its limit, and the one that works.
+pub(crate) const TIRED_KEY: &str = "demo-key-over-its-limit";
+pub(crate) const GOOD_KEY: &str = "demo-key-that-works";
+
+/// Where the summary goes.
+pub(crate) const SUMMARY_PATH: &str = "~/Desktop/meeting-summary.md";
+
+/// Tokens that a scripted answer claims to have read from the cache, and written.
+const USAGE: (u64, u64) = (1_850, 240);
+
+/// The notes of a meeting, long enough that the conversation has something to compact.
+pub(crate) fn notes(date: &str) -> String {
+    let mut text = format!(
+        "# Product sync, {date}\n\nPresent: Ana, Ben, Chiara, Dmitri\n\n\
+         ## Decisions\n\n\
+         - The 2.0 release moves from Thursday to Tuesday; Ben tells the partners.\n\
+         - Search stays behind a flag until the index job is twice as fast.\n\
+         - Chiara owns the migration guide; the first draft is due on Friday.\n\n\
+         ## Numbers\n\n\
+         - 1,204 sign-ups this week (+9 %), 31 open support cases (-12).\n\
+         - p95 of the import job: 4.1 s, goal 2.0 s.\n\n\
+         ## Open questions\n\n\
+         - Do we need a second on-call person during the release week? Dmitri asks.\n\n\
+         ## Transcript\n\n"
+    );
+    let speakers = ["Ana", "Ben", "Chiara", "Dmitri"];
+    let lines = [
+        "I looked at the import job again; most of its time goes into parsing, not into the database.",
+        "The partners need two working days of notice, so today is the last day to tell them.",
+        "The draft of the guide covers the common path; the rare ones need somebody who has done a migration.",
+        "If the index job stays as it is, the flag has to stay too, and support should know why.",
+    ];
+    for minute in 0..60 {
+        let at = minute % speakers.len();
+        text.push_str(&format!("[{:02}:{:02}] {}: {}\n", 10, minute, speakers[at], lines[(minute * 3 + 1) % lines.len()]));
+    }
+    text
+}
+
+/// The reply to a request; `None` for one the script does not know. `pace` is the pause between two pieces of an answer.
+pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Option<Reply> {
+    if request.header("x-api-key") == Some(TIRED_KEY) {
+        let text = "Number of request tokens has exceeded your per-minute rate limit (scripted)";
+        let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": text}});
+        return Some(Reply::json(429, &body).header("retry-after", "30"));
+    }
+    let body = request.json();
+    let messages = body["messages"].as_array()?;
+    if body.get("tools").is_none() {
+        return Some(stream(say("msg_summary", SUMMARY_OF_HISTORY, "end_turn"), pace));
+    }
+    let was_read = has_result(messages, "read");
+    let was_compacted = body["messages"].to_string().contains("<summary>");
+    Some(if has_result(messages, "write") {
+        stream(say("msg_final", FINAL, "end_turn"), pace)
+    } else if was_read && !was_compacted {
+        let text = "prompt is too long: 208310 tokens > 200000 maximum (scripted)";
+        Reply::json(400, &json!({"type": "error", "error": {"type": "invalid_request_error", "message": text}}))
+    } else if was_read || was_compacted {
+        let arguments = json!({"path": SUMMARY_PATH, "content": SUMMARY_FILE});
+        stream(call("msg_write", "Now I write the summary.", "toolu_write", "write", &arguments), pace)
+    } else {
+        let arguments = json!({ "path": notes_path });
+        stream(call("msg_read", "I look at the notes first.", "toolu_read", "read", &arguments), pace)
+    })
+}
+
+/// Whether a conversation holds a result of a tool.
+fn has_result(messages: &[Value], tool: &str) -> bool {
+    let blocks = || messages.iter().filter_map(|m| m["content"].as_array()).flatten();
+    let ids: Vec<&Value> =
+        blocks().filter(|b| b["type"] == "tool_use" && b["name"] == tool).map(|b| &b["id"]).collect();
+    blocks().any(|b| b["type"] == "tool_result" && ids.contains(&&b["tool_use_id"]))
+}
+
+fn response(id: &str) -> Response {
+    let (input, output) = USAGE;
+    let usage = json!({"input_tokens": input, "output_tokens": output, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0});
+    Response::with_usage(id, &usage).in_pieces(24)
+}
+
+fn say(id: &str, text: &str, stop: &str) -> Vec<String> {
+    response(id).text(text).stop(stop)
+}
+
+fn call(id: &str, text: &str, call_id: &str, tool: &str, arguments: &Value) -> Vec<String> {
+    response(id).text(text).tool_call(call_id, tool, &arguments.to_string()).stop("tool_use")
+}
+
+fn stream(frames: Vec<String>, pace: Duration) -> Reply {
+    frames.into_iter().fold(Reply::events(), |reply, frame| {
+        let reply = if pace.is_zero() { reply } else { reply.pause(pace) };
+        reply.send(frame)
+    })
+}
+
+const SUMMARY_OF_HISTORY: &str = "## Original Request\nSummarize today's meeting notes and save the summary to the desktop.\n\n\
+    ## Early Progress\n- The notes of the product sync were found and are about to be read.\n\n\
+    ## Context for Suffix\n- The summary belongs into ~/Desktop/meeting-summary.md.";
+
+const SUMMARY_FILE: &str = "# Product sync: summary\n\n\
+    - Release 2.0 moves from Thursday to Tuesday; Ben tells the partners today.\n\
+    - Search stays behind its flag until the index job is twice as fast.\n\
+    - Chiara drafts the migration guide until Friday.\n\
+    - Sign-ups +9 % (1,204), open cases 31 (-12), import p95 4.1 s (goal 2.0 s).\n\
+    - Open: a second on-call person for the release week?\n";
+
+const FINAL: &str = "I read today's notes and saved a summary to **~/Desktop/meeting-summary.md**.\n\n\
+    The three decisions: 2.0 moves to Tuesday, search stays behind its flag, and Chiara drafts the migration guide until Friday.\n\n\
+    One question is still open: whether the release week needs a second person on call.\n";

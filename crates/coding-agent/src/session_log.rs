@@ -103,6 +103,19 @@ impl SessionLog {
         at: &SessionRef,
         default_cwd: &str,
     ) -> Result<Self, StoreError> {
+        Self::open_or_begin(host, store, at, NewSession::in_folder(default_cwd)).await
+    }
+
+    /// Like [`SessionLog::open`]; `new` says what begins when there is no such session yet.
+    ///
+    /// # Errors
+    /// As [`SessionLog::open`].
+    pub async fn open_or_begin(
+        host: &Host,
+        store: Arc<dyn SessionStore>,
+        at: &SessionRef,
+        new: NewSession,
+    ) -> Result<Self, StoreError> {
         let mut journal = store.open(at).await?;
         let text = match journal.load().await {
             Ok(text) => Some(text),
@@ -111,7 +124,7 @@ impl SessionLog {
         };
         let is_blank = text.as_ref().is_none_or(|text| scan::lines(text).next().is_none());
         if is_blank {
-            let header = NewSession::in_folder(default_cwd).into_header(host);
+            let header = new.into_header(host);
             let mut log = Self::empty(host, Some(store), Some(journal), header);
             if let Some(text) = text {
                 log.end = text.len() as u64;
@@ -134,7 +147,7 @@ impl SessionLog {
         if let Some(cwd) = &log.header.cwd {
             log.cwd.clone_from(cwd);
         } else {
-            default_cwd.clone_into(&mut log.cwd);
+            log.cwd = new.cwd;
         }
         log.load(text, end);
         Ok(log)
