@@ -49,7 +49,13 @@ pub(crate) fn notes(date: &str) -> String {
     ];
     for minute in 0..60 {
         let at = minute % speakers.len();
-        text.push_str(&format!("[{:02}:{:02}] {}: {}\n", 10, minute, speakers[at], lines[(minute * 3 + 1) % lines.len()]));
+        text.push_str(&format!(
+            "[{:02}:{:02}] {}: {}\n",
+            10,
+            minute,
+            speakers[at],
+            lines[(minute * 3 + 1) % lines.len()]
+        ));
     }
     text
 }

@@ -1,0 +1,150 @@
+//! Tools that behave, and tools that do not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
+use pinch_agent_core::{AgentEvent, Tool, ToolCx, ToolError};
+use pinch_llm::message::{Message, StopReason};
+use pinch_llm::provider::scripted::Reply;
+use pinch_llm::schema::Schema;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use serde_json::json;
+
+use super::{agent, calls, results, run};
+
+type Work = fn(Arc<AtomicBool>) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+/// A tool that does something with a flag.
+struct Stub {
+    spec: ToolSpec,
+    flag: Arc<AtomicBool>,
+    work: Work,
+}
+
+impl Stub {
+    fn new(name: &str, flag: &Arc<AtomicBool>, work: Work) -> Arc<dyn Tool> {
+        let spec = ToolSpec::new(name, "", Schema::new(json!({"type": "object"})));
+        Arc::new(Self { spec, flag: Arc::clone(flag), work })
+    }
+}
+
+impl Tool for Stub {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, _: JsonObject, _: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        (self.work)(Arc::clone(&self.flag))
+    }
+}
+
+fn fine(name: &str) -> Arc<dyn Tool> {
+    Stub::new(name, &Arc::default(), |_| Box::pin(async { Ok(ToolOutput::text("fine")) }))
+}
+
+/// Sets the flag when it is dropped.
+struct OnDrop(Arc<AtomicBool>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn deaf(flag: &Arc<AtomicBool>) -> Arc<dyn Tool> {
+    Stub::new("deaf", flag, |flag| {
+        Box::pin(async move {
+            let _on_drop = OnDrop(flag);
+            std::future::pending().await
+        })
+    })
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_costs_only_its_own_call() {
+    let broken = Stub::new("broken", &Arc::default(), |_| Box::pin(async { panic!("bug") }));
+    let (mut agent, _) =
+        agent([calls(&[("a", "broken"), ("b", "fine")]), Reply::text("ok")], vec![broken, fine("fine")]);
+    run(&mut agent, &Cancel::new()).await;
+    let results = results(&agent);
+    assert!(results[0].1 && results[0].2.contains("failed unexpectedly"), "{results:?}");
+    assert_eq!(results[1], ("b".into(), false, "fine".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_does_not_listen_is_dropped_after_its_grace() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let (mut agent, provider) = agent([calls(&[("a", "deaf")]), Reply::text("never")], vec![deaf(&dropped)]);
+    let cancel = Cancel::new();
+    let stop = cancel.clone();
+    let began = tokio::time::Instant::now();
+    let (events, ()) = tokio::join!(run(&mut agent, &cancel), async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.cancel(CancelReason::User);
+    });
+    assert_eq!(began.elapsed(), Duration::from_secs(6));
+    assert!(dropped.load(Ordering::SeqCst));
+    assert_eq!(results(&agent), [("a".into(), true, "Operation aborted".into())]);
+    assert_eq!(provider.requests().len(), 1, "no request after an aborted batch");
+    let AgentEvent::AgentEnd(end) = events.last().unwrap() else { panic!("the run has an end") };
+    assert_eq!(end.why, pinch_agent_core::EndReason::Aborted);
+}
+
+#[tokio::test]
+async fn dropping_the_run_drops_its_tools() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let (mut agent, _) = agent([calls(&[("a", "deaf")])], vec![deaf(&dropped)]);
+    {
+        let mut run = agent.run(vec![Arc::new(Message::user("go", 1))], Cancel::new()).unwrap();
+        while let Some(event) = run.next().await {
+            if matches!(event, AgentEvent::ToolStart(_)) {
+                break;
+            }
+        }
+        assert!(futures::poll!(run.next()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
+    assert!(dropped.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_cut_answer_runs_no_call() {
+    let mut cut = calls(&[("a", "fine")]);
+    cut.stop = Some(StopReason::Length);
+    let (mut agent, _) = agent([cut, Reply::text("again")], vec![fine("fine")]);
+    run(&mut agent, &Cancel::new()).await;
+    let results = results(&agent);
+    assert!(results[0].1 && results[0].2.contains("hit the output token limit"), "{results:?}");
+}
+
+#[tokio::test]
+async fn calls_of_one_name_are_told_apart() {
+    let (mut agent, _) =
+        agent([calls(&[("a", "fine"), ("a", "fine"), ("a_2", "fine")]), Reply::text("ok")], vec![fine("fine")]);
+    run(&mut agent, &Cancel::new()).await;
+    let ids: Vec<String> = results(&agent).into_iter().map(|(id, ..)| id).collect();
+    assert_eq!(ids, ["a", "a_2", "a_2_2"]);
+}
+
+#[tokio::test]
+async fn tools_are_declared_and_changes_are_said() {
+    let (mut agent, _) = agent([Reply::text("a"), Reply::text("b"), Reply::text("c")], vec![fine("x"), fine("y")]);
+    run(&mut agent, &Cancel::new()).await;
+    agent.tools = agent.tools.filter(|tool| tool.spec().name == "x");
+    run(&mut agent, &Cancel::new()).await;
+    run(&mut agent, &Cancel::new()).await;
+    let said: Vec<(Vec<&str>, Vec<String>)> = (agent.messages.iter())
+        .filter_map(|message| match &**message {
+            Message::System(s) => {
+                Some((s.tools_added.iter().map(|t| t.name.as_str()).collect(), s.tools_removed.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, [(vec!["x", "y"], vec![]), (vec![], vec!["y".to_owned()])]);
+}
