@@ -1,0 +1,11 @@
+//! One run as data: what is asked, what is decided, what comes out. Nothing here performs anything.
+
+pub mod outcome;
+pub mod reason;
+pub mod request;
+pub mod result;
+
+pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
+pub use reason::FailoverReason;
+pub use request::RunRequest;
+pub use result::{FailoverError, RunError, RunErrorKind, RunResult};
