@@ -224,6 +224,20 @@ impl AgentSession {
         &mut self.agent.options
     }
 
+    /// Leaves a failed last answer out of the context from now on; it stays in the log.
+    ///
+    /// # Errors
+    /// When the edit cannot be written.
+    pub async fn omit_failed(&mut self) -> Result<(), SessionError> {
+        self.omit_failed_answer().await?;
+        Ok(())
+    }
+
+    /// Takes the conversation from the log again, after entries were appended to it by hand.
+    pub fn reload(&mut self) {
+        self.agent.messages = self.log.context().messages;
+    }
+
     /// The text of the last answer; empty answers that were cancelled are passed over.
     pub fn last_text(&self) -> Option<String> {
         let answer = self.agent.messages.iter().rev().find_map(|message| {

@@ -1,0 +1,31 @@
+//! What all runs of an engine share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinch_coding_agent::models::ModelRegistry;
+use pinch_coding_agent::settings::Settings;
+use pinch_stdx::host::Host;
+
+use super::credentials::Credentials;
+use crate::config::Config;
+use crate::lanes::Lanes;
+use crate::runtime::AttemptRuntime;
+
+/// The parts of one engine. Everything deeper takes what it needs from here as arguments.
+pub(crate) struct Parts {
+    pub(crate) host: Host,
+    pub(crate) config: Arc<Config>,
+    pub(crate) settings: Settings,
+    pub(crate) registry: Arc<ModelRegistry>,
+    pub(crate) profiles: Credentials,
+    pub(crate) lanes: Lanes,
+    pub(crate) runtime: Arc<dyn AttemptRuntime>,
+    pub(crate) agent_dir: PathBuf,
+}
+
+impl Parts {
+    pub(crate) fn runtime(&self) -> &dyn AttemptRuntime {
+        &*self.runtime
+    }
+}

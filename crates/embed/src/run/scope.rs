@@ -1,0 +1,32 @@
+//! A request and what it resolved to: everything an attempt may look at.
+
+use std::path::PathBuf;
+
+use pinch_coding_agent::compaction::CompactionSettings;
+use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::tools::bash::Shell;
+use pinch_llm::request::Deadlines;
+use pinch_stdx::host::Host;
+
+use super::request::RunRequest;
+
+/// One run with its surroundings. Attempts borrow it; nothing is copied out of it field by field.
+#[derive(Clone, Debug)]
+pub struct RunScope {
+    /// What is asked.
+    pub request: RunRequest,
+    /// Which agent runs.
+    pub agent_id: String,
+    /// Where tools work; it exists.
+    pub workspace: PathBuf,
+    /// What the model is told first, apart from what its tools add.
+    pub system: SystemPrompt,
+    /// How commands are run.
+    pub shell: Shell,
+    /// When conversations are compacted.
+    pub compaction: CompactionSettings,
+    /// Time limits of requests.
+    pub deadlines: Deadlines,
+    /// Clock, ids and environment.
+    pub host: Host,
+}

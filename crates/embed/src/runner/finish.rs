@@ -1,0 +1,113 @@
+//! From outcomes to the result.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pinch_llm::model::Model;
+
+use super::{Runner, millis};
+use crate::run::decide::{Action, Finish, RunState};
+use crate::run::outcome::{AttemptEnd, AttemptOutcome};
+use crate::run::reason::reason_of;
+use crate::run::result::{AgentMeta, MetaError, Payload, PendingToolCall, RunMeta, ToolReport};
+use crate::run::{RunResult, payloads};
+
+impl Runner<'_> {
+    /// Builds the result of a run that came to an end.
+    pub(super) fn finish(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> RunResult {
+        let last = self.outcomes.last();
+        let mut result = RunResult { payloads: self.payloads(finish, last, model), meta: RunMeta::default() };
+        let meta = &mut result.meta;
+        meta.duration_ms = millis(self.began.elapsed());
+        meta.aborted = last.is_some_and(AttemptOutcome::is_aborted) || *finish == Finish::Aborted;
+        let answer = last.and_then(|outcome| outcome.last_assistant.as_ref());
+        meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
+        meta.agent = self.agent_meta(state, model);
+        if let Finish::Error { kind, message, .. } = finish {
+            meta.error = Some(MetaError { kind: *kind, message: message.clone() });
+        }
+        if let Some(call) = last.and_then(|outcome| outcome.client_tool_call.as_ref()) {
+            meta.stop_reason = Some("tool_calls".to_owned());
+            let arguments = call.params.to_string();
+            meta.pending_tool_calls = vec![PendingToolCall { id: call.id.clone(), name: call.name.clone(), arguments }];
+        }
+        meta.attempts.clone_from(&self.reports);
+        meta.tools = tool_reports(&self.outcomes);
+        result
+    }
+
+    fn agent_meta(&self, state: &RunState, model: &Arc<Model>) -> AgentMeta {
+        let answer = self.outcomes.iter().rev().find_map(|outcome| outcome.last_assistant.as_ref());
+        let mut agent = AgentMeta::default();
+        agent.session_id.clone_from(&self.scope.request.session_id);
+        agent.provider = answer.map_or_else(|| model.provider.to_string(), |answer| answer.provider.to_string());
+        agent.model = answer.map_or_else(|| model.id.to_string(), |answer| answer.model.to_string());
+        agent.usage = *state.usage();
+        agent.last_call_usage = state.last_call_usage().copied();
+        agent.compaction_count = state.n_compactions();
+        agent
+    }
+
+    fn payloads(&self, finish: &Finish, last: Option<&AttemptOutcome>, model: &Arc<Model>) -> Vec<Payload> {
+        let said = |payloads: Vec<Payload>, text: &str| {
+            if payloads.is_empty() { vec![Payload::error(text)] } else { payloads }
+        };
+        let built = || payloads::build(&self.replies, last, model, &self.scope.request);
+        match finish {
+            Finish::Answer => built(),
+            Finish::Aborted => built(),
+            Finish::TimedOut => said(
+                built(),
+                "The request timed out before there was an answer. A longer time can be allowed with agents.defaults.timeoutSeconds.",
+            ),
+            Finish::Incomplete { verify } => {
+                let check = if *verify { " A tool may already have changed something: look before you try again." } else { "" };
+                said(built(), &format!("The model couldn't generate a response. Please try again.{check}"))
+            }
+            Finish::Error { text, .. } => vec![Payload::error(text.as_str())],
+        }
+    }
+}
+
+fn tool_reports(outcomes: &[AttemptOutcome]) -> Vec<ToolReport> {
+    let mut tools: BTreeMap<&str, ToolReport> = BTreeMap::new();
+    for run in outcomes.iter().flat_map(|outcome| &outcome.tools) {
+        let report = tools.entry(&run.name).or_insert_with(|| ToolReport {
+            name: run.name.clone(),
+            calls: 0,
+            errors: 0,
+            duration_ms: 0,
+        });
+        report.calls += 1;
+        report.errors += u32::from(run.failed);
+        report.duration_ms += run.duration_ms;
+    }
+    tools.into_values().collect()
+}
+
+/// How an attempt ended, in a word.
+pub(super) fn outcome_word(outcome: &AttemptOutcome) -> String {
+    match &outcome.end {
+        AttemptEnd::Good => "ok".to_owned(),
+        AttemptEnd::Aborted(_) => "aborted".to_owned(),
+        AttemptEnd::TimedOut { .. } => "timeout".to_owned(),
+        AttemptEnd::Failed { error, .. } => {
+            if error.kind == pinch_llm::error::LlmErrorKind::ContextOverflow {
+                return "context_overflow".to_owned();
+            }
+            reason_of(error).map_or_else(|| "error".to_owned(), |reason| reason.to_string())
+        }
+    }
+}
+
+/// What was decided, in a word.
+pub(super) fn action_word(action: &Action) -> &'static str {
+    match action {
+        Action::Attempt(_) => "attempt",
+        Action::Repair(_) => "repair",
+        Action::Wait(_) => "wait",
+        Action::Finish(_) => "finish",
+        Action::FailOver(_) => "failover",
+        Action::Fail(_) => "fail",
+    }
+}
