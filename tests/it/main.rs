@@ -1,1 +1,3 @@
-//! t
+//! Suites across the layers: what only the parts together can show.
+
+mod edges;

@@ -74,10 +74,11 @@ struct Tally {
 
 /// Runs the command; true when no case failed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
-    let default = [PathBuf::from("tests/cases")];
+    let folder = crate::cargo::root().join("tests/cases");
+    let default = [folder.clone()];
     let given = if args.paths.is_empty() { &default[..] } else { &args.paths[..] };
     let files = find_files(given)?;
-    let exceptions = read_exceptions(Path::new("tests/cases/exceptions.toml"))?;
+    let exceptions = read_exceptions(&folder.join("exceptions.toml"))?;
     let mut suites: BTreeMap<String, BTreeMap<String, Tally>> = BTreeMap::new();
     for path in &files {
         let suite = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
@@ -220,5 +221,16 @@ fn print_tables(suites: &BTreeMap<String, BTreeMap<String, Tally>>) {
             "{suite}: {} passed, {} failed, {} not implemented, {} excepted",
             sum.passed, sum.failed, sum.not_implemented, sum.excepted
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_holds() {
+        let args = Args { paths: Vec::new(), verbose: false, only: None };
+        assert!(run(&args).unwrap(), "see the failed cases above; `cargo xtask cases --verbose` tells more");
     }
 }

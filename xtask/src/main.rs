@@ -3,8 +3,15 @@
 // A command-line tool talks to a person, and a broken checkout may well stop it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to a person")]
 
+mod cargo;
+
+mod bench;
 mod cases;
 mod codegen;
+mod test;
+mod tidy;
+
+mod ci;
 
 use std::process::ExitCode;
 
@@ -20,6 +27,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Does everything CI does: formatting, tidy, lints, documentation, tests.
+    Ci(ci::Args),
+    /// Runs every test: of the crates, across them, in the documentation, and the case files.
+    Test(test::Args),
+    /// Checks what compilers do not: layers, file sizes, module docs, tools used.
+    Tidy(tidy::Args),
+    /// Measures speed and memory against the budgets.
+    Bench(bench::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
     Cases(cases::Args),
     /// Makes the files that are generated and committed, or checks them.
@@ -28,6 +43,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Ci(args) => ci::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Tidy(args) => tidy::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Cases(args) => cases::run(&args),
         Command::Codegen(args) => codegen::run(&args),
     };

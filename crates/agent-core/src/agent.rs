@@ -8,12 +8,10 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::CallOptions;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use crate::hooks::{Hooks, NoHooks};
-use crate::queue::{QueueKind, Queues};
-use crate::run::{Pending, Run};
+use crate::queue::Queues;
 use crate::tool::{ToolMode, ToolSet};
 
 /// A conversation with a model that may call tools.
@@ -62,38 +60,6 @@ impl Agent {
     /// The queues; they can be filled while a run is under way.
     pub fn queues(&self) -> Queues {
         self.queues.clone()
-    }
-
-    /// Starts a run with new messages, or continues the conversation when `input` is empty. Nothing happens until the run is polled.
-    ///
-    /// A conversation that ends with an answer is continued by what waits in the queues.
-    ///
-    /// # Errors
-    /// When there is nothing to continue from.
-    pub fn run(&mut self, input: Vec<Arc<Message>>, cancel: Cancel) -> Result<Run<'_>, CannotContinue> {
-        let mut pending: Vec<Pending> = input.into_iter().map(Pending::from).collect();
-        let mut skip_first_poll = false;
-        if pending.is_empty() {
-            match self.messages.iter().rev().find(|message| !matches!(***message, Message::System(_))) {
-                None => return Err(CannotContinue::Empty),
-                Some(last) if matches!(**last, Message::Assistant(_)) => {
-                    pending = self.drain(QueueKind::Steering);
-                    skip_first_poll = !pending.is_empty();
-                    if pending.is_empty() {
-                        pending = self.drain(QueueKind::FollowUp);
-                    }
-                    if pending.is_empty() {
-                        return Err(CannotContinue::Role { role: last.role().to_owned() });
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(Run::new(self, pending, skip_first_poll, cancel))
-    }
-
-    pub(crate) fn drain(&self, kind: QueueKind) -> Vec<Pending> {
-        self.queues.poll(kind).into_iter().map(Pending::from).collect()
     }
 }
 

@@ -14,9 +14,9 @@ pub mod event;
 
 pub mod declare;
 
-pub mod run;
-
 pub mod agent;
+
+pub mod run;
 
 pub use agent::{Agent, CannotContinue};
 pub use event::{AgentEvent, EndReason, RunEnd};

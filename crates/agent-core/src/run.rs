@@ -10,14 +10,14 @@ use pinch_llm::message::{AssistantMessage, Message, StopReason, SystemMessage};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::{Giver, Pulled, pulled};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, CannotContinue};
 use crate::declare::Declared;
 use crate::event::{AgentEvent, EndReason, RunEnd};
 use crate::hooks::{AfterTurn, TurnEnded};
 use crate::queue::{QueueKind, Waiting};
 
-mod batch;
 mod call;
+mod batch;
 mod failed;
 mod response;
 mod turn;
@@ -47,6 +47,40 @@ impl From<Arc<Message>> for Pending {
 impl From<Waiting> for Pending {
     fn from(waiting: Waiting) -> Self {
         Self { message: waiting.message, queued: Some(waiting.id) }
+    }
+}
+
+impl Agent {
+    /// Starts a run with new messages, or continues the conversation when `input` is empty. Nothing happens until the run is polled.
+    ///
+    /// A conversation that ends with an answer is continued by what waits in the queues.
+    ///
+    /// # Errors
+    /// When there is nothing to continue from.
+    pub fn run(&mut self, input: Vec<Arc<Message>>, cancel: Cancel) -> Result<Run<'_>, CannotContinue> {
+        let mut pending: Vec<Pending> = input.into_iter().map(Pending::from).collect();
+        let mut skip_first_poll = false;
+        if pending.is_empty() {
+            match self.messages.iter().rev().find(|message| !matches!(***message, Message::System(_))) {
+                None => return Err(CannotContinue::Empty),
+                Some(last) if matches!(**last, Message::Assistant(_)) => {
+                    pending = self.drain(QueueKind::Steering);
+                    skip_first_poll = !pending.is_empty();
+                    if pending.is_empty() {
+                        pending = self.drain(QueueKind::FollowUp);
+                    }
+                    if pending.is_empty() {
+                        return Err(CannotContinue::Role { role: last.role().to_owned() });
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(Run::new(self, pending, skip_first_poll, cancel))
+    }
+
+    pub(crate) fn drain(&self, kind: QueueKind) -> Vec<Pending> {
+        self.queues().poll(kind).into_iter().map(Pending::from).collect()
     }
 }
 

@@ -10,14 +10,14 @@ use pinch_llm::message::Usage;
 use pinch_stdx::cancel::Cancel;
 use serde_json::Value;
 
-pub mod branch;
-pub mod cut;
 pub mod estimate;
 pub mod file_list;
-pub mod instructions;
+pub mod cut;
 pub mod prepare;
+pub mod instructions;
 pub mod serialise;
 pub mod summarise;
+pub mod branch;
 
 pub use prepare::{Preparation, prepare, prepare_log};
 pub use summarise::{SummaryModel, SummaryPrompt};

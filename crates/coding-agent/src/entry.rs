@@ -12,12 +12,12 @@ use pinch_llm::message::{Content, Message, Usage};
 use pinch_stdx::host::ms_from_iso;
 use serde_json::{Map, Value};
 
+pub(crate) mod text;
 mod fields;
 pub(crate) use fields::content;
+pub(crate) mod scan;
 pub mod migrate;
 pub mod names;
-pub(crate) mod scan;
-pub(crate) mod text;
 
 /// Version of the session format that is written.
 pub const VERSION: u64 = 3;

@@ -1,4 +1,4 @@
 //! Running a session for a program or a person that reads its output.
 
-pub mod json;
 pub mod print;
+pub mod json;

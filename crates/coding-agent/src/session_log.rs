@@ -15,14 +15,14 @@ use bytes::Bytes;
 use pinch_llm::message::{Message, ToolCall};
 use pinch_stdx::host::Host;
 
+pub(crate) mod index;
+pub mod roles;
+mod guard;
+pub mod heal;
 mod append;
 mod branch;
 mod context;
 mod fork;
-mod guard;
-pub mod heal;
-pub(crate) mod index;
-pub mod roles;
 
 pub use branch::{Branch, Node, Tree};
 pub(crate) use context::edited_messages;

@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 
 use crate::entry::Header;
 
-pub mod jsonl;
 pub mod list;
+pub mod jsonl;
 pub mod memory;
 
 pub use jsonl::JsonlStore;

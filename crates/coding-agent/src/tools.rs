@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::machine::{Machine, MachineError};
 
-pub mod bash;
-pub mod edit;
-pub mod file_queue;
 pub mod path;
-pub mod read;
 pub mod truncate;
+pub mod bash;
+pub mod file_queue;
+pub mod edit;
+pub mod read;
 pub mod write;
 
 use file_queue::FileQueue;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-pub mod classify;
-pub mod overflow;
 mod patterns;
+pub mod overflow;
+pub mod classify;
 pub mod retry;
 
 pub use classify::classify;

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub mod block;
-pub mod json;
 pub mod usage;
+pub mod json;
 
 pub use block::{Block, Image, RawBlock, Text, Thinking, ToolCall};
 pub use usage::{Cost, Usage};

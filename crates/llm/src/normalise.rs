@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-mod handoff;
 pub mod ids;
+mod handoff;
 mod images;
 mod pairing;
 pub mod system;

@@ -1,4 +1,4 @@
 //! The text of responses in the formats of providers.
 
-pub mod anthropic;
 pub mod completions;
+pub mod anthropic;

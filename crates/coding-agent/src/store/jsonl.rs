@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
 
-use super::list::{self, SessionSummary};
+use super::list::{self, SessionFile, SessionSummary};
 use super::{Durability, Journal, ListScope, SessionRef, SessionStore, StoreError};
 use crate::entry::{Header, names, scan};
 
@@ -162,13 +162,6 @@ impl SessionStore for JsonlStore {
         });
         Box::pin(ready(removed))
     }
-}
-
-/// A file that may be a session.
-pub(super) struct SessionFile {
-    pub(super) path: PathBuf,
-    /// Unix milliseconds.
-    pub(super) modified: i64,
 }
 
 /// The `.jsonl` files of a folder; none when it cannot be read.

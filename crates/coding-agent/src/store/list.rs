@@ -7,7 +7,6 @@ use std::sync::{Mutex, PoisonError};
 use pinch_llm::message::{Block, Content, Message};
 use pinch_stdx::host::ms_from_iso;
 
-use super::jsonl::SessionFile;
 use crate::entry::scan::{self, Kind, Role};
 use crate::entry::{Entry, EntryBody, Header};
 
@@ -42,6 +41,13 @@ pub struct SessionSummary {
     pub first_message: String,
     /// All texts of user and model, joined by spaces; at most 1 MiB.
     pub search_text: String,
+}
+
+/// A file that may be a session.
+pub(super) struct SessionFile {
+    pub(super) path: PathBuf,
+    /// Unix milliseconds.
+    pub(super) modified: i64,
 }
 
 /// Sorts the latest changed first.

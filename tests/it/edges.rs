@@ -1,0 +1,70 @@
+//! The layers of the workspace: arrows point down only.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What each crate may use; development dependencies may be `pinch-testing` besides. Crates that are not here are tests and tools, and may
+/// use any.
+const MAY_USE: [(&str, &[&str]); 8] = [
+    ("pinch-stdx", &[]),
+    ("pinch-llm", &["pinch-stdx"]),
+    ("pinch-agent-core", &["pinch-stdx", "pinch-llm"]),
+    ("pinch-coding-agent", &["pinch-stdx", "pinch-llm", "pinch-agent-core"]),
+    ("pinch-embed", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
+    ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
+    (
+        "pinch-cli",
+        &[
+            "pinch-stdx",
+            "pinch-llm",
+            "pinch-agent-core",
+            "pinch-coding-agent",
+            "pinch-embed",
+            "pinch-tui",
+            "pinch-testing",
+        ],
+    ),
+    ("pinch-testing", &[]),
+];
+const FREE: [&str; 2] = ["pinch-tests", "xtask"];
+
+#[test]
+fn crates_use_only_the_layers_below() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    let ours: Vec<String> = packages.iter().map(name).collect();
+
+    let mut n_edges = 0;
+    for package in packages {
+        let from = name(package);
+        if FREE.contains(&&*from) {
+            continue;
+        }
+        let (_, allowed) =
+            MAY_USE.iter().find(|(known, _)| *known == from).unwrap_or_else(|| panic!("{from} has no place"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let to = name(dependency);
+            if !ours.contains(&to) {
+                continue;
+            }
+            n_edges += 1;
+            let is_dev = dependency["kind"] == "dev";
+            let shared_by_tests = is_dev && (to == "pinch-testing" || to == from);
+            assert!(allowed.contains(&&*to) || shared_by_tests, "{from} must not use {to}");
+        }
+    }
+    println!("{n_edges} edges between {} crates", ours.len());
+    assert!(
+        ours.len() >= 9 && n_edges >= 15,
+        "only {n_edges} edges between {} crates: is everything seen?",
+        ours.len()
+    );
+}

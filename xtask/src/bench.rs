@@ -1,0 +1,149 @@
+//! `cargo xtask bench`: speed and memory against the budgets of the design.
+//!
+//! Everything is measured in a release build: this command builds `pinch` and itself, and starts its other self.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::cargo;
+
+mod process;
+mod transcript;
+
+mod decode;
+mod json_mode;
+mod session;
+mod startup;
+mod turns;
+
+/// What `cargo xtask bench` takes.
+///
+/// Fails only when a figure misses its budget by more than a factor of two: machines differ, and the budgets are those of two cores of 2024.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to measure; default: everything.
+    #[arg(value_enum, value_name = "NAME")]
+    names: Vec<Name>,
+    /// Everything is built already, and this is the release build.
+    #[arg(long, hide = true)]
+    built: bool,
+    /// Opens this session, measures itself, prints the figures.
+    #[arg(long, hide = true)]
+    open_session: Option<PathBuf>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    /// `pinch --version` and one whole `pinch -p`.
+    Startup,
+    /// The wire decoder, alone and through a whole session.
+    Decode,
+    /// JSON mode with answers of many pieces.
+    JsonMode,
+    /// Fifty turns with a tool call each.
+    Turns,
+    /// A long session: opening and appending.
+    Session,
+}
+
+/// One measured figure.
+struct Figure {
+    what: String,
+    measured: f64,
+    budget: Budget,
+    unit: &'static str,
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy)]
+enum Budget {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Figure {
+    fn at_most(what: impl Into<String>, measured: f64, budget: f64, unit: &'static str) -> Self {
+        Self { what: what.into(), measured, budget: Budget::AtMost(budget), unit }
+    }
+
+    fn at_least(what: impl Into<String>, measured: f64, budget: f64, unit: &'static str) -> Self {
+        Self { what: what.into(), measured, budget: Budget::AtLeast(budget), unit }
+    }
+
+    /// How many times its budget it needs; more than 1 is a miss.
+    fn excess(&self) -> f64 {
+        match self.budget {
+            Budget::AtMost(budget) => self.measured / budget,
+            Budget::AtLeast(budget) => budget / self.measured,
+        }
+    }
+}
+
+/// Runs the command; true when no budget is missed by more than a factor of two.
+pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    if let Some(path) = &args.open_session {
+        session::open(path)?;
+        return Ok(true);
+    }
+    let release = cargo::target_dir()?.join("release");
+    if !args.built {
+        return build_and_measure(args, &release);
+    }
+    let pinch = release.join("pinch");
+    let all = <Name as clap::ValueEnum>::value_variants();
+    let names = if args.names.is_empty() { all } else { &args.names };
+    let mut figures = Vec::new();
+    for name in names {
+        figures.extend(match name {
+            Name::Startup => startup::measure(&pinch)?,
+            Name::Decode => decode::measure()?,
+            Name::JsonMode => json_mode::measure(&pinch)?,
+            Name::Turns => turns::measure(&pinch)?,
+            Name::Session => session::measure()?,
+        });
+    }
+    print_table(&figures);
+    Ok(figures.iter().all(|figure| figure.excess() <= 2.0))
+}
+
+fn build_and_measure(args: &Args, release: &Path) -> anyhow::Result<bool> {
+    if !cargo::run(&["build", "--release", "-p", "pinch-cli", "-p", "xtask"], &[])? {
+        bail!("the release build failed");
+    }
+    let mut other = Command::new(release.join("xtask"));
+    other.args(["bench", "--built"]).args(
+        args.names
+            .iter()
+            .filter_map(|name| clap::ValueEnum::to_possible_value(name).map(|value| value.get_name().to_owned())),
+    );
+    Ok(other.status().context("cannot start the release build")?.success())
+}
+
+fn print_table(figures: &[Figure]) {
+    println!("\n{:<52} {:>12} {:>12}  {:<9} ok", "figure", "measured", "budget", "unit");
+    for figure in figures {
+        let budget = match figure.budget {
+            Budget::AtMost(budget) => format!("<= {}", short(budget)),
+            Budget::AtLeast(budget) => format!(">= {}", short(budget)),
+        };
+        let ok = match figure.excess() {
+            excess if excess <= 1.0 => "yes",
+            excess if excess <= 2.0 => "missed",
+            _ => "MISSED by more than 2x",
+        };
+        println!("{:<52} {:>12} {budget:>12}  {:<9} {ok}", figure.what, short(figure.measured), figure.unit);
+    }
+}
+
+fn short(number: f64) -> String {
+    if number >= 100.0 { format!("{number:.0}") } else { format!("{number:.2}") }
+}
+
+/// The median of some measurements.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

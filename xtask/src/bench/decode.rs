@@ -1,0 +1,152 @@
+//! The decoder of Anthropic's format: alone, and through a whole session to the one who reads its events.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use async_stream::stream;
+use bytes::Bytes;
+use futures::StreamExt;
+use pinch_agent_core::ToolSet;
+use pinch_agent_core::hooks::NoHooks;
+use pinch_coding_agent::compaction::CompactionSettings;
+use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::recovery::RecoveryPlan;
+use pinch_coding_agent::session::{AgentSession, Prompt, SessionParts};
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_llm::event::{Emit, EventStream, StreamEvent};
+use pinch_llm::frame::sse::SseDecoder;
+use pinch_llm::message::Message;
+use pinch_llm::model::Model;
+use pinch_llm::provider::Provider;
+use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt as RequestPrompt};
+use pinch_llm::wire::{self, Call, Encoding, WireFormat};
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use serde_json::json;
+
+use super::transcript::anthropic;
+use super::{Figure, median};
+
+const N_DELTAS: usize = 200_000;
+/// Bytes that arrive at once.
+const CHUNK: usize = 16 * 1024;
+const TIMES: usize = 7;
+
+/// Pieces and bytes a second.
+pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
+    let body = Bytes::from(anthropic(N_DELTAS));
+    let alone = median((0..TIMES).map(|_| decode(&body)).collect::<anyhow::Result<_>>()?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let through = (0..TIMES).map(|_| runtime.block_on(through_session(&body)));
+    let through = median(through.collect::<anyhow::Result<_>>()?);
+    let (n, megabytes) = (N_DELTAS as f64 / 1e6, body.len() as f64 / 1e6);
+    Ok(vec![
+        Figure::at_least("decode anthropic text", n / alone, 2.5, "M delta/s"),
+        Figure::at_least("decode anthropic text", megabytes / alone, 350.0, "MB/s"),
+        Figure::at_least("decode through a session to its reader", n / through, 1.0, "M delta/s"),
+    ])
+}
+
+fn anthropic_wire() -> anyhow::Result<Box<dyn WireFormat>> {
+    wire::builtin().into_iter().find(|wire| wire.api() == "anthropic-messages").context("no such wire format")
+}
+
+fn bench_model() -> anyhow::Result<Arc<Model>> {
+    let record = json!({
+        "id": "m1", "api": "anthropic-messages", "provider": "bench", "baseUrl": "http://127.0.0.1:1",
+        "contextWindow": 10_000_000, "maxTokens": 8192,
+    });
+    Ok(Arc::new(Model::from_record(&record)?))
+}
+
+/// Seconds of decoding everything.
+fn decode(body: &[u8]) -> anyhow::Result<f64> {
+    let wire = anthropic_wire()?;
+    let request = Request {
+        model: bench_model()?,
+        system: RequestPrompt::default(),
+        messages: vec![Arc::new(Message::user("hello", 0))],
+        tools: Arc::default(),
+        options: CallOptions::default(),
+        auth: Auth::key("none"),
+        host: Host::builder().build(),
+    };
+    let began = Instant::now();
+    let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
+    let (mut frames, mut emit, mut n_deltas) = (SseDecoder::default(), Emit::default(), 0);
+    for chunk in body.chunks(CHUNK) {
+        frames.push(chunk);
+        while let Some(frame) = frames.next_frame()? {
+            decoder.push(frame, &mut emit);
+            while let Some(event) = emit.pop() {
+                n_deltas += usize::from(matches!(event, StreamEvent::Delta { .. }));
+            }
+        }
+    }
+    decoder.finish(&mut emit);
+    anyhow::ensure!(n_deltas == N_DELTAS, "{n_deltas} deltas came out");
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// Answers from memory, through the decoder.
+struct Prepared {
+    body: Bytes,
+    wire: Arc<dyn WireFormat>,
+}
+
+impl Provider for Prepared {
+    fn stream(&self, request: Request, _: Cancel) -> EventStream {
+        let (body, wire, model) = (self.body.clone(), Arc::clone(&self.wire), Arc::clone(&request.model));
+        EventStream::new(
+            &model,
+            0,
+            stream! {
+                let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
+                let (mut frames, mut emit) = (SseDecoder::default(), Emit::default());
+                for chunk in body.chunks(CHUNK) {
+                    frames.push(chunk);
+                    while let Ok(Some(frame)) = frames.next_frame() {
+                        decoder.push(frame, &mut emit);
+                        while let Some(event) = emit.pop() {
+                            yield event;
+                        }
+                    }
+                }
+                decoder.finish(&mut emit);
+                while let Some(event) = emit.pop() {
+                    yield event;
+                }
+            },
+        )
+    }
+}
+
+/// Seconds of one prompt whose answer is decoded, folded, logged in memory and read.
+async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
+    let host = Host::system();
+    let provider = Prepared { body: body.clone(), wire: Arc::from(anthropic_wire()?) };
+    let mut session = AgentSession::start(SessionParts {
+        log: SessionLog::in_memory(&host, "/"),
+        host,
+        model: bench_model()?,
+        thinking: None,
+        provider: Arc::new(provider),
+        tools: ToolSet::new(),
+        system: SystemPrompt::text("Be brief."),
+        hooks: Arc::new(NoHooks),
+        compaction: CompactionSettings::default(),
+        plan: RecoveryPlan::report(),
+        options: CallOptions::default(),
+    })
+    .await?;
+    let began = Instant::now();
+    let mut run = session.prompt(Prompt::text("hello"));
+    let mut n_events = 0;
+    while let Some(event) = run.next().await {
+        event?;
+        n_events += 1;
+    }
+    anyhow::ensure!(n_events > N_DELTAS, "{n_events} events came out");
+    Ok(began.elapsed().as_secs_f64())
+}

@@ -1,0 +1,93 @@
+//! Programs that are watched while they run.
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+/// How a program ran.
+pub(super) struct Ran {
+    /// From its start to its end.
+    pub(super) time: Duration,
+    /// Most memory it had in use, in megabytes; as far as it was seen.
+    pub(super) peak_mb: f64,
+    /// Bytes it printed.
+    pub(super) n_bytes: usize,
+}
+
+/// Runs a program to its end and reads what it prints. With `watched` its memory is looked at every few milliseconds.
+pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<Ran> {
+    let began = Instant::now();
+    let mut child = start(command.stdout(Stdio::piped()))?;
+    let mut stdout = child.stdout.take().context("no output")?;
+    let (pid, done) = (child.id(), AtomicBool::new(false));
+    let (n_bytes, peak_mb) = std::thread::scope(|scope| -> anyhow::Result<(usize, f64)> {
+        let watcher = watched.then(|| scope.spawn(|| watch(pid, &done)));
+        let mut n_bytes = 0;
+        let mut buffer = vec![0; 256 * 1024];
+        loop {
+            match stdout.read(&mut buffer)? {
+                0 => break,
+                n => n_bytes += n,
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        Ok((n_bytes, watcher.and_then(|watcher| watcher.join().ok()).unwrap_or(0.0)))
+    })?;
+    let status = child.wait()?;
+    let time = began.elapsed();
+    if !status.success() {
+        bail!("{:?} ended with {status}", command.get_program());
+    }
+    Ok(Ran { time, peak_mb, n_bytes })
+}
+
+/// Most memory a program has in use, in megabytes, when it has done its work and wants to print it: nobody reads, so that it has to wait.
+pub(super) fn peak_before_output(command: &mut Command) -> anyhow::Result<f64> {
+    let (mut ours, mut theirs) = UnixStream::pair()?;
+    theirs.set_nonblocking(true)?;
+    while theirs.write(&[0; 4096]).is_ok() {}
+    theirs.set_nonblocking(false)?;
+    let mut child = start(command.stdout(OwnedFd::from(theirs)))?;
+    // The command keeps its end of the socket; give it up so that the output ends.
+    command.stdout(Stdio::null());
+    let (mut peak, mut unchanged) = (0.0, 0);
+    while unchanged < 100 && child.try_wait()?.is_none() {
+        std::thread::sleep(Duration::from_millis(3));
+        match peak_mb(child.id()) {
+            Some(now) if now > peak => (peak, unchanged) = (now, 0),
+            _ => unchanged += 1,
+        }
+    }
+    let mut sink = Vec::new();
+    ours.read_to_end(&mut sink)?;
+    if !child.wait()?.success() {
+        bail!("{:?} failed", command.get_program());
+    }
+    Ok(peak)
+}
+
+/// The most memory a program, or this one as `self`, ever had in use, in megabytes.
+pub(super) fn peak_mb(pid: impl std::fmt::Display) -> Option<f64> {
+    let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok().map(|kilobytes| kilobytes / 1024.0)
+}
+
+fn start(command: &mut Command) -> anyhow::Result<Child> {
+    command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot start {:?}", command.get_program()))
+}
+
+fn watch(pid: u32, done: &AtomicBool) -> f64 {
+    let mut peak = 0.0;
+    while !done.load(Ordering::Relaxed) {
+        peak = peak_mb(pid).map_or(peak, |now| now.max(peak));
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    peak
+}

@@ -1,0 +1,98 @@
+//! A long session: opening it, building its context, appending to it. In a process of its own, for its memory.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::{JsonlStore, SessionRef};
+use pinch_llm::message::Message;
+use pinch_stdx::host::Host;
+use serde_json::{Value, json};
+
+use super::{Figure, median, process};
+
+const N_ENTRIES: usize = 20_000;
+const N_BYTES: usize = 46_000_000;
+const N_APPENDS: u32 = 2_000;
+
+/// Time and memory.
+pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("long.jsonl");
+    let text = long_session();
+    let mut measured = Vec::new();
+    for _ in 0..5 {
+        std::fs::write(&path, &text)?;
+        let output = Command::new(std::env::current_exe()?).args(["bench", "--open-session"]).arg(&path).output()?;
+        measured.push(serde_json::from_slice::<Value>(&output.stdout).context("the child printed no figures")?);
+    }
+    let figure = |name: &str| median(measured.iter().map(|m| m[name].as_f64().unwrap_or(f64::NAN)).collect());
+    let megabytes = text.len() / 1_000_000;
+    Ok(vec![
+        Figure::at_most(format!("open {megabytes} MB, {N_ENTRIES} entries, context"), figure("open_ms"), 50.0, "ms"),
+        Figure::at_most("the same, memory", figure("peak_mb"), 70.0, "MB"),
+        Figure::at_most("append one entry", figure("append_us"), 10.0, "µs"),
+    ])
+}
+
+/// Opens a session and prints what it took.
+pub(super) fn open(path: &Path) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let host = Host::system();
+        let began = Instant::now();
+        let store = Arc::new(JsonlStore::flat(path.parent().context("no folder")?));
+        let mut log = SessionLog::open(&host, store, &SessionRef::Path(path.to_owned()), "/").await?;
+        let context = log.context();
+        let open_ms = began.elapsed().as_secs_f64() * 1e3;
+        anyhow::ensure!(context.messages.len() >= N_ENTRIES - 10, "only {} messages", context.messages.len());
+        let peak_mb = process::peak_mb("self");
+        drop(context);
+        let began = Instant::now();
+        for n in 0..N_APPENDS {
+            log.append_message(Message::user(format!("message {n}"), 0)).await?;
+        }
+        let append_us = began.elapsed().as_secs_f64() * 1e6 / f64::from(N_APPENDS);
+        println!("{}", json!({"open_ms": open_ms, "peak_mb": peak_mb, "append_us": append_us}));
+        Ok(())
+    })
+}
+
+/// A session of prompts, answers with thinking, and tool calls with their results.
+fn long_session() -> String {
+    let filler: String = (0..400).map(|n| format!("line {n} of \"some\" text\\n")).collect();
+    let usage = json!({"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15,
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
+    let mut text = String::with_capacity(N_BYTES + N_BYTES / 10);
+    let header = json!({"type": "session", "version": 3, "id": "0199a000-0000-7000-8000-000000000000",
+        "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/"});
+    _ = writeln!(text, "{header}");
+    for n in 0..N_ENTRIES {
+        let left = N_BYTES.saturating_sub(text.len()) / (N_ENTRIES - n);
+        let body = &filler[..left.saturating_sub(300).clamp(10, filler.len())];
+        let answer = |content: Value, stop: &str| {
+            json!({"role": "assistant", "content": content, "api": "anthropic-messages", "provider": "bench",
+                "model": "m1", "usage": usage, "stopReason": stop, "timestamp": 0})
+        };
+        let message = match n % 4 {
+            0 => json!({"role": "user", "content": [{"type": "text", "text": body}], "timestamp": 0}),
+            1 => answer(
+                json!([{"type": "thinking", "thinking": body}, {"type": "toolCall", "id": format!("toolu_{n}"),
+                    "name": "read", "arguments": {"path": "a.txt"}}]),
+                "toolUse",
+            ),
+            2 => json!({"role": "toolResult", "toolCallId": format!("toolu_{}", n - 1), "toolName": "read",
+                "content": [{"type": "text", "text": body}], "isError": false, "timestamp": 0}),
+            _ => answer(json!([{"type": "text", "text": body}]), "stop"),
+        };
+        let parent = (n > 0).then(|| format!("{:08x}", n - 1));
+        let entry = json!({"type": "message", "id": format!("{n:08x}"), "parentId": parent,
+            "timestamp": "2026-01-01T00:00:00.000Z", "message": message});
+        _ = writeln!(text, "{entry}");
+    }
+    text
+}

@@ -1,0 +1,61 @@
+//! Answers of a model server, prepared beforehand, and a program set up to ask for them.
+
+use std::path::Path;
+use std::process::Command;
+
+use pinch_testing::server::Server;
+use pinch_testing::wires::anthropic::Response;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// An answer of `n` pieces of text in Anthropic's format.
+pub(super) fn anthropic(n: usize) -> String {
+    // A word and a half a piece, as models send them.
+    let text: String = (0..n).map(|i| format!("word{:03} ", i % 1000)).collect();
+    Response::new("msg_1").in_pieces(n).text(&text).stop("end_turn").concat()
+}
+
+/// A scripted server and the folder of a user who knows only that server.
+pub(super) struct Setup {
+    /// Runs the server in threads of its own.
+    runtime: Runtime,
+    pub(super) server: Server,
+    home: TempDir,
+}
+
+impl Setup {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let server = runtime.block_on(Server::start())?;
+        let home = tempfile::tempdir()?;
+        let models = json!({"providers": {"bench": {
+            "baseUrl": server.url(), "api": "anthropic-messages", "apiKey": "none",
+            "models": [{"id": "m1", "contextWindow": 10_000_000, "maxTokens": 8192}],
+        }}});
+        std::fs::create_dir_all(home.path().join("agent"))?;
+        std::fs::write(home.path().join("agent/models.json"), models.to_string())?;
+        Ok(Self { runtime, server, home })
+    }
+
+    /// A command that asks the server.
+    pub(super) fn command(&self, pinch: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(pinch);
+        let agent = self.home.path().join("agent");
+        command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
+        command.arg("--agent-dir").arg(agent).args(["--model", "bench/m1"]).args(args);
+        command
+    }
+
+    /// Where the user works.
+    pub(super) fn folder(&self) -> &Path {
+        self.home.path()
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        // The server's tasks need their runtime to end.
+        let _entered = self.runtime.enter();
+    }
+}

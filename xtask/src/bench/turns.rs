@@ -1,0 +1,38 @@
+//! Turns with tool calls: what the loop, the log and the requests cost.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pinch_testing::server::Reply;
+use pinch_testing::wires::anthropic::Response;
+use serde_json::json;
+
+use super::transcript::Setup;
+use super::{Figure, median, process};
+
+const N_TURNS: usize = 50;
+
+/// Fifty turns that each read a small file.
+pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
+    let setup = Setup::new()?;
+    std::fs::write(setup.folder().join("a.txt"), "one line\n")?;
+    let arguments = json!({"path": "a.txt"}).to_string();
+    let n_asked = AtomicUsize::new(0);
+    setup.server.answer_with(move |_| {
+        let turn = n_asked.fetch_add(1, Ordering::Relaxed) % (N_TURNS + 1);
+        let response = Response::new(&format!("msg_{turn}"));
+        Some(Reply::sse(if turn == N_TURNS {
+            response.text("done").stop("end_turn").concat()
+        } else {
+            response.tool_call(&format!("toolu_{turn}"), "read", &arguments).stop("tool_use").concat()
+        }))
+    });
+    let run = || process::run(&mut setup.command(pinch, &["-p", "read it fifty times"]), true);
+    let all = (0..5).map(|_| run()).collect::<anyhow::Result<Vec<_>>>()?;
+    let memory = all.iter().map(|ran| ran.peak_mb).fold(0.0, f64::max);
+    let seconds = median(all.iter().map(|ran| ran.time.as_secs_f64()).collect());
+    Ok(vec![
+        Figure::at_most(format!("{N_TURNS} tool turns"), seconds, 0.25, "s"),
+        Figure::at_most(format!("{N_TURNS} tool turns, memory"), memory, 30.0, "MB"),
+    ])
+}

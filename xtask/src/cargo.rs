@@ -1,0 +1,53 @@
+//! Calls of cargo, shown before they are made.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+/// The root of the workspace.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// Runs cargo in the root with these arguments, its output going where ours goes; true when it was content.
+pub(crate) fn run(args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<bool> {
+    let vars: String = env.iter().map(|(name, value)| format!("{name}={value:?} ")).collect();
+    println!("\n==> {vars}cargo {}", args.join(" "));
+    let mut command = command();
+    command.args(args).envs(env.iter().copied());
+    Ok(command.status().context("cannot start cargo")?.success())
+}
+
+/// What cargo says of the workspace's own packages.
+pub(crate) fn metadata() -> anyhow::Result<Value> {
+    let text = output(&["metadata", "--format-version", "1", "--no-deps", "--locked"])?;
+    serde_json::from_str(&text).context("cargo metadata is not JSON")
+}
+
+/// What cargo prints.
+pub(crate) fn output(args: &[&str]) -> anyhow::Result<String> {
+    let output = command().args(args).stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("cargo {} failed", args.join(" "));
+    }
+    String::from_utf8(output.stdout).context("cargo prints no text")
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_dir() -> anyhow::Result<PathBuf> {
+    let metadata = metadata()?;
+    let dir = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+    Ok(PathBuf::from(dir))
+}
+
+fn command() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    // Set by the cargo that runs this program for this program alone.
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+        command.env_remove(name);
+    }
+    command
+}

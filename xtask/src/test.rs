@@ -1,0 +1,24 @@
+//! `cargo xtask test`: every test there is: of the crates, across them, in the documentation, and the case files.
+//!
+//! The case files and `tidy` are tests of this package, so that `cargo test --workspace` alone runs the same.
+
+use crate::cargo;
+
+/// What `cargo xtask test` takes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Handed to cargo test as it is, e.g. `-p pinch-llm` or `-- part_of_a_name`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    pub(crate) rest: Vec<String>,
+}
+
+/// Runs the command; true when all tests pass.
+pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    let chosen = args.rest.iter().any(|arg| arg == "-p" || arg == "--package" || arg.starts_with("--package="));
+    let mut all = vec!["test"];
+    if !chosen {
+        all.push("--workspace");
+    }
+    all.extend(args.rest.iter().map(String::as_str));
+    cargo::run(&all, &[])
+}

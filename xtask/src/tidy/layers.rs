@@ -1,0 +1,63 @@
+//! Which crate may use which: arrows point down only.
+
+use serde_json::Value;
+
+use super::Report;
+
+/// The crates from the lowest to the highest; each may use those before it.
+const ORDER: [&str; 7] =
+    ["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent", "pinch-embed", "pinch-tui", "pinch-cli"];
+/// Crates that may use any: tests, and what they share.
+const FREE: [&str; 3] = ["pinch-testing", "pinch-tests", "xtask"];
+
+/// Checks the dependencies between the workspace's crates.
+pub(super) fn check(metadata: &Value) -> Report {
+    let mut report = Report::default();
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    for package in packages {
+        let from = package["name"].as_str().unwrap_or("?");
+        for dependency in package["dependencies"].as_array().map_or(&[][..], Vec::as_slice) {
+            let to = dependency["name"].as_str().unwrap_or("?");
+            if !names.contains(&to) {
+                continue;
+            }
+            report.n_checked += 1;
+            if !is_allowed(from, to, dependency["kind"].as_str() == Some("dev")) {
+                report.errors.push(format!("{from} must not use {to}"));
+            }
+        }
+    }
+    report.checked = format!("{} edges between {} crates", report.n_checked, names.len());
+    report
+}
+
+fn is_allowed(from: &str, to: &str, is_dev: bool) -> bool {
+    let rank = |name: &str| ORDER.iter().position(|known| *known == name);
+    match (from, to) {
+        (from, _) if FREE.contains(&from) => true,
+        // The demo of the program runs against a scripted server.
+        ("pinch-cli", "pinch-testing") => true,
+        (_, "pinch-testing") => is_dev,
+        // The terminal draws what a session tells; it knows nothing of embedding.
+        ("pinch-tui", "pinch-embed") => false,
+        // A crate may switch its own features on for its tests.
+        (from, to) if from == to => is_dev,
+        (from, to) => matches!((rank(from), rank(to)), (Some(from), Some(to)) if to < from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_point_down() {
+        assert!(is_allowed("pinch-embed", "pinch-stdx", false));
+        assert!(!is_allowed("pinch-stdx", "pinch-embed", false));
+        assert!(!is_allowed("pinch-llm", "pinch-agent-core", true), "tests neither");
+        assert!(is_allowed("pinch-llm", "pinch-testing", true));
+        assert!(!is_allowed("pinch-llm", "pinch-testing", false));
+        assert!(!is_allowed("pinch-new", "pinch-llm", false), "a new crate has to be given its place");
+    }
+}

@@ -1,0 +1,143 @@
+//! Which module of a crate may use which: the `mod` lines stand in dependency order, and a module uses modules above it.
+//!
+//! A parent uses its own children, and children may use what their parent holds itself.
+
+use std::collections::BTreeMap;
+
+use super::{Report, Source};
+
+mod paths;
+
+/// The modules of one crate.
+struct Tree<'a> {
+    /// Children of a module in the order of their `mod` lines.
+    children: BTreeMap<Vec<String>, Vec<String>>,
+    /// Names that a module passes on from below: their true places.
+    passed_on: BTreeMap<(Vec<String>, String), Vec<String>>,
+    files: Vec<(Vec<String>, &'a Source)>,
+}
+
+/// Checks the modules of every library.
+pub(super) fn check(sources: &[Source]) -> Report {
+    let mut report = Report::default();
+    let roots = sources.iter().filter_map(|source| source.path.strip_suffix("/src/lib.rs"));
+    let roots: Vec<&str> = roots.collect();
+    for root in &roots {
+        let tree = Tree::of(sources, root);
+        for (module, source) in &tree.files {
+            for path in paths::of(source.without_tests(), module) {
+                let used = tree.resolve(&path);
+                let Some((own, other, is_above)) = tree.compare(module, &used) else { continue };
+                report.n_checked += 1;
+                if !is_above {
+                    let text = format!(
+                        "{}: {own} uses {other}, which stands below it (crate::{})",
+                        source.path,
+                        path.join("::")
+                    );
+                    if !report.errors.contains(&text) {
+                        report.errors.push(text);
+                    }
+                }
+            }
+        }
+    }
+    report.checked = format!("{} edges between modules of {} crates", report.n_checked, roots.len());
+    report
+}
+
+impl<'a> Tree<'a> {
+    fn of(sources: &'a [Source], root: &str) -> Self {
+        let prefix = format!("{root}/src/");
+        let mut tree = Self { children: BTreeMap::new(), passed_on: BTreeMap::new(), files: Vec::new() };
+        for source in sources.iter().filter(|source| source.is_rust() && !source.is_test()) {
+            let Some(rest) = source.path.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".rs")) else {
+                continue;
+            };
+            let module: Vec<String> = match rest {
+                "lib" => Vec::new(),
+                rest => rest.split('/').map(str::to_owned).collect(),
+            };
+            tree.children.insert(module.clone(), mod_lines(source.without_tests()));
+            tree.files.push((module, source));
+        }
+        for (module, source) in &tree.files {
+            for path in paths::passed_on(source.without_tests(), module, &tree.children) {
+                if let Some(name) = path.last() {
+                    tree.passed_on.insert((module.clone(), name.clone()), path.clone());
+                }
+            }
+        }
+        tree
+    }
+
+    /// The module in which the thing at a path is.
+    fn resolve(&self, path: &[String]) -> Vec<String> {
+        let mut module = Vec::new();
+        for (at, name) in path.iter().enumerate() {
+            if self.children.get(&module).is_some_and(|children| children.contains(name)) {
+                module.push(name.clone());
+                continue;
+            }
+            if let Some(true_path) = self.passed_on.get(&(module.clone(), name.clone()))
+                && true_path.len() > module.len()
+                && true_path[..] != path[..=at]
+            {
+                return self.resolve(true_path);
+            }
+            break;
+        }
+        module
+    }
+
+    /// Where two modules part: the name on either side, and whether the other stands above; `None` when one holds the other.
+    fn compare(&self, own: &[String], other: &[String]) -> Option<(String, String, bool)> {
+        let n_common = own.iter().zip(other).take_while(|(a, b)| a == b).count();
+        let (a, b) = (own.get(n_common)?, other.get(n_common)?);
+        let siblings = self.children.get(&own[..n_common])?;
+        let place = |name: &String| siblings.iter().position(|sibling| sibling == name);
+        let is_above = matches!((place(a), place(b)), (Some(a), Some(b)) if b < a);
+        Some((own[..=n_common].join("::"), other[..=n_common].join("::"), is_above))
+    }
+}
+
+/// The names of `mod name;` lines.
+fn mod_lines(text: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let line = line.trim_end().strip_suffix(';')?;
+        let line = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub(super) ")).unwrap_or(line);
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        Some(line.strip_prefix("mod ")?.to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(files: &[(&str, &str)]) -> Vec<String> {
+        let source = |(path, text): &(&str, &str)| Source { path: format!("c/src/{path}"), text: (*text).to_owned() };
+        let report = check(&files.iter().map(source).collect::<Vec<_>>());
+        assert!(report.n_checked > 0);
+        report.errors
+    }
+
+    #[test]
+    fn a_module_uses_modules_above_it() {
+        let lib = ("lib.rs", "pub mod a;\npub mod b;\npub use b::Thing;\n");
+        assert_eq!(errors(&[lib, ("a.rs", ""), ("b.rs", "use crate::a::X;\n")]), [""; 0]);
+        let below = errors(&[lib, ("a.rs", "use crate::{b::{X, Y}};\n"), ("b.rs", "")]);
+        assert_eq!(
+            below,
+            [
+                "c/src/a.rs: a uses b, which stands below it (crate::b::X)",
+                "c/src/a.rs: a uses b, which stands below it (crate::b::Y)",
+            ]
+        );
+        let passed_on = errors(&[lib, ("a.rs", "fn f(_: crate::Thing) {}\n"), ("b.rs", "")]);
+        assert_eq!(passed_on, ["c/src/a.rs: a uses b, which stands below it (crate::Thing)"]);
+        let in_tests = ("a.rs", "\n#[cfg(test)]\nmod tests { use crate::b::X; }\n");
+        assert_eq!(errors(&[lib, in_tests, ("b.rs", "use super::a;\n")]), [""; 0]);
+    }
+}

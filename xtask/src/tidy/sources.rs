@@ -1,0 +1,64 @@
+//! The source files of the workspace.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// One text file.
+pub(super) struct Source {
+    /// Its path below the root, with slashes.
+    pub(super) path: String,
+    /// What is in it.
+    pub(super) text: String,
+}
+
+impl Source {
+    /// Whether it is Rust.
+    pub(super) fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Whether all of it is tests.
+    pub(super) fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/") || self.path.starts_with("tests/")
+    }
+
+    /// The text without the module of tests at its end.
+    pub(super) fn without_tests(&self) -> &str {
+        let at = self.text.find("\n#[cfg(test)]\nmod ").or_else(|| self.text.find("\n#[cfg(test)]\npub(crate) mod "));
+        at.map_or(&self.text, |at| &self.text[..=at])
+    }
+}
+
+/// Reads every text file that people write: Rust, TOML, Markdown and the CI script.
+pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() {
+                if !matches!(&*name, "target" | ".git" | "cases" | "snapshots" | "peers")
+                    || name == "cases" && has_rust(&path)
+                {
+                    folders.push(path);
+                }
+                continue;
+            }
+            let is_wanted = path.extension().is_some_and(|e| ["rs", "toml", "md"].iter().any(|wanted| e == *wanted));
+            if is_wanted || path.ends_with(".ci/run") {
+                let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+                sources.push(Source { path, text });
+            }
+        }
+    }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(sources)
+}
+
+/// The folder `xtask/src/cases` is code, `tests/cases` is data.
+fn has_rust(folder: &Path) -> bool {
+    folder.with_extension("rs").is_file()
+}
