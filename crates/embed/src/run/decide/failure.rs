@@ -1,0 +1,245 @@
+//! A failure that is no overflow: the next profile, the same one again, another thinking level, the next model, or the end.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use pinch_llm::error::LlmError;
+use regex::Regex;
+
+use super::state::{Pending, RunState};
+use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
+use crate::run::outcome::{AttemptOutcome, FailureStage};
+use crate::run::reason::{FailoverReason, reason_of};
+use crate::run::result::{FailoverError, RunError, RunErrorKind};
+
+/// The longest wait a provider may ask for.
+const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(60);
+
+/// What is done about a failure of the provider.
+pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError) -> Decision {
+    if is_image_dimension(&error.text) || (stage == FailureStage::Answer && is_image_size(&error.text)) {
+        return end(state, stage, error, Vec::new());
+    }
+    if stage == FailureStage::Prompt {
+        if is_role_ordering(&error.text) {
+            return Decision::only(role_ordering(error));
+        }
+        if is_image_size(&error.text) {
+            return Decision::only(image_size(error));
+        }
+    } else if let Some(level) = thinking::next_level(&error.text, &state.tried_thinking) {
+        return retry_thinking(state, level, Vec::new());
+    }
+    let Some(reason) = reason_of(error) else {
+        return match thinking::next_level(&error.text, &state.tried_thinking) {
+            Some(level) => retry_thinking(state, level, Vec::new()),
+            None => end(state, stage, error, Vec::new()),
+        };
+    };
+    let marks: Vec<Mark> = match marks_profile(reason) {
+        true => state.mark_failure(reason, error.retry_after).into_iter().collect(),
+        false => Vec::new(),
+    };
+    // A prompt that timed out would time out with any other key of the same provider.
+    let may_rotate = stage == FailureStage::Answer || reason != FailoverReason::Timeout;
+    if may_rotate && state.advance() {
+        return match overload_wait(state, reason, Pending::Attempt) {
+            Some(wait) => state.within_budget(marks, wait),
+            None => Decision { marks, action: state.attempt() },
+        };
+    }
+    if let Some(wait) = same_profile_wait(state, reason, error) {
+        state.pending = Pending::Attempt;
+        return state.within_budget(marks, wait);
+    }
+    if let Some(level) = thinking::next_level(&error.text, &state.tried_thinking) {
+        return retry_thinking(state, level, marks);
+    }
+    if state.terms.has_fallbacks {
+        let failure = failover_error(state, Some(reason), error);
+        return match overload_wait(state, reason, Pending::FailOver(Box::new(failure.clone()))) {
+            Some(wait) => state.within_budget(marks, wait),
+            None => Decision { marks, action: Action::FailOver(failure) },
+        };
+    }
+    end(state, stage, error, marks)
+}
+
+/// What is done about an attempt whose wall clock ran out. It is never charged to a profile: a slow model must not poison the others.
+pub(super) fn timed_out(state: &mut RunState, has_payload: bool) -> Decision {
+    if state.advance() {
+        return Decision::only(state.attempt());
+    }
+    if state.terms.has_fallbacks {
+        return Decision::only(Action::FailOver(FailoverError {
+            message: "LLM request timed out.".into(),
+            reason: Some(FailoverReason::Timeout),
+            status: FailoverReason::Timeout.status(),
+            ..about(state)
+        }));
+    }
+    Decision::only(Action::Finish(if has_payload { Finish::Answer } else { Finish::TimedOut }))
+}
+
+/// What is done when there is no credential for the profile in use.
+pub(super) fn no_credential(state: &mut RunState, message: &str) -> Decision {
+    state.attempt_not_made();
+    if state.advance() {
+        return Decision::only(state.attempt());
+    }
+    Decision::only(fail_before_attempt(state, message.to_owned(), FailoverReason::Auth))
+}
+
+/// What is done when all profiles cool down.
+pub(super) fn no_profile(state: &RunState) -> Decision {
+    let message = format!("No available auth profile for {} (all in cooldown or unavailable).", state.terms.provider);
+    let reason = state.terms.cooldown_reason.unwrap_or(FailoverReason::Unknown);
+    Decision::only(fail_before_attempt(state, message, reason))
+}
+
+fn fail_before_attempt(state: &RunState, message: String, reason: FailoverReason) -> Action {
+    let failure = FailoverError { message, reason: Some(reason), status: reason.status(), ..about(state) };
+    if state.terms.has_fallbacks { Action::FailOver(failure) } else { Action::Fail(failure.into()) }
+}
+
+/// The failure is the end: an error turn can be shown, without one the run itself fails.
+fn end(state: &RunState, stage: FailureStage, error: &LlmError, marks: Vec<Mark>) -> Decision {
+    let action = match stage {
+        FailureStage::Answer => Action::Finish(Finish::Answer),
+        FailureStage::Prompt => Action::Fail(RunError::from(failover_error(state, reason_of(error), error))),
+    };
+    Decision { marks, action }
+}
+
+fn retry_thinking(state: &mut RunState, level: pinch_llm::thinking::ThinkingLevel, marks: Vec<Mark>) -> Decision {
+    state.thinking = level;
+    Decision { marks, action: state.attempt() }
+}
+
+/// Whether a failure says something about the credentials. A request the provider does not take, a model it does not have, a slow or broken
+/// server do not.
+fn marks_profile(reason: FailoverReason) -> bool {
+    !matches!(reason, FailoverReason::Timeout | FailoverReason::ServerError)
+}
+
+/// The same profile again after a while, while that is better than anything else.
+fn same_profile_wait(state: &mut RunState, reason: FailoverReason, error: &LlmError) -> Option<Action> {
+    use FailoverReason::{Overloaded, RateLimit, ServerError, Timeout};
+    if !matches!(reason, RateLimit | Overloaded | Timeout | ServerError) {
+        return None;
+    }
+    let max = match (state.terms.has_fallbacks, reason) {
+        (true, RateLimit) => 0,
+        (true, _) => state.terms.transient_retries.min(1),
+        (false, _) => state.terms.transient_retries,
+    };
+    if state.same_profile_retries >= max || error.retry_after.is_some_and(|asked| asked > LONGEST_ASKED_WAIT) {
+        return None;
+    }
+    let delay = error.retry_after.unwrap_or(Duration::from_secs(2) * (1 << state.same_profile_retries.min(10)));
+    if state.terms.budget.deadline.is_some_and(|deadline| state.elapsed + delay >= deadline) {
+        return None;
+    }
+    state.same_profile_retries += 1;
+    let jitter = if error.retry_after.is_some() { 0.0 } else { 0.1 };
+    Some(Action::Wait(Wait {
+        delay,
+        jitter,
+        reason,
+        before: WaitFor::SameProfile { attempt: state.same_profile_retries, max },
+    }))
+}
+
+/// A short pause before something else of an overloaded provider is tried.
+fn overload_wait(state: &mut RunState, reason: FailoverReason, then: Pending) -> Option<Action> {
+    if reason != FailoverReason::Overloaded {
+        return None;
+    }
+    let delay = Duration::from_millis((250 << state.overloads.min(3)).min(1500));
+    state.overloads += 1;
+    let before = match then {
+        Pending::FailOver(_) => WaitFor::NextModel,
+        Pending::Attempt | Pending::TimedOut { .. } | Pending::Overflow => WaitFor::NextProfile,
+    };
+    state.pending = then;
+    Some(Action::Wait(Wait { delay, jitter: 0.2, reason, before }))
+}
+
+fn about(state: &RunState) -> FailoverError {
+    FailoverError {
+        provider: state.terms.provider.to_string(),
+        model: state.terms.model.to_string(),
+        profile: state.profile().cloned(),
+        ..FailoverError::default()
+    }
+}
+
+fn failover_error(state: &RunState, reason: Option<FailoverReason>, error: &LlmError) -> FailoverError {
+    let message = match (error.text.trim(), reason) {
+        ("", Some(FailoverReason::RateLimit)) => "LLM request rate limited.",
+        ("", Some(FailoverReason::Billing)) => "LLM request failed: billing.",
+        ("", Some(FailoverReason::Auth | FailoverReason::AuthPermanent)) => "LLM request unauthorized.",
+        ("", Some(FailoverReason::Timeout)) => "LLM request timed out.",
+        ("", _) => "LLM request failed.",
+        (text, _) => text,
+    };
+    FailoverError {
+        message: message.to_owned(),
+        reason,
+        status: error.status.map(|status| status.as_u16()).or_else(|| reason?.status()),
+        code: error.code.clone(),
+        is_overflow: super::overflow::is_overflow(error),
+        source: Some(std::sync::Arc::new(error.clone())),
+        ..about(state)
+    }
+}
+
+/// Whether a failed attempt left something to show: used for answers that say nothing.
+pub(super) fn is_incomplete(outcome: &AttemptOutcome) -> bool {
+    use pinch_llm::message::StopReason;
+    let stop = outcome.last_assistant.as_ref().map(|message| message.stop_reason);
+    !outcome.has_payload
+        && outcome.client_tool_call.is_none()
+        && !outcome.yielded
+        && outcome.last_tool_error.is_none()
+        && matches!(stop, Some(StopReason::ToolUse | StopReason::Error))
+}
+
+fn is_role_ordering(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.contains("incorrect role information") || lower.contains("roles must alternate")
+}
+
+fn is_image_dimension(text: &str) -> bool {
+    text.to_lowercase().contains("image dimensions exceed max allowed size")
+}
+
+fn is_image_size(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.contains("image exceeds") && lower.contains("mb")
+}
+
+/// How many megabytes an image may have, as a provider says.
+pub fn max_image_mb(text: &str) -> Option<f64> {
+    #[expect(clippy::unwrap_used, reason = "a constant pattern, compiled in a test")]
+    static SIZE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?i)image exceeds\s+(\d+(?:\.\d+)?)\s*mb").unwrap());
+    SIZE.captures(text)?.get(1)?.as_str().parse().ok()
+}
+
+fn role_ordering(error: &LlmError) -> Action {
+    Action::Finish(Finish::Error {
+        kind: RunErrorKind::RoleOrdering,
+        message: error.text.clone(),
+        text: "Message ordering conflict. I've left the conversation as it is; use /new to start a fresh session."
+            .into(),
+    })
+}
+
+fn image_size(error: &LlmError) -> Action {
+    let limit = max_image_mb(&error.text).map_or_else(String::new, |mb| format!(" (max {mb}MB)"));
+    Action::Finish(Finish::Error {
+        kind: RunErrorKind::ImageSize,
+        message: error.text.clone(),
+        text: format!("Image too large for the model{limit}. Please compress or resize the image and try again."),
+    })
+}

@@ -1,0 +1,128 @@
+//! The conversation is too long: compact it, then shorten tool results, then give up.
+
+use std::sync::LazyLock;
+
+use pinch_llm::error::overflow::text_is_overflow;
+use pinch_llm::error::{LlmError, LlmErrorKind};
+use regex::Regex;
+
+use super::state::{Pending, RunState};
+use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
+use crate::run::outcome::AttemptOutcome;
+use crate::run::result::RunErrorKind;
+
+/// What was done about overflows so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OverflowProgress {
+    n_compactions: u32,
+    truncation_tried: bool,
+    /// The overflow being dealt with.
+    text: String,
+    oversized_tool_results: bool,
+}
+
+/// Whether a failure says that the conversation is too long.
+pub(super) fn is_overflow(error: &LlmError) -> bool {
+    match error.kind {
+        LlmErrorKind::ContextOverflow => true,
+        _ => error.status.is_none() && text_is_overflow(error.provider.as_str(), &error.text),
+    }
+}
+
+/// Whether a text says that compacting failed because the conversation is too long.
+pub fn is_compaction_failure(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    (lower.contains("compaction") || lower.contains("summarization failed"))
+        && (text_is_overflow("", text) || lower.contains("context overflow"))
+}
+
+/// How many tokens a provider says the request had.
+pub fn observed_tokens(text: &str) -> Option<u64> {
+    #[expect(clippy::unwrap_used, reason = "a constant pattern, compiled in a test")]
+    static COUNT: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?i)prompt is too long:\s*([\d,]+)\s*tokens|requested\s+([\d,]+)\s+tokens|resulted in\s+([\d,]+)\s+tokens")
+            .unwrap()
+    });
+    let found = COUNT.captures(text)?;
+    let digits = found.iter().skip(1).flatten().next()?.as_str().replace(',', "");
+    digits.parse().ok()
+}
+
+/// The first step against an overflow.
+pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmError) -> Decision {
+    state.overflow.text.clone_from(&error.text);
+    state.overflow.oversized_tool_results = outcome.oversized_tool_results;
+    if is_compaction_failure(&error.text) {
+        return truncate(state);
+    }
+    if state.overflow.n_compactions >= state.terms.overflow_compactions {
+        return truncate(state);
+    }
+    state.overflow.n_compactions += 1;
+    if outcome.compactions > 0 {
+        // The session has just compacted by itself: doing it again would summarise a summary.
+        return Decision::only(state.attempt());
+    }
+    state.pending = Pending::Overflow;
+    let compact = Repair::Compact { trigger: CompactTrigger::Overflow, observed_tokens: observed_tokens(&error.text) };
+    state.within_budget(Vec::new(), Action::Repair(compact))
+}
+
+/// The next step, once a repair was tried.
+pub(super) fn go_on(state: &mut RunState, repaired: &Repaired) -> Decision {
+    match repaired {
+        Repaired::Compacted => {
+            state.count_compaction();
+            Decision::only(state.attempt())
+        }
+        Repaired::NotCompacted { .. } => truncate(state),
+        Repaired::Truncated { .. } => Decision::only(state.attempt()),
+        Repaired::NotTruncated => give_up(state),
+    }
+}
+
+fn truncate(state: &mut RunState) -> Decision {
+    if state.overflow.truncation_tried || !state.overflow.oversized_tool_results {
+        return give_up(state);
+    }
+    state.overflow.truncation_tried = true;
+    state.pending = Pending::Overflow;
+    state.within_budget(Vec::new(), Action::Repair(Repair::TruncateToolResults))
+}
+
+fn give_up(state: &RunState) -> Decision {
+    let message = state.overflow.text.clone();
+    let kind = match is_compaction_failure(&message) {
+        true => RunErrorKind::CompactionFailure,
+        false => RunErrorKind::ContextOverflow,
+    };
+    Decision::only(Action::Finish(Finish::Error {
+        kind,
+        message,
+        text:
+            "Context overflow: prompt too large for the model. Try /reset (or /new) to start a fresh session, or use a \
+               larger-context model."
+                .into(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_in_texts() {
+        for (text, expected) in [
+            ("prompt is too long: 210,000 tokens > 200000 maximum", Some(210_000)),
+            ("you requested 12 tokens", Some(12)),
+            ("your messages resulted in 7 tokens", Some(7)),
+            ("too long", None),
+        ] {
+            assert_eq!(observed_tokens(text), expected, "{text}");
+        }
+        assert!(is_compaction_failure(
+            "request_too_large: summarization failed - Request size exceeds model context window"
+        ));
+        assert!(!is_compaction_failure("prompt is too long"));
+    }
+}

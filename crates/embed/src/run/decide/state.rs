@@ -1,0 +1,324 @@
+//! What a decision rests on: the terms of the run and what has happened so far.
+
+use std::time::Duration;
+
+use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::message::Usage;
+use pinch_llm::thinking::ThinkingLevel;
+
+use super::overflow::OverflowProgress;
+use super::{Action, Decision, Finish, Mark};
+use crate::profiles::ProfileId;
+use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
+use crate::run::reason::FailoverReason;
+use crate::run::request::Budget;
+use crate::run::result::{FailoverError, RunErrorKind};
+
+/// Under which terms one model is tried.
+#[derive(Clone, Debug)]
+pub struct RunTerms {
+    /// Who is asked.
+    pub provider: ProviderId,
+    /// Which model.
+    pub model: ModelId,
+    /// Its context window in tokens; 0 = unknown.
+    pub window: u64,
+    /// Whose credentials may be used, in order; empty = those found without a profile.
+    pub profiles: Vec<ProfileSlot>,
+    /// The user chose the one profile: no other is used, and no cooldown keeps from it.
+    pub locked: bool,
+    /// Another model follows when this one fails.
+    pub has_fallbacks: bool,
+    /// One attempt may be made though all profiles cool down.
+    pub allow_cooldown_probe: bool,
+    /// Why all profiles cool down, when they do.
+    pub cooldown_reason: Option<FailoverReason>,
+    /// How hard the model thinks at first.
+    pub thinking: ThinkingLevel,
+    /// How the first attempt begins: [`AttemptStart::Resume`] when an earlier model has the prompt in the log already.
+    pub start: AttemptStart,
+    /// How many attempts there may be.
+    pub retries: RunRetries,
+    /// Repetitions with the same profile.
+    pub transient_retries: u32,
+    /// Compactions because of overflow.
+    pub overflow_compactions: u32,
+    /// Limits of the whole run.
+    pub budget: Budget,
+}
+
+impl RunTerms {
+    /// The default terms of a model without profiles.
+    pub fn new(provider: impl Into<ProviderId>, model: impl Into<ModelId>) -> Self {
+        Self {
+            provider: provider.into(),
+            model: model.into(),
+            window: 0,
+            profiles: Vec::new(),
+            locked: false,
+            has_fallbacks: false,
+            allow_cooldown_probe: false,
+            cooldown_reason: None,
+            thinking: ThinkingLevel::Off,
+            start: AttemptStart::Prompt,
+            retries: RunRetries::default(),
+            transient_retries: 3,
+            overflow_compactions: 3,
+            budget: Budget::default(),
+        }
+    }
+}
+
+/// A profile of the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileSlot {
+    /// Which.
+    pub id: ProfileId,
+    /// It does not cool down.
+    pub usable: bool,
+}
+
+/// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunRetries {
+    /// In any case.
+    pub base: u32,
+    /// For each profile.
+    pub per_profile: u32,
+    /// At least.
+    pub min: u32,
+    /// At most.
+    pub max: u32,
+}
+
+impl Default for RunRetries {
+    fn default() -> Self {
+        Self { base: 24, per_profile: 8, min: 32, max: 160 }
+    }
+}
+
+impl RunRetries {
+    /// The bound for a number of profiles.
+    pub fn bound(&self, n_profiles: usize) -> u32 {
+        let n = u32::try_from(n_profiles.max(1)).unwrap_or(u32::MAX);
+        let wanted = self.base.max(1).saturating_add(self.per_profile.saturating_mul(n));
+        let min = self.min.max(1);
+        wanted.clamp(min, self.max.max(min))
+    }
+}
+
+/// The terms, and what has happened under them.
+#[derive(Clone, Debug)]
+pub struct RunState {
+    /// Under which terms the model is tried.
+    pub terms: RunTerms,
+    /// Wall clock since the run began. The runner brings it up to date before each decision.
+    pub elapsed: Duration,
+    pub(super) current: Option<usize>,
+    pub(super) thinking: ThinkingLevel,
+    pub(super) tried_thinking: Vec<ThinkingLevel>,
+    pub(super) overflow: OverflowProgress,
+    pub(super) timeout_compactions: u32,
+    pub(super) overloads: u32,
+    pub(super) same_profile_retries: u32,
+    pub(super) pending: Pending,
+    iterations: u32,
+    attempts_before: u32,
+    usage: Usage,
+    compactions: u32,
+    last_call_usage: Option<Usage>,
+}
+
+/// What is to happen once a wait or a repair is over.
+#[derive(Clone, Debug)]
+pub(super) enum Pending {
+    /// The next attempt.
+    Attempt,
+    /// The next model.
+    FailOver(Box<FailoverError>),
+    /// What is done about a timeout.
+    TimedOut { has_payload: bool },
+    /// What is done about an overflow.
+    Overflow,
+}
+
+impl RunState {
+    /// Nothing has happened yet.
+    pub fn new(terms: RunTerms) -> Self {
+        Self {
+            thinking: terms.thinking,
+            terms,
+            elapsed: Duration::ZERO,
+            current: None,
+            tried_thinking: Vec::new(),
+            overflow: OverflowProgress::default(),
+            timeout_compactions: 0,
+            overloads: 0,
+            same_profile_retries: 0,
+            pending: Pending::Attempt,
+            iterations: 0,
+            attempts_before: 0,
+            usage: Usage::default(),
+            compactions: 0,
+            last_call_usage: None,
+        }
+    }
+
+    /// The state of the next model of the same run: what was spent counts on, and the prompt is in the log if an attempt was made.
+    #[must_use]
+    pub fn next_model(&self, mut terms: RunTerms) -> Self {
+        if self.n_attempts() > 0 {
+            terms.start = AttemptStart::Resume;
+        }
+        let mut next = Self::new(terms);
+        next.elapsed = self.elapsed;
+        next.attempts_before = self.n_attempts();
+        next.usage = self.usage;
+        next.compactions = self.compactions;
+        next.last_call_usage = self.last_call_usage;
+        next
+    }
+
+    /// The profile in use.
+    pub fn profile(&self) -> Option<&ProfileId> {
+        Some(&self.terms.profiles.get(self.current?)?.id)
+    }
+
+    /// Tokens of all attempts.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Tokens of the last call of all attempts.
+    pub fn last_call_usage(&self) -> Option<&Usage> {
+        self.last_call_usage.as_ref()
+    }
+
+    /// Compactions of all attempts and between them.
+    pub fn n_compactions(&self) -> u32 {
+        self.compactions
+    }
+
+    /// Attempts of the whole run.
+    pub fn n_attempts(&self) -> u32 {
+        self.attempts_before + self.iterations
+    }
+
+    /// Brings up to date which profiles cool down. The runner calls it after marks, because other runs mark, too.
+    pub fn refresh_profiles(&mut self, mut usable: impl FnMut(&ProfileId) -> bool) {
+        for slot in &mut self.terms.profiles {
+            slot.usable = usable(&slot.id);
+        }
+    }
+
+    pub(super) fn count_compaction(&mut self) {
+        self.compactions += 1;
+    }
+
+    pub(super) fn take_in(&mut self, outcome: &AttemptOutcome) {
+        self.usage.add(&outcome.usage);
+        self.compactions += outcome.compactions;
+        if outcome.last_call_usage.is_some() {
+            self.last_call_usage = outcome.last_call_usage;
+        }
+    }
+
+    /// Takes the first profile that may be used; false when there is none.
+    pub(super) fn take_first(&mut self) -> bool {
+        if self.terms.profiles.is_empty() {
+            return true;
+        }
+        let first = if self.terms.locked { Some(0) } else { self.terms.profiles.iter().position(|slot| slot.usable) };
+        self.current = first.or_else(|| self.may_probe().then_some(0));
+        self.current.is_some()
+    }
+
+    fn may_probe(&self) -> bool {
+        use FailoverReason::{Overloaded, RateLimit, Unknown};
+        self.terms.allow_cooldown_probe
+            && matches!(self.terms.cooldown_reason, None | Some(RateLimit | Overloaded | Unknown))
+    }
+
+    /// Goes to the next profile that may be used, never round again; false when there is none.
+    pub(super) fn advance(&mut self) -> bool {
+        if self.terms.locked {
+            return false;
+        }
+        let Some(current) = self.current else { return false };
+        let Some(next) = (current + 1..self.terms.profiles.len()).find(|at| self.terms.profiles[*at].usable) else {
+            return false;
+        };
+        self.current = Some(next);
+        self.thinking = self.terms.thinking;
+        self.tried_thinking.clear();
+        self.same_profile_retries = 0;
+        true
+    }
+
+    /// The mark of a failure of the profile in use; it counts as cooling down from now on.
+    pub(super) fn mark_failure(&mut self, reason: FailoverReason, retry_after: Option<Duration>) -> Option<Mark> {
+        let slot = self.terms.profiles.get_mut(self.current?)?;
+        slot.usable = false;
+        Some(Mark::Failure { profile: slot.id.clone(), reason, retry_after })
+    }
+
+    /// The next attempt, unless a bound is reached.
+    pub(super) fn attempt(&mut self) -> Action {
+        let max = self.terms.retries.bound(self.terms.profiles.len());
+        if self.iterations >= max {
+            return Action::Finish(Finish::Error {
+                kind: RunErrorKind::RetryLimit,
+                message: format!("Exceeded retry limit after {} attempts (max={max}).", self.iterations),
+                text: "Request failed after repeated internal retries. Please try again, or use /new to start a fresh \
+                       session."
+                    .into(),
+            });
+        }
+        if let Some(over) = self.over_budget() {
+            return over;
+        }
+        let start = if self.iterations == 0 { self.terms.start } else { AttemptStart::Resume };
+        self.iterations += 1;
+        if !self.tried_thinking.contains(&self.thinking) {
+            self.tried_thinking.push(self.thinking);
+        }
+        Action::Attempt(AttemptPlan {
+            number: self.iterations,
+            profile: self.profile().cloned(),
+            thinking: self.thinking,
+            start,
+        })
+    }
+
+    /// The attempt planned last was not made: it does not count, and the prompt is in no log yet.
+    pub(super) fn attempt_not_made(&mut self) {
+        self.iterations = self.iterations.saturating_sub(1);
+    }
+
+    /// The end of the run when one of its limits is passed.
+    pub(super) fn over_budget(&self) -> Option<Action> {
+        let budget = &self.terms.budget;
+        let spent = |what: &str, used: String, limit: String| Some(format!("{what}: {used} of {limit}"));
+        let message = if let Some(limit) = budget.attempts.filter(|limit| self.n_attempts() >= *limit) {
+            spent("attempts", self.n_attempts().to_string(), limit.to_string())
+        } else if let Some(limit) = budget.tokens.filter(|limit| self.usage.context_tokens() >= *limit) {
+            spent("tokens", self.usage.context_tokens().to_string(), limit.to_string())
+        } else if let Some(limit) = budget.cost_usd.filter(|limit| self.usage.cost.total >= *limit) {
+            spent("US dollars", format!("{:.4}", self.usage.cost.total), limit.to_string())
+        } else if let Some(limit) = budget.deadline.filter(|limit| self.elapsed >= *limit) {
+            spent("seconds", self.elapsed.as_secs().to_string(), limit.as_secs().to_string())
+        } else {
+            None
+        }?;
+        Some(Action::Finish(Finish::Error {
+            kind: RunErrorKind::Budget,
+            text: format!("The limit of this run is reached ({message})."),
+            message,
+        }))
+    }
+
+    /// The action with the marks of the moment, or the end of the run when a limit is passed.
+    pub(super) fn within_budget(&self, marks: Vec<Mark>, action: Action) -> Decision {
+        Decision { marks, action: self.over_budget().unwrap_or(action) }
+    }
+}

@@ -1,0 +1,319 @@
+use std::sync::Arc;
+
+use pinch_llm::error::{LlmError, LlmErrorKind};
+use pinch_llm::message::{AssistantMessage, StopReason, Usage};
+use pinch_stdx::cancel::CancelReason;
+
+use super::*;
+use crate::run::outcome::{AttemptStart, FailureStage, ToolRun};
+
+const OVERFLOW: &str = "prompt is too long: 210000 tokens > 200000 maximum";
+
+fn terms(profiles: &[&str]) -> RunTerms {
+    let slots = profiles.iter().map(|id| ProfileSlot { id: (*id).into(), usable: true }).collect();
+    RunTerms { profiles: slots, window: 200_000, ..RunTerms::new("openai", "m") }
+}
+
+fn fails(stage: FailureStage, kind: LlmErrorKind, text: &str) -> AttemptOutcome {
+    AttemptOutcome::new(AttemptEnd::Failed { stage, error: Arc::new(LlmError::new("openai".into(), kind, text)) })
+}
+
+fn answer(kind: LlmErrorKind) -> AttemptOutcome {
+    fails(FailureStage::Answer, kind, "no")
+}
+
+fn prompt(kind: LlmErrorKind, text: &str) -> AttemptOutcome {
+    fails(FailureStage::Prompt, kind, text)
+}
+
+fn overflows() -> AttemptOutcome {
+    fails(FailureStage::Answer, LlmErrorKind::ContextOverflow, OVERFLOW)
+}
+
+fn good() -> AttemptOutcome {
+    AttemptOutcome { has_payload: true, ..AttemptOutcome::new(AttemptEnd::Good) }
+}
+
+fn times_out() -> AttemptOutcome {
+    AttemptOutcome::new(AttemptEnd::TimedOut { during_compaction: false })
+}
+
+/// Something the runner reports.
+enum Step {
+    Outcome(AttemptOutcome),
+    Repair(Repaired),
+}
+use Step::{Outcome, Repair as Fix};
+
+/// Plays a script; waits pass at once. What was decided, in short words.
+fn play(state: &mut RunState, script: Vec<Step>) -> String {
+    let mut words = Vec::new();
+    let mut script = script.into_iter();
+    let mut decision = decide(state, Seen::Start);
+    loop {
+        for mark in &decision.marks {
+            words.push(match mark {
+                Mark::Failure { profile, reason, .. } => format!("fail:{profile}:{reason}"),
+                Mark::Good { profile } => format!("good:{profile}"),
+                Mark::Used { profile } => format!("used:{profile}"),
+            });
+        }
+        let next = match &decision.action {
+            Action::Attempt(plan) => {
+                let profile = plan.profile.as_ref().map_or("-", ProfileId::as_str);
+                let start = if plan.start == AttemptStart::Prompt { "!" } else { "" };
+                words.push(format!("{profile}{start}/{}", plan.thinking));
+                script.next()
+            }
+            Action::Repair(super::Repair::Compact { trigger, .. }) => {
+                words.push(format!("compact:{}", trigger.as_str()));
+                script.next()
+            }
+            Action::Repair(super::Repair::TruncateToolResults) => {
+                words.push("truncate".into());
+                script.next()
+            }
+            Action::Wait(wait) => {
+                words.push(format!("wait:{}", wait.delay.as_millis()));
+                decision = decide(state, Seen::Waited);
+                continue;
+            }
+            Action::Finish(finish) => {
+                words.push(match finish {
+                    Finish::Error { kind, .. } => format!("error:{}", kind.as_str()),
+                    other => format!("{other:?}"),
+                });
+                break;
+            }
+            Action::FailOver(error) => {
+                words.push(format!("failover:{}:{:?}", error.reason.map_or("-", FailoverReason::as_str), error.status));
+                break;
+            }
+            Action::Fail(error) => {
+                words.push(format!("throw:{error}"));
+                break;
+            }
+        };
+        decision = match next {
+            Some(Outcome(outcome)) => decide(state, Seen::Attempt(&outcome)),
+            Some(Fix(repaired)) => decide(state, Seen::Repaired(&repaired)),
+            None => break,
+        };
+    }
+    words.join(" ")
+}
+
+#[track_caller]
+fn check(terms: RunTerms, script: Vec<Step>, expected: &str) {
+    assert_eq!(play(&mut RunState::new(terms), script), expected);
+}
+
+#[test]
+fn every_class_rotates_and_marks_what_is_the_credentials_fault() {
+    use LlmErrorKind as K;
+    let rows = [
+        (K::RateLimit, "fail:p1:rate_limit p2/off"),
+        (K::Auth, "fail:p1:auth p2/off"),
+        (K::Billing, "fail:p1:billing p2/off"),
+        (K::Overloaded, "fail:p1:overloaded wait:250 p2/off"),
+        (K::ModelNotFound, "fail:p1:model_not_found p2/off"),
+        (K::Server, "p2/off"),
+        (K::Connect, "p2/off"),
+        (K::Timeout, "p2/off"),
+        (K::StreamCut, "p2/off"),
+        (K::ContentFiltered, "Answer"),
+    ];
+    for (kind, expected) in rows {
+        check(terms(&["p1", "p2"]), vec![Outcome(answer(kind))], &format!("p1!/off {expected}"));
+    }
+}
+
+#[test]
+fn the_last_profile_waits_and_tries_again() {
+    use LlmErrorKind as K;
+    let script = |kind: K| (0..4).map(|_| Outcome(answer(kind))).collect::<Vec<_>>();
+    check(terms(&["p1"]), script(K::Server), "p1!/off wait:2000 p1/off wait:4000 p1/off wait:8000 p1/off Answer");
+    let mut with_fallbacks = terms(&["p1"]);
+    with_fallbacks.has_fallbacks = true;
+    check(with_fallbacks.clone(), script(K::Server), "p1!/off wait:2000 p1/off failover:server_error:Some(500)");
+    check(with_fallbacks.clone(), script(K::RateLimit), "p1!/off fail:p1:rate_limit failover:rate_limit:Some(429)");
+    check(with_fallbacks, script(K::Auth), "p1!/off fail:p1:auth failover:auth:Some(401)");
+    check(terms(&["p1"]), script(K::Billing), "p1!/off fail:p1:billing Answer");
+    check(terms(&[]), vec![Outcome(good())], "-!/off Answer");
+}
+
+#[test]
+fn waits_a_provider_asks_for() {
+    let asked = |seconds| {
+        let mut error = LlmError::new("openai".into(), LlmErrorKind::RateLimit, "429");
+        error.retry_after = Some(Duration::from_secs(seconds));
+        Outcome(AttemptOutcome::new(AttemptEnd::Failed { stage: FailureStage::Answer, error: Arc::new(error) }))
+    };
+    check(
+        terms(&["p1"]),
+        vec![asked(5), Outcome(good())],
+        "p1!/off fail:p1:rate_limit wait:5000 p1/off good:p1 used:p1 Answer",
+    );
+    check(terms(&["p1"]), vec![asked(61)], "p1!/off fail:p1:rate_limit Answer");
+}
+
+#[test]
+fn a_locked_profile_is_used_though_it_cools_and_never_left() {
+    let mut locked = terms(&["p1"]);
+    locked.locked = true;
+    locked.profiles[0].usable = false;
+    locked.transient_retries = 0;
+    check(locked, vec![Outcome(answer(LlmErrorKind::RateLimit))], "p1!/off fail:p1:rate_limit Answer");
+}
+
+#[test]
+fn profiles_that_cool_down_are_left_out() {
+    let mut some = terms(&["p1", "p2", "p3"]);
+    some.profiles[0].usable = false;
+    some.profiles[2].usable = false;
+    check(some.clone(), vec![Outcome(answer(LlmErrorKind::Auth))], "p2!/off fail:p2:auth Answer");
+    some.profiles[1].usable = false;
+    let text = "throw:No available auth profile for openai (all in cooldown or unavailable).";
+    check(some.clone(), vec![], text);
+    some.allow_cooldown_probe = true;
+    some.cooldown_reason = Some(FailoverReason::RateLimit);
+    check(some.clone(), vec![Outcome(good())], "p1!/off good:p1 used:p1 Answer");
+    some.cooldown_reason = Some(FailoverReason::Billing);
+    check(some.clone(), vec![], text);
+    some.has_fallbacks = true;
+    check(some, vec![], "failover:billing:Some(402)");
+}
+
+#[test]
+fn overflow_is_compacted_three_times_then_shortened_once_then_given_up() {
+    let mut big = overflows();
+    big.oversized_tool_results = true;
+    let not = || Fix(Repaired::NotCompacted { why: "nothing to compact".into() });
+    let c = "compact:overflow";
+    check(
+        terms(&["p1"]),
+        vec![Outcome(overflows()), Fix(Repaired::Compacted), Outcome(good())],
+        &format!("p1!/off {c} p1/off good:p1 used:p1 Answer"),
+    );
+    let thrice = (0..4).flat_map(|_| [Outcome(overflows()), Fix(Repaired::Compacted)]).collect();
+    check(terms(&["p1"]), thrice, &format!("p1!/off {c} p1/off {c} p1/off {c} p1/off error:context_overflow"));
+    check(
+        terms(&["p1"]),
+        vec![Outcome(big.clone()), not(), Fix(Repaired::Truncated { count: 1 }), Outcome(big), not()],
+        &format!("p1!/off {c} truncate p1/off {c} error:context_overflow"),
+    );
+    check(terms(&["p1", "p2"]), vec![Outcome(overflows()), not()], &format!("p1!/off {c} error:context_overflow"));
+    let itself = AttemptOutcome { compactions: 1, ..overflows() };
+    check(terms(&["p1"]), vec![Outcome(itself), Outcome(good())], "p1!/off p1/off good:p1 used:p1 Answer");
+}
+
+#[test]
+fn thinking_goes_down_to_what_the_model_takes() {
+    let says = |levels: &str| {
+        Outcome(fails(FailureStage::Answer, LlmErrorKind::InvalidRequest, &format!("Supported values are: {levels}.")))
+    };
+    check(
+        terms(&["p1"]),
+        vec![says("'low', 'high'"), says("'low', 'high'"), Outcome(good())],
+        "p1!/off p1/low p1/high good:p1 used:p1 Answer",
+    );
+}
+
+#[test]
+fn failures_of_the_prompt_itself() {
+    use LlmErrorKind as K;
+    let mut fallbacks = terms(&["p1", "p2"]);
+    fallbacks.has_fallbacks = true;
+    let rows = [
+        (K::Protocol, "weird", "throw:weird"),
+        (K::InvalidRequest, "roles must alternate", "error:role_ordering"),
+        (K::InvalidRequest, "image exceeds 5 MB maximum", "error:image_size"),
+        (K::Auth, "no", "fail:p1:auth p2/off"),
+    ];
+    for (kind, text, expected) in rows {
+        check(fallbacks.clone(), vec![Outcome(prompt(kind, text))], &format!("p1!/off {expected}"));
+    }
+    fallbacks.transient_retries = 0;
+    let slow = vec![Outcome(prompt(K::Timeout, "deadline exceeded"))];
+    check(fallbacks, slow, "p1!/off failover:timeout:Some(408)");
+}
+
+#[test]
+fn timeouts_rotate_without_a_mark_and_compact_long_conversations() {
+    check(terms(&["p1", "p2"]), vec![Outcome(times_out()), Outcome(good())], "p1!/off p2/off good:p2 used:p2 Answer");
+    check(terms(&["p1"]), vec![Outcome(times_out())], "p1!/off TimedOut");
+    let usage = Usage { input: 140_000, ..Usage::default() };
+    let long = || Outcome(AttemptOutcome { last_call_usage: Some(usage), ..times_out() });
+    let done = || Fix(Repaired::Compacted);
+    let c = "compact:timeout_recovery";
+    check(
+        terms(&["p1"]),
+        vec![long(), done(), long(), done(), long()],
+        &format!("p1!/off {c} p1/off {c} p1/off TimedOut"),
+    );
+    let not = Fix(Repaired::NotCompacted { why: "no".into() });
+    check(terms(&["p1", "p2"]), vec![long(), not], &format!("p1!/off {c} p2/off"));
+    let in_compaction =
+        AttemptOutcome { has_payload: true, ..AttemptOutcome::new(AttemptEnd::TimedOut { during_compaction: true }) };
+    check(terms(&["p1", "p2"]), vec![Outcome(in_compaction)], "p1!/off Answer");
+}
+
+#[test]
+fn a_user_who_aborts_marks_nothing() {
+    let aborted = AttemptOutcome::new(AttemptEnd::Aborted(CancelReason::User));
+    check(terms(&["p1", "p2"]), vec![Outcome(aborted)], "p1!/off Aborted");
+}
+
+#[test]
+fn an_answer_that_says_nothing() {
+    let mut message = AssistantMessage::pending("a".into(), "openai".into(), "m".into(), 0);
+    message.stop_reason = StopReason::ToolUse;
+    let tool = ToolRun { name: "write".into(), mutates: true, failed: false, duration_ms: 0 };
+    let silent = AttemptOutcome {
+        last_assistant: Some(Arc::new(message)),
+        tools: vec![tool],
+        ..AttemptOutcome::new(AttemptEnd::Good)
+    };
+    check(terms(&["p1"]), vec![Outcome(silent)], "p1!/off Incomplete { verify: true }");
+}
+
+#[test]
+fn bounds() {
+    let overflow_for_ever = || (0..40).map(|_| Outcome(AttemptOutcome { compactions: 1, ..overflows() })).collect();
+    let mut unbounded = terms(&["p1"]);
+    unbounded.overflow_compactions = u32::MAX;
+    let mut state = RunState::new(unbounded);
+    assert!(play(&mut state, overflow_for_ever()).ends_with("error:retry_limit"));
+    assert_eq!(state.n_attempts(), 32);
+    let mut budget = terms(&["p1", "p2"]);
+    budget.budget.attempts = Some(1);
+    check(budget, vec![Outcome(answer(LlmErrorKind::Auth))], "p1!/off fail:p1:auth error:budget");
+    let mut tokens = terms(&["p1", "p2"]);
+    tokens.budget.tokens = Some(10);
+    let spent = AttemptOutcome { usage: Usage { input: 11, ..Usage::default() }, ..overflows() };
+    check(tokens, vec![Outcome(spent)], "p1!/off error:budget");
+    for (n, expected) in [(0, 32), (1, 32), (2, 40), (10, 104), (99, 160)] {
+        assert_eq!(RunRetries::default().bound(n), expected, "{n}");
+    }
+}
+
+#[test]
+fn no_credential_is_a_failure_of_the_profile_not_of_the_run() {
+    let mut state = RunState::new(terms(&["p1", "p2"]));
+    decide(&mut state, Seen::Start);
+    let next = decide(&mut state, Seen::NoCredential { message: "no key" });
+    assert!(matches!(next.action, Action::Attempt(plan) if plan.profile == Some("p2".into())
+        && plan.start == AttemptStart::Prompt));
+    let last = decide(&mut state, Seen::NoCredential { message: "no key" });
+    assert!(matches!(last.action, Action::Fail(error) if error.to_string() == "no key"));
+}
+
+#[test]
+fn the_next_model_goes_on_from_the_log() {
+    let mut state = RunState::new(terms(&["p1"]));
+    decide(&mut state, Seen::Start);
+    let mut next = state.next_model(terms(&["q1"]));
+    assert!(
+        matches!(decide(&mut next, Seen::Start).action, Action::Attempt(plan) if plan.start == AttemptStart::Resume)
+    );
+}
