@@ -1,0 +1,50 @@
+//! A run as lines of JSON.
+
+use pinch_embed::coding_agent::protocol::EventWriter;
+use pinch_embed::delivery::ReplyEvent;
+use pinch_embed::runner::RunEvent;
+use serde_json::{Value, json};
+
+/// Turns events into lines: those of the session in pi's form, the run's own around them.
+pub(crate) struct EventLines {
+    session: EventWriter,
+}
+
+impl EventLines {
+    pub(crate) fn new() -> Self {
+        Self { session: EventWriter::new() }
+    }
+
+    /// The line of an event with its line feed; empty for events that have none.
+    pub(crate) fn line(&mut self, event: &RunEvent) -> String {
+        let value: Value = match event {
+            RunEvent::Session(event) => {
+                return self.session.line(event).map(|line| String::from_utf8_lossy(line).into_owned()).unwrap_or_default();
+            }
+            RunEvent::Granted { waited_ms } => json!({"type": "run_granted", "waitedMs": waited_ms}),
+            RunEvent::Model { provider, model } => json!({"type": "run_model", "provider": provider, "model": model}),
+            RunEvent::Attempt(plan) => json!({
+                "type": "run_attempt",
+                "number": plan.number,
+                "profileId": plan.profile.as_ref().map(|id| id.as_str()),
+                "thinking": plan.thinking.as_str(),
+            }),
+            RunEvent::Decided { report, error } => json!({
+                "type": "run_decided",
+                "outcome": report.outcome,
+                "action": report.action,
+                "durationMs": report.duration_ms,
+                "error": error,
+            }),
+            RunEvent::Repair(repair) => json!({"type": "run_repair", "repair": format!("{repair:?}")}),
+            RunEvent::Repaired(done) => json!({"type": "run_repaired", "result": format!("{done:?}")}),
+            RunEvent::Wait(wait) => {
+                json!({"type": "run_wait", "delayMs": wait.delay.as_millis() as u64, "reason": wait.reason.to_string()})
+            }
+            RunEvent::FailedOver { error, next } => json!({"type": "run_failover", "error": error, "next": next}),
+            RunEvent::Reply(ReplyEvent::BlockReply(block)) => json!({"type": "run_block", "text": block.text}),
+            _ => return String::new(),
+        };
+        format!("{value}\n")
+    }
+}

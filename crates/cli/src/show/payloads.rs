@@ -1,0 +1,25 @@
+//! Payloads as a person reads them, or as JSON.
+
+use pinch_embed::run::RunResult;
+use pinch_embed::stdx::json;
+use serde_json::{Value, json};
+
+/// The result as `pinch agent --json` prints it: payloads, always there, and meta.
+pub(crate) fn json(result: &RunResult) -> String {
+    let mut value = result.to_json();
+    if value.get("payloads").is_none()
+        && let Value::Object(object) = &mut value
+    {
+        object.shift_insert(0, "payloads".into(), json!([]));
+    }
+    json::to_pretty(&value).unwrap_or_else(|_| value.to_string())
+}
+
+/// The texts with a blank line between payloads; media as lines of their own.
+pub(crate) fn text(result: &RunResult) -> String {
+    let payload = |payload: &pinch_embed::run::result::Payload| {
+        let media = payload.media_urls.iter().map(|url| format!("MEDIA:{url}"));
+        payload.text.iter().cloned().chain(media).collect::<Vec<_>>().join("\n")
+    };
+    result.payloads.iter().map(payload).collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,118 @@
+//! A run as it happens, line by line: what was tried, why it moved on, tools, blocks, tokens.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use pinch_embed::agent_core::AgentEvent;
+use pinch_embed::coding_agent::event::SessionEvent;
+use pinch_embed::delivery::ReplyEvent;
+use pinch_embed::llm::message::block;
+use pinch_embed::run::decide::{Repair, Repaired};
+use pinch_embed::runner::RunEvent;
+
+/// Characters of a text that a line shows.
+const WIDTH: usize = 96;
+
+/// Turns events into lines.
+pub(crate) struct Timeline {
+    began: Instant,
+    model: String,
+}
+
+impl Timeline {
+    /// A timeline that begins now.
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), model: String::new() }
+    }
+
+    /// The lines of an event; empty for events that are not shown.
+    pub(crate) fn lines(&mut self, event: &RunEvent) -> String {
+        let mut out = String::new();
+        match event {
+            RunEvent::Granted { waited_ms } => self.line(&mut out, "lanes", &format!("granted after {waited_ms} ms")),
+            RunEvent::Model { provider, model } => self.model = format!("{provider}/{model}"),
+            RunEvent::Attempt(plan) => {
+                let profile = plan.profile.as_ref().map_or("no profile".to_owned(), |p| format!("profile {p}"));
+                let how = match plan.start {
+                    pinch_embed::run::outcome::AttemptStart::Prompt => "prompt",
+                    pinch_embed::run::outcome::AttemptStart::Resume => "resumes from the log",
+                };
+                let text = format!("{} with {profile}, thinking {}: {how}", self.model, plan.thinking);
+                self.line(&mut out, &format!("attempt {}", plan.number), &text);
+            }
+            RunEvent::Decided { report, error } => {
+                let why = error.as_deref().map_or(String::new(), |error| format!(" ({})", short(error)));
+                let text = format!("{}{why} after {} ms → {}", report.outcome, report.duration_ms, report.action);
+                self.line(&mut out, "outcome", &text);
+            }
+            RunEvent::Repair(Repair::Compact { .. }) => {
+                self.line(&mut out, "repair", "the conversation is too long: compacting");
+            }
+            RunEvent::Repair(Repair::TruncateToolResults) => {
+                self.line(&mut out, "repair", "shortening long tool results");
+            }
+            RunEvent::Repaired(done) => {
+                let text = match done {
+                    Repaired::Compacted => "compacted: older messages became a summary".to_owned(),
+                    Repaired::NotCompacted { why } => format!("not compacted: {why}"),
+                    Repaired::Truncated { count } => format!("{count} tool results shortened"),
+                    Repaired::NotTruncated => "no tool result was too long".to_owned(),
+                };
+                self.line(&mut out, "repair", &text);
+            }
+            RunEvent::Wait(wait) => {
+                let text = format!("{} ms ({})", wait.delay.as_millis(), wait.reason);
+                self.line(&mut out, "wait", &text);
+            }
+            RunEvent::FailedOver { error, next } => {
+                let next = next.as_deref().unwrap_or("no other model");
+                self.line(&mut out, "failover", &format!("{} → {next}", short(error)));
+            }
+            RunEvent::Session(event) => self.session(&mut out, event),
+            RunEvent::Reply(ReplyEvent::BlockReply(block)) => {
+                self.line(&mut out, "block", &format!("{:?}", short(&block.text)));
+            }
+            _ => {}
+        }
+        out
+    }
+
+    fn session(&self, out: &mut String, event: &SessionEvent) {
+        match event {
+            SessionEvent::Agent(AgentEvent::ToolStart(start)) => {
+                let args = serde_json::to_string(&*start.args).unwrap_or_default();
+                self.line(out, "tool", &format!("{} {}", start.name, short(&args)));
+            }
+            SessionEvent::Agent(AgentEvent::ToolEnd { start, output, duration_ms }) => {
+                let verdict = if output.failed { "failed" } else { "ok" };
+                let took = duration_ms.map_or(String::new(), |ms| format!(" in {ms} ms"));
+                let text = block::join_text(&output.content, " ");
+                self.line(out, "tool", &format!("{} {verdict}{took}: {:?}", start.name, short(&text)));
+            }
+            SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) => {
+                if let Some(answer) = message.as_assistant().filter(|answer| !answer.usage.is_zero()) {
+                    let usage = &answer.usage;
+                    let cached = if usage.cache_read > 0 { format!(", {} cached", usage.cache_read) } else { String::new() };
+                    let text = format!("{} in, {} out{cached}", usage.input, usage.output);
+                    self.line(out, "tokens", &text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&self, out: &mut String, what: &str, text: &str) {
+        let secs = self.began.elapsed().as_secs_f64();
+        // Writing into a string cannot fail.
+        let _written = writeln!(out, "{secs:7.3} s  {what:<10} {text}");
+    }
+}
+
+/// A text in one line, cut where it gets too long.
+fn short(text: &str) -> String {
+    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match flat.char_indices().nth(WIDTH) {
+        Some((at, _)) => format!("{}…", &flat[..at]),
+        None => flat,
+    }
+}

@@ -1,0 +1,201 @@
+//! The front door: one value a process or tenant, which runs are asked of.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::{Stream, StreamExt};
+use pinch_coding_agent::document::Problem;
+use pinch_coding_agent::machine::{LocalMachine, Machine};
+use pinch_coding_agent::models::ModelRegistry;
+use pinch_coding_agent::settings::Settings;
+use pinch_coding_agent::store::{JsonlStore, SessionStore};
+use pinch_llm::provider::ProviderRegistry;
+use pinch_stdx::host::Host;
+use pinch_stdx::pull::{Pulled, pulled};
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::delivery::pump::Pump;
+use crate::delivery::sinks::ReplySinks;
+use crate::key;
+use crate::lanes::Lanes;
+use crate::replies::Replies;
+use crate::run::{RunError, RunRequest, RunResult};
+use crate::runner::{RunEvent, Runner, millis};
+use crate::runtime::AttemptRuntime;
+use crate::runtime::native::NativeRuntime;
+
+mod credentials;
+pub(crate) mod parts;
+mod resolve;
+
+use credentials::Credentials;
+use parts::Parts;
+
+/// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
+#[derive(Clone)]
+pub struct Engine {
+    parts: Arc<Parts>,
+    problems: Arc<Vec<Problem>>,
+}
+
+/// Puts an [`Engine`] together.
+pub struct EngineBuilder {
+    host: Host,
+    config: Arc<Config>,
+    state_dir: PathBuf,
+    agent_dir: Option<PathBuf>,
+    providers: ProviderRegistry,
+    store: Option<Arc<dyn SessionStore>>,
+    machine: Arc<dyn Machine>,
+    runtime: Option<Arc<dyn AttemptRuntime>>,
+}
+
+impl Engine {
+    /// Begins with what every engine needs. `state_dir` holds `agents/<id>/sessions` and the agents' credentials.
+    pub fn builder(host: Host, config: Arc<Config>, state_dir: &Path) -> EngineBuilder {
+        EngineBuilder {
+            host,
+            config,
+            state_dir: state_dir.to_owned(),
+            agent_dir: None,
+            providers: ProviderRegistry::builtin(),
+            store: None,
+            machine: Arc::new(LocalMachine),
+            runtime: None,
+        }
+    }
+
+    /// What was wrong in documents that are used all the same.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// A request with everything the configuration says: agent, session file, workspace, time limit.
+    pub fn request(
+        &self,
+        session_id: &str,
+        session_key: Option<&str>,
+        agent_id: Option<&str>,
+        prompt: &str,
+    ) -> RunRequest {
+        resolve::request(&self.parts, session_id, session_key, agent_id, prompt)
+    }
+
+    /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and gives the lanes back.
+    pub fn run(&self, request: RunRequest) -> EngineRun {
+        let parts = Arc::clone(&self.parts);
+        let result: ResultSlot = Arc::default();
+        let slot = Arc::clone(&result);
+        let events = pulled(move |giver| async move {
+            let done = carry_out(&parts, request, &giver).await;
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+        });
+        EngineRun { events, result }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("agent_dir", &self.parts.agent_dir).finish_non_exhaustive()
+    }
+}
+
+/// Runs a request to its end and hands the reply to nobody on the way: its payloads are in the result.
+///
+/// # Errors
+/// [`RunError`].
+pub async fn run_embedded_agent(engine: &Engine, request: RunRequest) -> Result<RunResult, RunError> {
+    engine.run(request).finish().await
+}
+
+type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
+
+/// A run under way: a stream of what happens, and then its result.
+#[must_use = "a run does nothing unless polled"]
+pub struct EngineRun {
+    events: Pulled<'static, RunEvent>,
+    result: ResultSlot,
+}
+
+impl EngineRun {
+    /// Pulls the run to its end.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn finish(mut self) -> Result<RunResult, RunError> {
+        while self.events.next().await.is_some() {}
+        self.into_result()
+    }
+
+    /// Pulls the run to its end and hands the reply to sinks as it comes. A sink that is slow holds up only itself; what it has not taken
+    /// when the run ends is still delivered before this returns.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn deliver(mut self, sinks: Arc<dyn ReplySinks>) -> Result<RunResult, RunError> {
+        let pump = Pump::start(sinks);
+        while let Some(event) = self.events.next().await {
+            if let RunEvent::Reply(event) = event {
+                pump.push(event);
+            }
+        }
+        pump.finish().await;
+        self.into_result()
+    }
+
+    fn into_result(self) -> Result<RunResult, RunError> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        result.unwrap_or_else(|| Err(RunError::Internal("the run ended without a result".to_owned())))
+    }
+
+    /// The result, after the last event.
+    ///
+    /// # Errors
+    /// [`RunError`], also when the run is not over.
+    pub fn result(&mut self) -> Result<RunResult, RunError> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        result.unwrap_or_else(|| Err(RunError::Internal("the run is not over".to_owned())))
+    }
+}
+
+impl Stream for EngineRun {
+    type Item = RunEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        Pin::new(&mut self.events).poll_next(cx)
+    }
+}
+
+/// One run: lanes, what the request resolves to, and the runner.
+async fn carry_out(
+    parts: &Arc<Parts>,
+    request: RunRequest,
+    giver: &pinch_stdx::pull::Giver<RunEvent>,
+) -> Result<RunResult, RunError> {
+    if request.prompt.trim().is_empty() && request.images.is_empty() {
+        return Err(RunError::Config("The prompt is empty".to_owned()));
+    }
+    let cancel = request.cancel.child();
+    let asked = Instant::now();
+    let session_lane = key::session_lane(request.session_key.as_deref(), &request.session_id);
+    let global_lane = key::global_lane(request.lane.as_deref());
+    let _permits = parts.lanes.enter(&session_lane, &global_lane, &cancel).await?;
+    let waited_ms = millis(asked.elapsed());
+    let resolved = resolve::scope(parts, request)?;
+    giver.give(RunEvent::Granted { waited_ms }).await;
+    let mut runner = Runner {
+        parts,
+        scope: &resolved.scope,
+        tell: giver,
+        cancel,
+        began: Instant::now(),
+        replies: Replies::new(&resolved.scope.request),
+        reports: Vec::new(),
+        outcomes: Vec::new(),
+    };
+    runner.run(&resolved.candidates).await
+}
