@@ -1,1 +1,5 @@
-//! embed
+//! An agent inside a program: the job gets done whatever the providers do.
+
+pub mod replies;
+
+pub mod run;

@@ -1,0 +1,3 @@
+//! One run: from a request to its result.
+
+pub mod payloads;
