@@ -6,4 +6,6 @@ pub use pinch_llm::stdx;
 
 pub mod profiles;
 
+pub mod replies;
+
 pub mod run;

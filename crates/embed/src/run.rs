@@ -1,10 +1,18 @@
 //! One run as data: what is asked, what is decided, what comes out. Nothing here performs anything.
 
-pub mod decide;
-pub mod outcome;
 pub mod reason;
+
 pub mod request;
+
 pub mod result;
+
+pub mod scope;
+
+pub mod outcome;
+
+pub mod payloads;
+
+pub mod decide;
 
 pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 pub use reason::FailoverReason;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pinch_embed::config::Config;
 use pinch_embed::engine::Engine;
 use pinch_embed::llm::thinking::ThinkingLevel;
-use pinch_embed::run::request::VerboseLevel;
+use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
@@ -178,7 +178,7 @@ fn request(args: &Args, message: &str, engine: &Engine, cancel: &Cancel) -> Resu
         request = request.think_level(level);
     }
     if let Some(word) = &args.verbose {
-        let level = VerboseLevel::parse(word)
+        let level = Verbose::parse(word)
             .ok_or_else(|| Failure::user(format!("Invalid verbose level \"{word}\". Valid values: on, full, off")))?;
         request = request.verbose_level(level);
     }

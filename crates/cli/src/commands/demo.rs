@@ -10,7 +10,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use pinch_embed::config::Config;
 use pinch_embed::engine::Engine;
-use pinch_embed::run::request::{BlockReplies, BlockReplyBreak, BreakPreference, Chunking};
+use pinch_embed::replies::blocks::BlockBreak;
+use pinch_embed::replies::chunk::{BreakPreference, Chunking};
+use pinch_embed::run::request::BlockReplies;
 use pinch_embed::run::{RunRequest, RunResult};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::fs::atomic::{Access, write_atomic};
@@ -213,8 +215,13 @@ fn config(place: &Place, server: Option<&Server>) -> Result<Config, Failure> {
 
 fn request(args: &Args, engine: &Engine, place: &Place, cancel: &Cancel) -> RunRequest {
     let replies = BlockReplies {
-        break_at: BlockReplyBreak::TextEnd,
-        chunking: Some(Chunking { min_chars: 40, max_chars: 400, prefer: BreakPreference::Paragraph }),
+        break_at: BlockBreak::TextEnd,
+        chunking: Some(Chunking {
+            min_chars: 40,
+            max_chars: 400,
+            preference: BreakPreference::Paragraph,
+            flush_on_paragraph: false,
+        }),
     };
     let mut request = engine.request("demo", None, None, script::REQUEST).cancel(cancel.clone()).block_replies(replies);
     request.session_file = session_file(place);

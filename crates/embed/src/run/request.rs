@@ -8,6 +8,10 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
 use crate::profiles::ProfileId;
+use crate::replies::ReasoningLevel;
+use crate::replies::blocks::BlockBreak;
+use crate::replies::chunk::Chunking;
+use crate::replies::tool_notes::Verbose;
 
 /// One prompt with everything that belongs to it. Built with [`RunRequest::new`] and the methods named like the fields.
 ///
@@ -43,7 +47,7 @@ pub struct RunRequest {
     /// How hard the model thinks.
     pub think_level: Option<ThinkingLevel>,
     /// How much of the tools the user sees.
-    pub verbose_level: VerboseLevel,
+    pub verbose_level: Verbose,
     /// How much of the thinking the user sees.
     pub reasoning_level: ReasoningLevel,
     /// Wall clock of each attempt; `None` = no limit.
@@ -54,8 +58,8 @@ pub struct RunRequest {
     pub lane: Option<String>,
     /// A further section of the system prompt.
     pub extra_system_prompt: Option<String>,
-    /// When and in which pieces replies are handed out.
-    pub block_replies: BlockReplies,
+    /// When and in which pieces replies are handed out while the run goes on; `None` = only with the result.
+    pub block_replies: Option<BlockReplies>,
     /// The model gets no tools.
     pub disable_tools: bool,
     /// Parameters of the model for this run alone.
@@ -87,96 +91,13 @@ pub enum ProfileSource {
     User,
 }
 
-/// How much of the tools the user sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum VerboseLevel {
-    /// Nothing.
-    #[default]
-    Off,
-    /// A summary of each call.
-    On,
-    /// What calls print, too.
-    Full,
-}
-
-impl VerboseLevel {
-    /// Reads the word of a configuration or command line.
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "off" => Self::Off,
-            "on" => Self::On,
-            "full" => Self::Full,
-            _ => return None,
-        })
-    }
-}
-
-/// How much of the thinking the user sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReasoningLevel {
-    /// Nothing.
-    #[default]
-    Off,
-    /// One message with all of it.
-    On,
-    /// As it comes.
-    Stream,
-}
-
-impl ReasoningLevel {
-    /// Reads the word of a configuration or command line.
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "off" => Self::Off,
-            "on" => Self::On,
-            "stream" => Self::Stream,
-            _ => return None,
-        })
-    }
-}
-
 /// When and in which pieces replies are handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockReplies {
     /// What ends a piece.
-    pub break_at: BlockReplyBreak,
+    pub break_at: BlockBreak,
     /// Sizes of the pieces; `None` = whole blocks.
     pub chunking: Option<Chunking>,
-}
-
-/// What ends a piece of a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BlockReplyBreak {
-    /// The end of a text block.
-    #[default]
-    TextEnd,
-    /// The end of the message.
-    MessageEnd,
-    /// A blank line.
-    Paragraph,
-}
-
-/// Sizes of the pieces of a reply, in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunking {
-    /// No piece is shorter, unless it is the last.
-    pub min_chars: usize,
-    /// No piece is longer.
-    pub max_chars: usize,
-    /// Where a piece ends if there is a choice.
-    pub prefer: BreakPreference,
-}
-
-/// Where a piece of a reply ends if there is a choice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BreakPreference {
-    /// At a blank line.
-    #[default]
-    Paragraph,
-    /// At a line break.
-    Newline,
-    /// Behind a sentence.
-    Sentence,
 }
 
 /// Parameters of the model for one run.
@@ -223,12 +144,12 @@ impl RunRequest {
             model: None,
             auth_profile: None,
             think_level: None,
-            verbose_level: VerboseLevel::default(),
+            verbose_level: Verbose::default(),
             reasoning_level: ReasoningLevel::default(),
             timeout: Some(Duration::from_secs(600)),
             lane: None,
             extra_system_prompt: None,
-            block_replies: BlockReplies::default(),
+            block_replies: None,
             disable_tools: false,
             stream_params: StreamParams::default(),
             budget: Budget::default(),
@@ -282,7 +203,7 @@ impl RunRequest {
 
     /// Sets how much of the tools the user sees.
     #[must_use]
-    pub fn verbose_level(mut self, level: VerboseLevel) -> Self {
+    pub fn verbose_level(mut self, level: Verbose) -> Self {
         self.verbose_level = level;
         self
     }
@@ -325,7 +246,7 @@ impl RunRequest {
     /// Sets when and in which pieces replies are handed out.
     #[must_use]
     pub fn block_replies(mut self, replies: BlockReplies) -> Self {
-        self.block_replies = replies;
+        self.block_replies = Some(replies);
         self
     }
 
