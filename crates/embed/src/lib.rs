@@ -4,6 +4,10 @@ pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;
 
+pub mod key;
+
+pub mod lanes;
+
 pub mod profiles;
 
 pub mod replies;

@@ -1,0 +1,181 @@
+//! Session keys: under which name a conversation is routed, and which lanes it runs in.
+//!
+//! A key is `agent:<id>:<rest>` or an alias. A key is routing, a session id is storage: the two are never mixed.
+
+pub mod agent_id;
+
+pub use agent_id::{AgentId, DEFAULT_AGENT_ID};
+
+/// A key of the long form, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentKey<'a> {
+    /// The agent, as written.
+    pub agent_id: &'a str,
+    /// Everything behind it.
+    pub rest: String,
+}
+
+/// Takes a key apart; `None` when it is not of the form `agent:<id>:<rest>`.
+pub fn parse(key: &str) -> Option<AgentKey<'_>> {
+    let mut parts = key.trim().split(':').filter(|part| !part.is_empty());
+    if parts.next() != Some("agent") {
+        return None;
+    }
+    let agent_id = parts.next().map(str::trim).filter(|id| !id.is_empty())?;
+    let rest = parts.collect::<Vec<_>>().join(":");
+    (!rest.trim().is_empty()).then_some(AgentKey { agent_id, rest })
+}
+
+/// Whether a key looks like the long form and is not.
+pub fn is_malformed(key: &str) -> bool {
+    key.trim().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("agent:")) && parse(key).is_none()
+}
+
+/// Whether a conversation belongs to a subagent.
+pub fn is_subagent(key: &str) -> bool {
+    let starts = |text: &str| text.trim().get(..9).is_some_and(|start| start.eq_ignore_ascii_case("subagent:"));
+    starts(key) || parse(key).is_some_and(|parsed| starts(&parsed.rest))
+}
+
+/// How many subagents stand above a conversation, itself included.
+pub fn subagent_depth(key: &str) -> usize {
+    let lower = key.trim().to_lowercase();
+    format!(":{}", lower.trim_start_matches(':')).matches(":subagent:").count()
+}
+
+/// The conversation a thread belongs to.
+pub fn thread_parent(key: &str) -> Option<&str> {
+    let lower = key.to_ascii_lowercase();
+    let at = [":thread:", ":topic:"].into_iter().filter_map(|marker| lower.rfind(marker)).max()?;
+    Some(key[..at].trim()).filter(|parent| !parent.is_empty())
+}
+
+/// Name of the lane in which the runs of a conversation stand in line.
+pub fn session_lane(session_key: Option<&str>, session_id: &str) -> String {
+    let key = session_key.map(str::trim).filter(|key| !key.is_empty()).unwrap_or(session_id.trim());
+    match key {
+        "" => "session:main".into(),
+        key if key.starts_with("session:") => key.into(),
+        key => format!("session:{key}"),
+    }
+}
+
+/// Name of the global lane. A run asked to use `cron` uses `nested`: the job that started it holds `cron` already.
+pub fn global_lane(lane: Option<&str>) -> &str {
+    match lane.map(str::trim).filter(|lane| !lane.is_empty()) {
+        None => "main",
+        Some("cron") => "nested",
+        Some(lane) => lane,
+    }
+}
+
+/// Which direct chats share one conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DmScope {
+    /// All.
+    #[default]
+    Main,
+    /// Those with one peer, whatever the channel.
+    PerPeer,
+    /// Those with one peer in one channel.
+    PerChannelPeer,
+    /// Those with one peer in one channel through one account.
+    PerAccountChannelPeer,
+}
+
+impl DmScope {
+    /// Reads the word of a configuration.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "main" => Self::Main,
+            "per-peer" => Self::PerPeer,
+            "per-channel-peer" => Self::PerChannelPeer,
+            "per-account-channel-peer" => Self::PerAccountChannelPeer,
+            _ => return None,
+        })
+    }
+}
+
+/// Who speaks, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer<'a> {
+    /// The channel, e.g. `telegram`.
+    pub channel: &'a str,
+    /// The account of ours they speak to.
+    pub account_id: Option<&'a str>,
+    /// `direct`, `group`, `channel` or `room`.
+    pub kind: &'a str,
+    /// The person, group, channel or room.
+    pub id: &'a str,
+}
+
+/// Builds the key of a conversation. `links` maps a canonical name to its peers, each `peer` or `channel:peer`.
+pub fn peer_key(
+    agent: &AgentId,
+    peer: &Peer<'_>,
+    scope: DmScope,
+    main_key: &str,
+    links: &[(String, Vec<String>)],
+) -> String {
+    let channel = Some(peer.channel.trim().to_lowercase()).filter(|c| !c.is_empty()).unwrap_or("unknown".into());
+    let mut id = peer.id.trim().to_lowercase();
+    if peer.kind != "direct" && peer.kind != "dm" {
+        let id = if id.is_empty() { "unknown" } else { &id };
+        return format!("agent:{agent}:{channel}:{}:{id}", peer.kind.to_lowercase());
+    }
+    if scope != DmScope::Main
+        && let Some((name, _)) = links.iter().find(|(_, peers)| {
+            let scoped = format!("{channel}:{id}");
+            peers.iter().map(|p| p.trim().to_lowercase()).any(|p| !id.is_empty() && (p == id || p == scoped))
+        })
+    {
+        id = name.trim().to_lowercase();
+    }
+    let account = peer.account_id.map(|account| account.trim().to_lowercase()).filter(|a| !a.is_empty());
+    match scope {
+        _ if id.is_empty() => main(agent, main_key),
+        DmScope::Main => main(agent, main_key),
+        DmScope::PerPeer => format!("agent:{agent}:direct:{id}"),
+        DmScope::PerChannelPeer => format!("agent:{agent}:{channel}:direct:{id}"),
+        DmScope::PerAccountChannelPeer => {
+            format!("agent:{agent}:{channel}:{}:direct:{id}", account.as_deref().unwrap_or("default"))
+        }
+    }
+}
+
+fn main(agent: &AgentId, main_key: &str) -> String {
+    let key = main_key.trim().to_lowercase();
+    format!("agent:{agent}:{}", if key.is_empty() { "main" } else { &key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parsing() {
+        let ok = |key: &str| parse(key).map(|k| format!("{} {}", k.agent_id, k.rest));
+        assert_eq!(ok(" agent:x:y:z "), Some("x y:z".into()));
+        for bad in ["", "main", "agent:", "agent::x", "agent:x", "Agent:x:y"] {
+            assert_eq!(ok(bad), None, "{bad}");
+        }
+        assert!(is_malformed("AGENT:x") && !is_malformed("agent:x:y") && !is_malformed("main"));
+    }
+
+    #[test]
+    fn lanes() {
+        assert_eq!(session_lane(Some(" k "), "s"), "session:k");
+        assert_eq!(session_lane(None, "s"), "session:s");
+        assert_eq!(session_lane(Some("session:k"), "s"), "session:k");
+        assert_eq!(session_lane(None, " "), "session:main");
+        assert_eq!((global_lane(None), global_lane(Some(" cron ")), global_lane(Some("x"))), ("main", "nested", "x"));
+    }
+
+    #[test]
+    fn classes() {
+        assert_eq!(subagent_depth("agent:main:subagent:a:subagent:b"), 2);
+        assert_eq!(subagent_depth("subagent:a"), 1);
+        assert_eq!(thread_parent("agent:m:slack:channel:c:thread:7"), Some("agent:m:slack:channel:c"));
+        assert_eq!(thread_parent(":thread:7"), None);
+    }
+}

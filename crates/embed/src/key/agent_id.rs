@@ -1,0 +1,58 @@
+//! Names of agents.
+
+use std::fmt;
+
+/// The agent when nobody names one.
+pub const DEFAULT_AGENT_ID: &str = "main";
+
+const MAX_CHARS: usize = 64;
+
+/// Name of an agent: lower case letters, digits, `_` and `-`, 64 characters at most.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AgentId(String);
+
+impl AgentId {
+    /// Makes a name of a text: lower case, everything else that does not belong there becomes a dash; `main` when nothing is left.
+    pub fn normalise(text: &str) -> Self {
+        let text = text.trim().to_lowercase();
+        let mut id = String::new();
+        for c in text.chars() {
+            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                id.push(c);
+            } else if !id.ends_with('-') {
+                id.push('-');
+            }
+        }
+        let id: String = id.trim_matches('-').chars().take(MAX_CHARS).collect();
+        Self(if id.is_empty() { DEFAULT_AGENT_ID.into() } else { id })
+    }
+
+    /// The text of the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for AgentId {
+    fn default() -> Self {
+        Self(DEFAULT_AGENT_ID.into())
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (text, expected) in [("Ops_1", "ops_1"), (" My Agent! ", "my-agent"), ("***", "main"), ("", "main")] {
+            assert_eq!(AgentId::normalise(text).as_str(), expected, "{text}");
+        }
+    }
+}
