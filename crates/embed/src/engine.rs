@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 use futures::{Stream, StreamExt};
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::machine::{LocalMachine, Machine};
-use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_llm::provider::ProviderRegistry;
@@ -18,10 +17,8 @@ use pinch_stdx::pull::{Pulled, pulled};
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::delivery::pump::Pump;
-use crate::delivery::sinks::ReplySinks;
 use crate::key;
-use crate::lanes::Lanes;
+use crate::lanes::{LaneError, Lanes};
 use crate::replies::Replies;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
@@ -98,6 +95,79 @@ impl Engine {
     }
 }
 
+impl EngineBuilder {
+    /// Uses another folder for `auth.json`, `models.json`, `settings.json` and the profiles; without it that of the agent `main`.
+    #[must_use]
+    pub fn agent_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.agent_dir = Some(dir.into());
+        self
+    }
+
+    /// Asks other providers.
+    #[must_use]
+    pub fn providers(mut self, providers: ProviderRegistry) -> Self {
+        self.providers = providers;
+        self
+    }
+
+    /// Keeps sessions elsewhere.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Lets tools act elsewhere.
+    #[must_use]
+    pub fn machine(mut self, machine: Arc<dyn Machine>) -> Self {
+        self.machine = machine;
+        self
+    }
+
+    /// Carries attempts out in another way.
+    #[must_use]
+    pub fn runtime(mut self, runtime: Arc<dyn AttemptRuntime>) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// The engine. What is wrong in documents is in [`Engine::problems`]; the rest of them counts.
+    pub fn build(self) -> Engine {
+        let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
+        let shared = self.state_dir.join("agent");
+        // Documents of the agent itself come before those that the command line's own sessions use.
+        let document = |name: &str| {
+            let own = agent_dir.join(name);
+            if own.is_file() { own } else { shared.join(name) }
+        };
+        let (settings, mut problems) = Settings::load(&document("settings.json"));
+        let (registry, more) = resolve::registry(&document("models.json"), &self.config);
+        problems.extend(more);
+        let registry = Arc::new(registry);
+        let (profiles, more) = Credentials::load(&agent_dir, &document("auth.json"), &self.config, &registry, &self.host);
+        problems.extend(more);
+        let store = self.store.unwrap_or_else(|| Arc::new(JsonlStore::flat(self.state_dir.join("agents/main/sessions"))));
+        let runtime =
+            self.runtime.unwrap_or_else(|| Arc::new(NativeRuntime::new(self.providers, store, self.machine)));
+        let lanes = Lanes::default();
+        if let Some(places) = self.config.agents.defaults.max_concurrent {
+            lanes.set_concurrency(key::global_lane(None), places);
+        }
+        let parts = Parts {
+            host: self.host,
+            config: self.config,
+            settings,
+            registry,
+            profiles,
+            lanes,
+            runtime,
+            state_dir: self.state_dir,
+            agent_dir,
+        };
+        Engine { parts: Arc::new(parts), problems: Arc::new(problems) }
+    }
+}
+
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("agent_dir", &self.parts.agent_dir).finish_non_exhaustive()
@@ -128,22 +198,6 @@ impl EngineRun {
     /// [`RunError`].
     pub async fn finish(mut self) -> Result<RunResult, RunError> {
         while self.events.next().await.is_some() {}
-        self.into_result()
-    }
-
-    /// Pulls the run to its end and hands the reply to sinks as it comes. A sink that is slow holds up only itself; what it has not taken
-    /// when the run ends is still delivered before this returns.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub async fn deliver(mut self, sinks: Arc<dyn ReplySinks>) -> Result<RunResult, RunError> {
-        let pump = Pump::start(sinks);
-        while let Some(event) = self.events.next().await {
-            if let RunEvent::Reply(event) = event {
-                pump.push(event);
-            }
-        }
-        pump.finish().await;
         self.into_result()
     }
 
@@ -183,7 +237,7 @@ async fn carry_out(
     let asked = Instant::now();
     let session_lane = key::session_lane(request.session_key.as_deref(), &request.session_id);
     let global_lane = key::global_lane(request.lane.as_deref());
-    let _permits = parts.lanes.enter(&session_lane, &global_lane, &cancel).await?;
+    let _permits = parts.lanes.enter(&session_lane, global_lane, &cancel).await.map_err(lane_error)?;
     let waited_ms = millis(asked.elapsed());
     let resolved = resolve::scope(parts, request)?;
     giver.give(RunEvent::Granted { waited_ms }).await;
@@ -193,9 +247,16 @@ async fn carry_out(
         tell: giver,
         cancel,
         began: Instant::now(),
-        replies: Replies::new(&resolved.scope.request),
+        replies: Replies::new(resolve::reply_options(parts, &resolved.scope.request)),
         reports: Vec::new(),
         outcomes: Vec::new(),
     };
     runner.run(&resolved.candidates).await
+}
+
+fn lane_error(error: LaneError) -> RunError {
+    match error {
+        LaneError::Cancelled(reason) => RunError::Cancelled(reason),
+        other => RunError::Busy(other.to_string()),
+    }
 }

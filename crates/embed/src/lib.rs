@@ -6,10 +6,22 @@ pub use pinch_llm::stdx;
 
 pub mod key;
 
+pub mod config;
+
 pub mod lanes;
 
 pub mod profiles;
 
 pub mod replies;
 
+pub mod delivery;
+
 pub mod run;
+
+pub mod runtime;
+
+pub mod runner;
+
+pub mod engine;
+
+pub use engine::{Engine, run_embedded_agent};

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::delivery::ReplyEvent;
 use crate::engine::parts::Parts;
-use crate::replies::Replies;
+use crate::replies::{Out, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
 use crate::run::result::AttemptReport;
 use crate::run::scope::RunScope;
@@ -174,6 +174,9 @@ impl Runner<'_> {
     ) -> Result<Decision, RunError> {
         self.tell.give(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
+        if !self.outcomes.is_empty() {
+            self.replies.restart();
+        }
         let outcome = self.pull(attempts, plan, auth).await?;
         state.elapsed = self.began.elapsed();
         state.refresh_profiles(|id| self.parts.profiles.is_usable(id, model));
@@ -207,20 +210,20 @@ impl Runner<'_> {
                 biased;
                 event = events.next() => event,
                 () = sleep_until(wake_at) => {
-                    let ready = self.replies.wake();
+                    let mut ready = Out::new();
+                    self.replies.wake(&mut ready);
                     self.say(ready).await;
                     continue;
                 }
             };
             match event {
                 Some(AttemptEvent::Session(event)) => {
-                    let ready = self.replies.push(&event);
+                    let mut ready = Out::new();
+                    self.replies.push(&event, &mut ready);
                     self.tell.give(RunEvent::Session(Box::new(event))).await;
                     self.say(ready).await;
                 }
                 Some(AttemptEvent::End(outcome)) => {
-                    let ready = self.replies.attempt_ended(outcome.error().is_some());
-                    self.say(ready).await;
                     return Ok(*outcome);
                 }
                 Some(AttemptEvent::Broken(error)) => return Err(error),
@@ -229,9 +232,9 @@ impl Runner<'_> {
         }
     }
 
-    async fn say(&self, ready: Vec<ReplyEvent>) {
-        for event in ready {
-            self.tell.give(RunEvent::Reply(event)).await;
+    async fn say(&self, ready: Out) {
+        for piece in ready {
+            self.tell.give(RunEvent::Reply(ReplyEvent::of(piece))).await;
         }
     }
 

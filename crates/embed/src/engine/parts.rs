@@ -21,6 +21,7 @@ pub(crate) struct Parts {
     pub(crate) profiles: Credentials,
     pub(crate) lanes: Lanes,
     pub(crate) runtime: Arc<dyn AttemptRuntime>,
+    pub(crate) state_dir: PathBuf,
     pub(crate) agent_dir: PathBuf,
 }
 

@@ -1,8 +1,6 @@
 //! Mending a conversation between two attempts. The log only grows: what is mended is said by further entries.
 
-use std::sync::Arc;
-
-use pinch_coding_agent::compaction::{CompactError, CompactionReason};
+use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::entry::{EntryBody, EntryId};
 use pinch_coding_agent::session::AgentSession;
 use pinch_llm::message::{Block, Content, Message, block};
@@ -25,12 +23,11 @@ pub(super) fn per_result_limit(context_window: u64) -> usize {
 /// Puts a summary in the place of what is old.
 pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason, cancel: &Cancel) -> Repaired {
     if let Err(error) = session.omit_failed().await {
-        return Repaired::failed(error.to_string());
+        return Repaired::NotCompacted { why: error.to_string() };
     }
     match session.compact(reason, None, cancel).await {
-        Ok(_) => Repaired::Done,
-        Err(CompactError::Cancelled) => Repaired::failed("Compaction cancelled".to_owned()),
-        Err(error) => Repaired::failed(error.to_string()),
+        Ok(_) => Repaired::Compacted,
+        Err(error) => Repaired::NotCompacted { why: error.to_string() },
     }
 }
 
@@ -44,17 +41,17 @@ pub(super) async fn truncate_tool_results(session: &mut AgentSession) -> Repaire
             _ => None,
         })
         .collect();
-    if too_long.is_empty() {
-        return Repaired::failed("No tool result is too long".to_owned());
-    }
+    let mut count = 0;
     for (target_id, content) in too_long {
         let edit = EntryBody::ContextEdit { target_id, replacement: Some(Content::Blocks(content)) };
         if let Err(error) = session.log_mut().append(edit).await {
-            return Repaired::failed(error.to_string());
+            tracing::error!(%error, "a tool result could not be shortened");
+            break;
         }
+        count += 1;
     }
     session.reload();
-    Repaired::Done
+    if count == 0 { Repaired::NotTruncated } else { Repaired::Truncated { count } }
 }
 
 /// The content with its texts cut to their shares of the limit; `None` when it fits.

@@ -1,0 +1,169 @@
+//! A run that is killed at any moment leaves a session that opens, has a result for every call, and goes on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use pinch_embed::agent_core::ToolSet;
+use pinch_embed::agent_core::hooks::NoHooks;
+use pinch_embed::coding_agent::compaction::CompactionSettings;
+use pinch_embed::coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_embed::coding_agent::recovery::RecoveryPlan;
+use pinch_embed::coding_agent::session::{AgentSession, Prompt, SessionParts};
+use pinch_embed::coding_agent::session_log::SessionLog;
+use pinch_embed::coding_agent::store::{JsonlStore, SessionRef, SessionStore};
+use pinch_embed::llm::message::Message;
+use pinch_embed::llm::model::Model;
+use pinch_embed::llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_embed::llm::request::CallOptions;
+use pinch_embed::stdx::host::Host;
+use serde_json::{Value, json};
+
+
+
+/// Kills at random moments of the demo's run.
+const KILLS: u32 = 200;
+/// Runs side by side: the test is about moments, not about load.
+const WORKERS: u32 = 2;
+/// Every so many kills the same command takes the session up and finishes the job.
+const FINISHED_EVERY: u32 = 10;
+
+#[test]
+fn two_hundred_kills_leave_two_hundred_good_sessions() {
+    let pinch = PathBuf::from(env!("CARGO_BIN_EXE_pinch"));
+    let whole = time_of_a_whole_run(&pinch);
+    let reopened: u32 = std::thread::scope(|scope| {
+        let pinch = &pinch;
+        let workers: Vec<_> =
+            (0..WORKERS).map(|worker| scope.spawn(move || work(pinch, whole, worker))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+    });
+    // Most moments are after the prompt was written: the test must not pass on empty folders.
+    assert!(reopened > KILLS / 2, "only {reopened} sessions had anything in them");
+}
+
+fn work(pinch: &Path, whole: Duration, worker: u32) -> u32 {
+    let mut reopened = 0;
+    for n in (worker..KILLS).step_by(WORKERS as usize) {
+        let dir = tempfile::tempdir().unwrap();
+        // Every moment of the run has the same chance, in a random order that is the same each time.
+        let moment = whole.mul_f64(f64::from((n * 79) % KILLS) / f64::from(KILLS));
+        kill_after(pinch, dir.path(), moment);
+        let file = dir.path().join("state/agents/main/sessions/demo.jsonl");
+        if file.exists() {
+            reopened += 1;
+            check_lines(&file);
+            runtime().block_on(go_on(&file, n));
+        }
+        if n % FINISHED_EVERY == 0 {
+            finish(pinch, dir.path());
+        }
+    }
+    reopened
+}
+
+fn demo(pinch: &Path, dir: &Path) -> Command {
+    let mut command = Command::new(pinch);
+    command.args(["demo", "--json", "--pace", "2", "--dir"]).arg(dir).stdin(Stdio::null());
+    command
+}
+
+fn time_of_a_whole_run(pinch: &Path) -> Duration {
+    let dir = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let output = demo(pinch, dir.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    began.elapsed()
+}
+
+fn kill_after(pinch: &Path, dir: &Path, moment: Duration) {
+    let mut child = demo(pinch, dir).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(moment);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Every line but a torn last one is an entry.
+fn check_lines(file: &Path) {
+    let bytes = std::fs::read(file).unwrap();
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let value: Value = serde_json::from_slice(line).expect("a whole line is JSON");
+        assert!(value["type"].is_string(), "{value}");
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn open(file: &Path) -> SessionLog {
+    let store: Arc<dyn SessionStore> = Arc::new(JsonlStore::flat(file.parent().unwrap()));
+    SessionLog::open(&Host::system(), store, &SessionRef::Path(file.to_owned()), "/").await.unwrap()
+}
+
+/// Opens the session, asks one more thing, and opens it again.
+async fn go_on(file: &Path, n: u32) {
+    let log = open(file).await;
+    let record = json!({"id": "m", "provider": "p", "api": "scripted", "baseUrl": "http://x"});
+    let provider = Arc::new(ScriptedProvider::new([Reply::text("fine")]));
+    let copy = file.with_extension(format!("{n}.jsonl"));
+    std::fs::copy(file, &copy).unwrap();
+    drop(log);
+    let mut session = AgentSession::start(SessionParts {
+        host: Host::system(),
+        log: open(&copy).await,
+        model: Arc::new(Model::from_record(&record).unwrap()),
+        thinking: None,
+        provider: provider.clone(),
+        tools: ToolSet::new(),
+        system: SystemPrompt::text("test"),
+        hooks: Arc::new(NoHooks),
+        compaction: CompactionSettings::default(),
+        plan: RecoveryPlan::default(),
+        options: CallOptions::default(),
+    })
+    .await
+    .unwrap();
+    let mut run = session.prompt(Prompt::text("And now?"));
+    while let Some(event) = run.next().await {
+        event.unwrap();
+    }
+    drop(run);
+    assert_eq!(session.last_text().as_deref(), Some("fine"));
+    // What the model was shown is whole, and so is what is in the file.
+    check_pairs(&provider.requests()[0].messages);
+    check_pairs(&open(&copy).await.context().messages);
+    std::fs::remove_file(copy).unwrap();
+}
+
+/// Every call of an answer that counts has exactly one result, before the next answer.
+fn check_pairs(messages: &[Arc<Message>]) {
+    let mut awaited: Vec<String> = Vec::new();
+    for message in messages {
+        match &**message {
+            Message::Assistant(answer) => {
+                assert!(awaited.is_empty(), "calls without results: {awaited:?}");
+                if !answer.stop_reason.is_failure() {
+                    awaited = answer.tool_calls().map(|call| call.id.to_string()).collect();
+                }
+            }
+            Message::ToolResult(result) => {
+                let at = awaited.iter().position(|id| result.tool_call_id == id.as_str());
+                awaited.remove(at.expect("a result has its call"));
+            }
+            _ => {}
+        }
+    }
+    assert!(awaited.is_empty(), "calls without results: {awaited:?}");
+}
+
+/// The same command takes the session up and does the job.
+fn finish(pinch: &Path, dir: &Path) {
+    let output = demo(pinch, dir).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let saved: PathBuf = dir.join("Desktop/meeting-summary.md");
+    assert!(std::fs::read_to_string(saved).unwrap().contains("Product sync"));
+}

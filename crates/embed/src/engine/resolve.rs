@@ -1,0 +1,236 @@
+//! What a request and the configuration come to.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_coding_agent::document::{self, Problem};
+use pinch_coding_agent::models::{ModelRegistry, pattern};
+use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
+use pinch_coding_agent::tools::bash::Shell;
+use pinch_agent_core::ToolSet;
+use pinch_llm::catalog;
+use pinch_llm::ids::ProviderId;
+use pinch_llm::model::Model;
+use pinch_stdx::host::Host;
+use serde_json::Value;
+
+use super::parts::Parts;
+use crate::config::Config;
+use crate::key;
+use crate::replies::ReplyOptions;
+use crate::run::scope::RunScope;
+use crate::run::{RunError, RunRequest};
+
+/// Wall clock of an attempt when nothing is configured.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Tokens that embedded runs keep free at least: their answers are longer than a terminal's.
+const RESERVE_FLOOR: u64 = 20_000;
+/// Characters of a session's name as a file.
+const MAX_FILE_NAME: usize = 128;
+
+/// How the replies of a request are made.
+pub(super) fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
+    let blocks = request.block_replies;
+    ReplyOptions {
+        block_streaming: blocks.is_some(),
+        block_reply_break: blocks.map(|blocks| blocks.break_at).unwrap_or_default(),
+        chunking: blocks.and_then(|blocks| blocks.chunking),
+        reasoning: request.reasoning_level,
+        verbose: request.verbose_level,
+        home: parts.host.home().map(|home| home.to_string_lossy().into_owned()),
+        quiet_lifecycle: true,
+        ..ReplyOptions::default()
+    }
+}
+
+/// The models of models.json, with the providers of the configuration over them.
+pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, Vec<Problem>) {
+    let (mut root, mut problems) = match document::read_object(models_json) {
+        Ok(root) => (root, Vec::new()),
+        Err(problem) => (serde_json::Map::new(), vec![problem]),
+    };
+    let configured = config.models.as_document();
+    let ours = configured.get("providers").and_then(Value::as_object).cloned().unwrap_or_default();
+    if root.is_empty() && ours.is_empty() {
+        return (ModelRegistry::builtin(), problems);
+    }
+    let providers = root.entry("providers").or_insert_with(|| Value::Object(serde_json::Map::new()));
+    if let Some(providers) = providers.as_object_mut() {
+        providers.extend(ours);
+    }
+    let (registry, more) = ModelRegistry::from_document(&root, models_json);
+    problems.extend(more);
+    (registry, problems)
+}
+
+/// A run with its surroundings, and the models it may use.
+pub(super) struct Resolved {
+    pub(super) scope: RunScope,
+    pub(super) candidates: Vec<Arc<Model>>,
+}
+
+/// A request with everything the configuration says.
+pub(super) fn request(
+    parts: &Parts,
+    session_id: &str,
+    session_key: Option<&str>,
+    agent_id: Option<&str>,
+    prompt: &str,
+) -> RunRequest {
+    let agent = agent_id_of(agent_id, session_key);
+    let file = format!("{}.jsonl", file_name(session_id));
+    let session_file = parts.state_dir.join("agents").join(&agent).join("sessions").join(file);
+    let mut request = RunRequest::new(session_id, session_file, workspace(parts, &agent), prompt).agent_id(agent);
+    request.session_key = session_key.map(str::to_owned);
+    let defaults = &parts.config.agents.defaults;
+    request.think_level = defaults.thinking;
+    request.timeout = match defaults.timeout_seconds {
+        Some(secs) if secs >= 1.0 => Some(Duration::from_secs(secs as u64)),
+        _ => Some(DEFAULT_TIMEOUT),
+    };
+    request
+}
+
+/// Everything an attempt may look at. Makes the workspace if it is not there.
+pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunError> {
+    let workspace = request.workspace_dir.clone();
+    std::fs::create_dir_all(&workspace).map_err(|error| {
+        RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display()))
+    })?;
+    let candidates = candidates(parts, &request)?;
+    let mut compaction = parts.settings.compaction;
+    let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
+    compaction.reserve_tokens = compaction.reserve_tokens.max(floor);
+    let system = SystemPrompt::coding(&PromptParts {
+        custom: None,
+        addendum: request.extra_system_prompt.as_deref(),
+        tools: &ToolSet::new(),
+        context_files: &[],
+        cwd: &workspace,
+    });
+    let scope = RunScope {
+        agent_id: agent_id_of(request.agent_id.as_deref(), request.session_key.as_deref()),
+        workspace,
+        system,
+        shell: shell(parts)?,
+        compaction,
+        deadlines: parts.settings.deadlines,
+        host: parts.host.clone(),
+        request,
+    };
+    Ok(Resolved { scope, candidates })
+}
+
+/// The agent: the one that is named, the key's, or `main`.
+fn agent_id_of(named: Option<&str>, session_key: Option<&str>) -> String {
+    let named = named.map(str::trim).filter(|id| !id.is_empty());
+    let of_key = session_key.and_then(key::parse).map(|key| key.agent_id);
+    named.or(of_key).unwrap_or(key::DEFAULT_AGENT_ID).to_owned()
+}
+
+/// A session's name as a file's.
+fn file_name(session_id: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+    let name: String = session_id.chars().map(safe).take(MAX_FILE_NAME).collect();
+    if name.chars().all(|c| c == '.') { "session".to_owned() } else { name }
+}
+
+fn workspace(parts: &Parts, agent: &str) -> PathBuf {
+    let config = &parts.config.agents;
+    let own = config.list.iter().find(|one| one.id.as_str() == agent).and_then(|one| one.workspace.as_deref());
+    match own.or(config.defaults.workspace.as_deref()) {
+        Some(path) => expand_home(Path::new(path), &parts.host),
+        None => parts.state_dir.join("workspace"),
+    }
+}
+
+fn expand_home(path: &Path, host: &Host) -> PathBuf {
+    match (path.strip_prefix("~"), host.home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// The models of a run: the one that is asked for, then its fallbacks.
+fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
+    let setting = &parts.config.agents.defaults.model;
+    let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
+    let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
+        let name = alias(parts, name);
+        pattern::resolve(&parts.registry, provider, name, &has_auth)
+            .map(|found| found.model)
+            .map_err(|error| RunError::Config(error.to_string()))
+    };
+    let mut candidates = match (&request.model, &setting.primary) {
+        (Some(model), _) => vec![find(request.provider.as_deref(), model)?],
+        (None, Some(primary)) => vec![find(None, primary)?],
+        (None, None) => vec![with_key(parts, &has_auth)?],
+    };
+    for name in &setting.fallbacks {
+        match find(None, name) {
+            Ok(model) if candidates.iter().all(|c| c.id != model.id || c.provider != model.provider) => {
+                candidates.push(model);
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, fallback = %name, "a fallback model cannot be used"),
+        }
+    }
+    Ok(candidates)
+}
+
+fn alias<'a>(parts: &'a Parts, name: &'a str) -> &'a str {
+    let models = &parts.config.agents.defaults.models;
+    let is_it = |alias: &Option<String>| alias.as_ref().is_some_and(|alias| alias.eq_ignore_ascii_case(name));
+    models.iter().find(|(_, entry)| is_it(&entry.alias)).map_or(name, |(reference, _)| reference)
+}
+
+/// The preferred model among those a key is there for.
+fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc<Model>, RunError> {
+    let preferred = catalog::default_ids().map(|(provider, _)| ProviderId::new(provider));
+    preferred
+        .chain(parts.registry.providers())
+        .find(|provider| has_auth(provider))
+        .and_then(|provider| parts.registry.default_model(&provider))
+        .ok_or_else(|| {
+            RunError::Config(
+                "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, name a model with \
+                 agents.defaults.model.primary in pinch.json, or give --provider and --model. See a run without any: pinch demo"
+                    .to_owned(),
+            )
+        })
+}
+
+/// How commands are run.
+fn shell(parts: &Parts) -> Result<Shell, RunError> {
+    let known = ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from);
+    let program = match &parts.settings.shell_path {
+        Some(path) if path.exists() => Some(path.clone()),
+        Some(path) => return Err(RunError::Config(format!("Custom shell path not found: {}", path.display()))),
+        None => known.into_iter().find(|path| path.exists()),
+    };
+    let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
+    let mut env: Vec<(String, String)> = parts.host.env().iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    env.push(("AI_AGENT".to_owned(), "pinch".to_owned()));
+    let prefix = parts.settings.shell_command_prefix.clone();
+    Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_safe_files() {
+        assert_eq!(file_name("user-1/../x y"), "user-1_.._x_y");
+        assert_eq!(file_name(".."), "session");
+        assert_eq!(file_name(&"x".repeat(500)).len(), 128);
+    }
+
+    #[test]
+    fn agents_come_from_request_or_key() {
+        assert_eq!(agent_id_of(None, Some("agent:ops:main")), "ops");
+        assert_eq!(agent_id_of(Some("dev"), Some("agent:ops:main")), "dev");
+        assert_eq!(agent_id_of(None, None), "main");
+    }
+}
