@@ -1,3 +1,7 @@
 //! One run: from a request to its result.
 
+pub mod reason;
+
+pub mod error_text;
+
 pub mod payloads;
