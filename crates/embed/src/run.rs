@@ -10,6 +10,10 @@ pub mod scope;
 
 pub mod outcome;
 
+pub mod reason;
+
+pub mod error_text;
+
 pub mod payloads;
 
 pub mod decide;

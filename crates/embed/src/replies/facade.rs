@@ -430,24 +430,23 @@ impl Replies {
         self.from_scan(between, out);
     }
 
-    /// Partial text and reasoning are taken off between the first and the second part.
+    /// Reasoning and partial text are told between the first part and the second; both before the blocks of the same words.
     fn from_scan(&mut self, pieces: Out, out: &mut Out) {
-        for piece in pieces {
-            match &piece {
-                Piece::Visible(text) => {
-                    if let Some(mut growth) = self.partial.push(text) {
-                        self.told_text = true;
-                        growth.shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
-                        out.push(Piece::Partial(growth));
-                    }
-                }
-                Piece::Thought(text) => {
-                    let text = text.clone();
-                    self.thought(&text, out);
-                }
+        let mut visible = String::new();
+        for piece in &pieces {
+            match piece {
+                Piece::Visible(text) => visible.push_str(text),
+                Piece::Thought(text) => self.thought(text, out),
                 Piece::ThoughtEnd => self.end_reasoning(out),
                 _ => {}
             }
+        }
+        if let Some(mut growth) = (!visible.is_empty()).then(|| self.partial.push(&visible)).flatten() {
+            self.told_text = true;
+            growth.shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
+            out.push(Piece::Partial(growth));
+        }
+        for piece in pieces {
             let mut between = Out::new();
             self.blocks.push(piece, &mut between);
             self.through_stages(between, out);
