@@ -7,6 +7,7 @@ use pinch_llm::message::Image;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
+pub use crate::config::agents::{BlockReplyBreak, BreakPreference, Chunking};
 use crate::profiles::ProfileId;
 
 /// One prompt with everything that belongs to it. Built with [`RunRequest::new`] and the methods named like the fields.
@@ -142,41 +143,6 @@ pub struct BlockReplies {
     pub break_at: BlockReplyBreak,
     /// Sizes of the pieces; `None` = whole blocks.
     pub chunking: Option<Chunking>,
-}
-
-/// What ends a piece of a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BlockReplyBreak {
-    /// The end of a text block.
-    #[default]
-    TextEnd,
-    /// The end of the message.
-    MessageEnd,
-    /// A blank line.
-    Paragraph,
-}
-
-/// Sizes of the pieces of a reply, in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunking {
-    /// No piece is shorter, unless it is the last.
-    pub min_chars: usize,
-    /// No piece is longer.
-    pub max_chars: usize,
-    /// Where a piece ends if there is a choice.
-    pub prefer: BreakPreference,
-}
-
-/// Where a piece of a reply ends if there is a choice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BreakPreference {
-    /// At a blank line.
-    #[default]
-    Paragraph,
-    /// At a line break.
-    Newline,
-    /// Behind a sentence.
-    Sentence,
 }
 
 /// Parameters of the model for one run.
