@@ -3,8 +3,10 @@
 //! A key is `agent:<id>:<rest>` or an alias. A key is routing, a session id is storage: the two are never mixed.
 
 pub mod agent_id;
+pub mod profile_id;
 
 pub use agent_id::{AgentId, DEFAULT_AGENT_ID};
+pub use profile_id::ProfileId;
 
 /// A key of the long form, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,18 +1,16 @@
 //! Runs an agent inside your program: one prompt in; model calls, tool calls, retries, failover and compaction inside; replies out.
 
-pub use pinch_coding_agent as coding_agent;
-pub use pinch_coding_agent::{agent_core, llm};
-pub use pinch_llm::stdx;
-
 pub mod key;
 
 pub mod config;
 
 pub mod lanes;
 
+pub mod replies;
+
 pub mod profiles;
 
-pub mod replies;
+pub mod models;
 
 pub mod delivery;
 
@@ -25,3 +23,6 @@ pub mod runner;
 pub mod engine;
 
 pub use engine::{Engine, run_embedded_agent};
+pub use pinch_coding_agent as coding_agent;
+pub use pinch_coding_agent::{agent_core, llm};
+pub use pinch_llm::stdx;

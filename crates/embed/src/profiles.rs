@@ -1,5 +1,3 @@
 //! Auth profiles: many credentials a provider, each with its health.
 
-pub mod id;
-
-pub use id::ProfileId;
+pub use crate::key::ProfileId;

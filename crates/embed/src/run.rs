@@ -10,8 +10,6 @@ pub mod scope;
 
 pub mod outcome;
 
-pub mod reason;
-
 pub mod error_text;
 
 pub mod payloads;

@@ -15,12 +15,13 @@ pub mod state;
 pub mod thinking;
 
 pub use failure::max_image_mb;
-pub use state::{ProfileSlot, RunRetries, RunState, RunTerms};
+pub use state::{ProfileSlot, RunState, RunTerms};
 
 use self::state::Pending;
 use super::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 use super::reason::FailoverReason;
 use super::result::{FailoverError, RunError, RunErrorKind};
+pub use crate::config::agents::RunRetries;
 use crate::profiles::ProfileId;
 
 /// What happened.

@@ -8,6 +8,7 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use super::overflow::OverflowProgress;
 use super::{Action, Decision, Finish, Mark};
+use crate::config::agents::RunRetries;
 use crate::profiles::ProfileId;
 use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
 use crate::run::reason::FailoverReason;
@@ -76,35 +77,6 @@ pub struct ProfileSlot {
     pub id: ProfileId,
     /// It does not cool down.
     pub usable: bool,
-}
-
-/// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunRetries {
-    /// In any case.
-    pub base: u32,
-    /// For each profile.
-    pub per_profile: u32,
-    /// At least.
-    pub min: u32,
-    /// At most.
-    pub max: u32,
-}
-
-impl Default for RunRetries {
-    fn default() -> Self {
-        Self { base: 24, per_profile: 8, min: 32, max: 160 }
-    }
-}
-
-impl RunRetries {
-    /// The bound for a number of profiles.
-    pub fn bound(&self, n_profiles: usize) -> u32 {
-        let n = u32::try_from(n_profiles.max(1)).unwrap_or(u32::MAX);
-        let wanted = self.base.max(1).saturating_add(self.per_profile.saturating_mul(n));
-        let min = self.min.max(1);
-        wanted.clamp(min, self.max.max(min))
-    }
 }
 
 /// The terms, and what has happened under them.

@@ -1,0 +1,157 @@
+//! The configuration: `pinch.json` or `openclaw.json`, JSON5, read leniently. What is wrong is reported with its place, and the rest counts.
+
+use std::path::{Path, PathBuf};
+
+use pinch_coding_agent::document::Problem;
+use serde_json::{Map, Value};
+
+pub mod agents;
+pub mod auth;
+pub mod models;
+mod node;
+mod text;
+
+pub use agents::{AgentConfig, AgentDefaults, Agents};
+pub use auth::{AuthConfig, Cooldowns, InlineProfile};
+pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
+
+use self::node::Node;
+
+/// A configuration. The default is the one of an empty file.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// `agents`.
+    pub agents: Agents,
+    /// `auth`.
+    pub auth: AuthConfig,
+    /// `models`.
+    pub models: ModelsConfig,
+    /// The file, where there is one.
+    pub file: Option<PathBuf>,
+    /// The whole document, for parts read elsewhere.
+    pub document: Map<String, Value>,
+}
+
+impl Config {
+    /// Reads a file; a missing one is empty.
+    pub fn load(path: &Path) -> (Self, Vec<Problem>) {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Self::default(), Vec::new()),
+            Err(error) => {
+                let problem =
+                    Problem::new(path, format!("cannot be read: {error}")).remedy("Check the file's permissions");
+                return (Self::default(), vec![problem]);
+            }
+        };
+        let (document, mut problems) = text::parse(&text, path);
+        let (mut config, more) = Self::from_document(document, path);
+        problems.extend(more);
+        config.file = Some(path.to_owned());
+        if config.auth.has_secrets() && is_open_to_others(path) {
+            problems.push(
+                Problem::new(path, "holds credentials and can be read by other users of this machine")
+                    .at("auth.profiles")
+                    .remedy("Run chmod 600 on it"),
+            );
+        }
+        (config, problems)
+    }
+
+    /// Reads a document already parsed; `file` is for problems.
+    pub fn from_document(document: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let root = Value::Object(document);
+        let node = Node::root(&root, file);
+        let agents = Agents::read(&node.get("agents"), &mut problems);
+        let auth = AuthConfig::read(&node.get("auth"), &mut problems);
+        let models = ModelsConfig::read(&node.get("models"), &mut problems);
+        let document = match root {
+            Value::Object(document) => document,
+            _ => Map::new(),
+        };
+        (Self { agents, auth, models, file: None, document }, problems)
+    }
+}
+
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Config, Vec<String>) {
+        let path = Path::new("pinch.json");
+        let (document, mut problems) = text::parse(text, path);
+        let (config, more) = Config::from_document(document, path);
+        problems.extend(more);
+        (config, problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_whole_configuration() {
+        let (config, problems) = read(
+            r#"{ // comment
+              agents: { defaults: {
+                model: {primary: "anthropic/claude-opus-4-6", fallbacks: ["openai/gpt-5"]},
+                models: {"anthropic/claude-opus-4-6": {alias: "opus", params: {temperature: 0.2}}},
+                workspace: "~/w", timeoutSeconds: 60, maxConcurrent: 4, thinkingDefault: "low", contextTokens: 100000,
+                compaction: {mode: "safeguard", reserveTokensFloor: 20000},
+                blockStreamingDefault: "on", blockStreamingBreak: "text_end", blockStreamingChunk: {minChars: 10, maxChars: 90},
+              }, list: [{id: "Ops", workspace: "/ops", model: {fallbacks: []}}] },
+              auth: { profiles: [{id: "a", provider: "Z.AI", apiKey: "k"}], order: {"z-ai": ["a"]}, cooldowns: {series: [1000]} },
+              models: {providers: {acme: {baseUrl: "x", models: [{id: "m", contextWindow: 5}]}}},
+            }"#,
+        );
+        assert_eq!(problems, Vec::<String>::new());
+        let defaults = &config.agents.defaults;
+        assert_eq!(defaults.model.primary.as_deref(), Some("anthropic/claude-opus-4-6"));
+        assert_eq!(defaults.max_concurrent, Some(4));
+        assert_eq!(defaults.block_streaming.chunk.map(|chunk| chunk.max_chars), Some(90));
+        assert_eq!(config.agents.list[0].id.as_str(), "ops");
+        assert_eq!(config.agents.list[0].fallbacks.as_deref(), Some(&[][..]));
+        assert_eq!(config.auth.profiles[0].provider.as_str(), "zai");
+        assert_eq!(config.auth.order["zai"][0].as_str(), "a");
+        assert_eq!(config.models.providers[0].models[0].context_window, Some(5));
+    }
+
+    #[test]
+    fn problems_name_file_place_and_remedy() {
+        let (_, problems) = read(
+            r#"{agents: {defaults: {timeoutSeconds: "x", thinkingDefault: "much"}, list: [{id: "a"}, {id: "A"}, 5]},
+                auth: {profiles: [{id: "p", provider: "x", apiKey: "1"}, {id: "p", provider: "x", apiKey: "2"}]}, auth: {}}"#,
+        );
+        assert_eq!(
+            problems,
+            [
+                "pinch.json:auth: the key appears twice; the last one counts. Remove one of them",
+                "pinch.json:agents.defaults.timeoutSeconds: must be a number, not a text. Correct it; until then it is ignored",
+                "pinch.json:agents.defaults.thinkingDefault: \"much\" is not one of off, minimal, low, medium, high, xhigh, max. \
+                 Correct it; until then it is ignored",
+                "pinch.json:agents.list[1].id: \"a\" is the name of another agent, too. Give each agent a name of its own",
+                "pinch.json:agents.list[2]: must be an object, not a number. Correct it; until then it is ignored",
+            ]
+        );
+        let (_, problems) = read(
+            r#"{auth: {profiles: [{id: "p", provider: "x", apiKey: "1"}, {id: "p", provider: "x", apiKey: "2"}, {provider: 1}]}}"#,
+        );
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].starts_with("pinch.json:auth.profiles[1].id: "));
+    }
+
+    #[test]
+    fn damaged_files_say_where() {
+        let (_, problems) = read("{\n  a: }");
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].starts_with("pinch.json:2:6: is not valid JSON5: "), "{problems:?}");
+    }
+}

@@ -1,0 +1,337 @@
+//! `agents`: what holds for all agents, and what for one.
+
+use pinch_coding_agent::document::Problem;
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::{Map, Value};
+
+use super::node::Node;
+use crate::key::AgentId;
+
+/// All agents.
+#[derive(Clone, Debug, Default)]
+pub struct Agents {
+    /// What holds for all.
+    pub defaults: AgentDefaults,
+    /// Those that are named.
+    pub list: Vec<AgentConfig>,
+}
+
+/// What holds for all agents.
+#[derive(Clone, Debug, Default)]
+pub struct AgentDefaults {
+    /// Which models.
+    pub model: ModelSetting,
+    /// Models by reference, with what is set for each; not empty: no other may be used.
+    pub models: Vec<(String, ModelEntry)>,
+    /// Where tools work.
+    pub workspace: Option<String>,
+    /// Wall clock of an attempt in seconds.
+    pub timeout_seconds: Option<f64>,
+    /// Places in the global lane.
+    pub max_concurrent: Option<usize>,
+    /// How hard models think.
+    pub thinking: Option<ThinkingLevel>,
+    /// No model gets a longer context.
+    pub context_tokens: Option<u64>,
+    /// Compaction.
+    pub compaction: CompactionConfig,
+    /// Handing replies out in pieces.
+    pub block_streaming: BlockStreaming,
+    /// Bounds of a run.
+    pub run_retries: RunRetries,
+}
+
+/// Which models are used, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelSetting {
+    /// The first.
+    pub primary: Option<String>,
+    /// Those that follow when it fails.
+    pub fallbacks: Vec<String>,
+}
+
+/// What is set for one model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelEntry {
+    /// A short name.
+    pub alias: Option<String>,
+    /// Parameters of its calls.
+    pub params: Map<String, Value>,
+}
+
+/// Compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactionConfig {
+    /// `default` or `safeguard`.
+    pub mode: Option<String>,
+    /// Tokens that stay free at least.
+    pub reserve_tokens_floor: Option<u64>,
+}
+
+/// Handing replies out in pieces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockStreaming {
+    /// Whether it is done.
+    pub on: Option<bool>,
+    /// What ends a piece.
+    pub break_at: Option<BlockReplyBreak>,
+    /// Sizes of the pieces.
+    pub chunk: Option<Chunking>,
+}
+
+/// What ends a piece of a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockReplyBreak {
+    /// The end of a text block.
+    #[default]
+    TextEnd,
+    /// The end of the message.
+    MessageEnd,
+    /// A blank line.
+    Paragraph,
+}
+
+/// Sizes of the pieces of a reply, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunking {
+    /// No piece is shorter, unless it is the last.
+    pub min_chars: usize,
+    /// No piece is longer.
+    pub max_chars: usize,
+    /// Where a piece ends if there is a choice.
+    pub prefer: BreakPreference,
+}
+
+/// Where a piece of a reply ends if there is a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BreakPreference {
+    /// At a blank line.
+    #[default]
+    Paragraph,
+    /// At a line break.
+    Newline,
+    /// Behind a sentence.
+    Sentence,
+}
+
+/// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunRetries {
+    /// In any case.
+    pub base: u32,
+    /// For each profile.
+    pub per_profile: u32,
+    /// At least.
+    pub min: u32,
+    /// At most.
+    pub max: u32,
+}
+
+impl Default for RunRetries {
+    fn default() -> Self {
+        Self { base: 24, per_profile: 8, min: 32, max: 160 }
+    }
+}
+
+impl RunRetries {
+    /// The bound for a number of profiles.
+    pub fn bound(&self, n_profiles: usize) -> u32 {
+        let n = u32::try_from(n_profiles.max(1)).unwrap_or(u32::MAX);
+        let wanted = self.base.max(1).saturating_add(self.per_profile.saturating_mul(n));
+        let min = self.min.max(1);
+        wanted.clamp(min, self.max.max(min))
+    }
+}
+
+/// One agent.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// Its name.
+    pub id: AgentId,
+    /// It is the one used when nobody names one.
+    pub is_default: bool,
+    /// Where its tools work.
+    pub workspace: Option<String>,
+    /// Where its files are.
+    pub agent_dir: Option<String>,
+    /// Its first model.
+    pub primary: Option<String>,
+    /// Its other models; given, even empty, they replace those of all agents.
+    pub fallbacks: Option<Vec<String>>,
+    /// How hard its models think.
+    pub thinking: Option<ThinkingLevel>,
+    /// Bounds of its runs.
+    pub run_retries: Option<RunRetries>,
+}
+
+impl Agents {
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        let defaults = AgentDefaults::read(&node.get("defaults"), problems);
+        let mut list: Vec<AgentConfig> = Vec::new();
+        for item in node.get("list").items(problems) {
+            if item.object(problems).is_none() {
+                continue;
+            }
+            let id = item.get("id");
+            let Some(name) = id.text(problems) else {
+                if !id.is_there() {
+                    problems.push(id.problem("is missing").remedy("Give the agent a name"));
+                }
+                continue;
+            };
+            let name = AgentId::normalise(&name);
+            if list.iter().any(|agent| agent.id == name) {
+                problems.push(
+                    id.problem(format!("\"{name}\" is the name of another agent, too"))
+                        .remedy("Give each agent a name of its own"),
+                );
+                continue;
+            }
+            list.push(AgentConfig::read(name, &item, problems));
+        }
+        Self { defaults, list }
+    }
+
+    /// The agent used when nobody names one: the one marked, else the first, else `main`.
+    pub fn default_id(&self) -> AgentId {
+        let marked = self.list.iter().find(|agent| agent.is_default);
+        marked.or(self.list.first()).map(|agent| agent.id.clone()).unwrap_or_default()
+    }
+
+    /// The agent of a conversation: the one its key names, else the default.
+    pub fn id_of_session(&self, session_key: Option<&str>) -> AgentId {
+        match session_key.and_then(crate::key::parse) {
+            Some(key) => AgentId::normalise(key.agent_id),
+            None => self.default_id(),
+        }
+    }
+
+    /// What is set for one agent.
+    pub fn get(&self, id: &AgentId) -> Option<&AgentConfig> {
+        self.list.iter().find(|agent| agent.id == *id)
+    }
+
+    /// The models of an agent: its own, completed by those of all.
+    pub fn models_of(&self, id: &AgentId) -> ModelSetting {
+        let own = self.get(id);
+        let defaults = &self.defaults.model;
+        ModelSetting {
+            primary: own.and_then(|agent| agent.primary.clone()).or_else(|| defaults.primary.clone()),
+            fallbacks: own.and_then(|agent| agent.fallbacks.clone()).unwrap_or_else(|| defaults.fallbacks.clone()),
+        }
+    }
+}
+
+impl AgentDefaults {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        let (primary, fallbacks) = read_model(&node.get("model"), problems);
+        let models = (node.get("models").members(problems).into_iter())
+            .map(|(name, entry)| {
+                let params = entry.get("params").object(problems).cloned().unwrap_or_default();
+                (name.to_owned(), ModelEntry { alias: entry.get("alias").text(problems), params })
+            })
+            .collect();
+        let compaction = node.get("compaction");
+        Self {
+            model: ModelSetting { primary, fallbacks: fallbacks.unwrap_or_default() },
+            models,
+            workspace: node.get("workspace").text(problems),
+            timeout_seconds: node.get("timeoutSeconds").number(problems),
+            max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
+            thinking: read_thinking(&node.get("thinkingDefault"), problems),
+            context_tokens: node.get("contextTokens").count(problems),
+            compaction: CompactionConfig {
+                mode: compaction.get("mode").text(problems),
+                reserve_tokens_floor: compaction.get("reserveTokensFloor").count(problems),
+            },
+            block_streaming: BlockStreaming::read(node, problems),
+            run_retries: read_retries(&node.get("runRetries"), problems).unwrap_or_default(),
+        }
+    }
+}
+
+impl BlockStreaming {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let switch = |word: &str| match word {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        };
+        let break_at = |word: &str| match word {
+            "text_end" => Some(BlockReplyBreak::TextEnd),
+            "message_end" => Some(BlockReplyBreak::MessageEnd),
+            "paragraph" => Some(BlockReplyBreak::Paragraph),
+            _ => None,
+        };
+        let prefer = |word: &str| match word {
+            "paragraph" => Some(BreakPreference::Paragraph),
+            "newline" => Some(BreakPreference::Newline),
+            "sentence" => Some(BreakPreference::Sentence),
+            _ => None,
+        };
+        let chunk = node.get("blockStreamingChunk");
+        let size = |name: &str, default: usize, problems: &mut Vec<Problem>| {
+            chunk.get(name).count(problems).and_then(|n| usize::try_from(n).ok()).map_or(default, |n| n.max(1))
+        };
+        let chunking = chunk.object(problems).map(|_| {
+            let min_chars = size("minChars", 800, problems);
+            let max_chars = size("maxChars", 1200, problems).max(min_chars);
+            let words = ["paragraph", "newline", "sentence"];
+            let prefer = chunk.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
+            Chunking { min_chars, max_chars, prefer }
+        });
+        Self {
+            on: node.get("blockStreamingDefault").word(problems, &["on", "off"], switch),
+            break_at: node.get("blockStreamingBreak").word(
+                problems,
+                &["text_end", "message_end", "paragraph"],
+                break_at,
+            ),
+            chunk: chunking,
+        }
+    }
+}
+
+impl AgentConfig {
+    fn read(id: AgentId, node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let (primary, fallbacks) = read_model(&node.get("model"), problems);
+        Self {
+            id,
+            is_default: node.get("default").flag(problems).unwrap_or(false),
+            workspace: node.get("workspace").text(problems),
+            agent_dir: node.get("agentDir").text(problems),
+            primary,
+            fallbacks,
+            thinking: read_thinking(&node.get("thinkingDefault"), problems),
+            run_retries: read_retries(&node.get("runRetries"), problems),
+        }
+    }
+}
+
+/// A model is a reference, or an object of a first one and those that follow.
+fn read_model(node: &Node<'_>, problems: &mut Vec<Problem>) -> (Option<String>, Option<Vec<String>>) {
+    match node.value() {
+        Some(Value::Object(_)) => (node.get("primary").text(problems), node.get("fallbacks").texts(problems)),
+        _ => (node.text(problems), None),
+    }
+}
+
+fn read_thinking(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<ThinkingLevel> {
+    node.word(problems, &ThinkingLevel::ALL.map(ThinkingLevel::as_str), ThinkingLevel::parse)
+}
+
+fn read_retries(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<RunRetries> {
+    node.object(problems)?;
+    let default = RunRetries::default();
+    let mut read = |name: &str, default: u32| {
+        node.get(name).count(problems).map_or(default, |n| u32::try_from(n).unwrap_or(u32::MAX))
+    };
+    Some(RunRetries {
+        base: read("base", default.base),
+        per_profile: read("perProfile", default.per_profile),
+        min: read("min", default.min),
+        max: read("max", default.max),
+    })
+}

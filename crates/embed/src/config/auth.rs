@@ -1,0 +1,239 @@
+//! `auth`: profiles, their order, and how long failed ones rest.
+
+use std::collections::BTreeMap;
+
+use pinch_coding_agent::document::Problem;
+use pinch_llm::ids::ProviderId;
+use pinch_stdx::secret::Secret;
+use serde_json::Value;
+
+use super::models::normalise_provider;
+use super::node::Node;
+use crate::key::ProfileId;
+
+/// Profiles, their order, and how long failed ones rest.
+#[derive(Clone, Debug, Default)]
+pub struct AuthConfig {
+    /// The profiles, in order.
+    pub profiles: Vec<InlineProfile>,
+    /// Explicit orders by provider, its name normalised.
+    pub order: BTreeMap<String, Vec<ProfileId>>,
+    /// How long failed profiles rest.
+    pub cooldowns: Cooldowns,
+}
+
+/// A profile named in the configuration, with or without its credential.
+#[derive(Clone, Debug)]
+pub struct InlineProfile {
+    /// Its name.
+    pub id: ProfileId,
+    /// Whose credential it is, the name normalised.
+    pub provider: ProviderId,
+    /// Which kind of credential it is.
+    pub mode: Option<ProfileMode>,
+    /// Whose login it is.
+    pub email: Option<String>,
+    /// The credential, when it stands here.
+    pub credential: Option<InlineCredential>,
+}
+
+/// Kinds of credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileMode {
+    /// A key.
+    ApiKey,
+    /// A login that is refreshed.
+    OAuth,
+    /// A token that is not.
+    Token,
+}
+
+impl ProfileMode {
+    /// Reads the word of a file.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "api_key" => Self::ApiKey,
+            "oauth" => Self::OAuth,
+            "token" => Self::Token,
+            _ => return None,
+        })
+    }
+}
+
+/// A credential in the configuration. `${NAME}` in it is read from the environment at use.
+#[derive(Clone, Debug)]
+pub enum InlineCredential {
+    /// A key.
+    ApiKey(Secret),
+    /// A token.
+    Token(Secret),
+    /// A login.
+    OAuth {
+        /// The token of requests.
+        access: Secret,
+        /// When it ends, in milliseconds since the epoch.
+        expires: i64,
+    },
+}
+
+/// How long failed profiles rest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cooldowns {
+    /// Rests after the first, second, … failure, in milliseconds.
+    pub series: Vec<i64>,
+    /// The first rest when there is no money, in milliseconds; each further one is twice as long.
+    pub billing_ms: i64,
+    /// The same, by provider.
+    pub billing_ms_by_provider: BTreeMap<String, i64>,
+    /// The longest rest when there is no money, in milliseconds.
+    pub billing_max_ms: i64,
+    /// The first rest of a credential that is void, in milliseconds.
+    pub auth_permanent_ms: i64,
+    /// The longest rest of a credential that is void, in milliseconds.
+    pub auth_permanent_max_ms: i64,
+    /// After this time without a failure counting begins anew, in milliseconds.
+    pub failure_window_ms: i64,
+}
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+
+impl Default for Cooldowns {
+    fn default() -> Self {
+        Self {
+            series: vec![MINUTE, 5 * MINUTE, 25 * MINUTE, HOUR],
+            billing_ms: 5 * HOUR,
+            billing_ms_by_provider: BTreeMap::new(),
+            billing_max_ms: 24 * HOUR,
+            auth_permanent_ms: 10 * MINUTE,
+            auth_permanent_max_ms: HOUR,
+            failure_window_ms: 24 * HOUR,
+        }
+    }
+}
+
+impl AuthConfig {
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        let profiles = read_profiles(&node.get("profiles"), problems);
+        let mut order: BTreeMap<String, Vec<ProfileId>> = BTreeMap::new();
+        for (provider, list) in node.get("order").members(problems) {
+            let ids = list.texts(problems).unwrap_or_default();
+            let ids = ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty()).map(ProfileId::new).collect();
+            order.insert(normalise_provider(provider).as_str().to_owned(), ids);
+        }
+        Self { profiles, order, cooldowns: Cooldowns::read(&node.get("cooldowns"), problems) }
+    }
+
+    /// Whether a secret stands in the file itself.
+    pub fn has_secrets(&self) -> bool {
+        let literal = |secret: &Secret| !secret.reveal().trim_start().starts_with("${");
+        self.profiles.iter().any(|profile| match &profile.credential {
+            None => false,
+            Some(InlineCredential::ApiKey(secret) | InlineCredential::Token(secret)) => literal(secret),
+            Some(InlineCredential::OAuth { access, .. }) => literal(access),
+        })
+    }
+}
+
+/// Profiles are a list of `{id, …}`, or an object by id.
+fn read_profiles(node: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<InlineProfile> {
+    let named: Vec<(ProfileId, Node<'_>)> = if let Some(Value::Array(_)) = node.value() {
+        let mut named: Vec<(ProfileId, Node<'_>)> = Vec::new();
+        for item in node.items(problems) {
+            let id_node = item.get("id");
+            let id = id_node.text(problems).map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+            let Some(id) = id.map(ProfileId::from) else {
+                problems.push(id_node.problem("is missing").remedy("Give the profile a name"));
+                continue;
+            };
+            if named.iter().any(|(other, _)| *other == id) {
+                problems.push(
+                    id_node
+                        .problem(format!("\"{id}\" is the name of another profile, too"))
+                        .remedy("Give each profile a name of its own"),
+                );
+                continue;
+            }
+            named.push((id, item));
+        }
+        named
+    } else {
+        node.members(problems).into_iter().map(|(id, member)| (ProfileId::new(id.trim()), member)).collect()
+    };
+    named.into_iter().filter_map(|(id, node)| read_profile(id, &node, problems)).collect()
+}
+
+fn read_profile(id: ProfileId, node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<InlineProfile> {
+    node.object(problems)?;
+    let provider_node = node.get("provider");
+    let Some(provider) = provider_node.text(problems).filter(|provider| !provider.trim().is_empty()) else {
+        problems.push(provider_node.problem("is missing").remedy("Say whose credential it is"));
+        return None;
+    };
+    let mut secret = |name: &str| {
+        let text = node.get(name).text(problems)?;
+        let text = clean_secret(&text);
+        (!text.is_empty()).then(|| Secret::new(text))
+    };
+    let credential = if let Some(key) = secret("apiKey") {
+        Some(InlineCredential::ApiKey(key))
+    } else if let Some(token) = secret("token") {
+        Some(InlineCredential::Token(token))
+    } else if let Some(access) = secret("access") {
+        let expires = node.get("expires").number(problems).map_or(0, |at| at as i64);
+        Some(InlineCredential::OAuth { access, expires })
+    } else {
+        None
+    };
+    let mode = node.get("mode").word(problems, &["api_key", "oauth", "token"], ProfileMode::parse);
+    let mode = mode.or(match &credential {
+        None => None,
+        Some(InlineCredential::ApiKey(_)) => Some(ProfileMode::ApiKey),
+        Some(InlineCredential::Token(_)) => Some(ProfileMode::Token),
+        Some(InlineCredential::OAuth { .. }) => Some(ProfileMode::OAuth),
+    });
+    let provider = normalise_provider(&provider);
+    Some(InlineProfile { id, provider, mode, email: node.get("email").text(problems), credential })
+}
+
+/// A secret as people paste it: line breaks anywhere and spaces around it are none of its own.
+pub fn clean_secret(text: &str) -> String {
+    let is_break = |c: char| matches!(c, '\r' | '\n' | '\u{2028}' | '\u{2029}');
+    text.replace(is_break, "").trim().to_owned()
+}
+
+impl Cooldowns {
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        let default = Self::default();
+        let positive = |node: &Node<'_>, unit: i64, problems: &mut Vec<Problem>| {
+            let number = node.number(problems).filter(|n| n.is_finite() && *n > 0.0)?;
+            Some((number * unit as f64) as i64)
+        };
+        let mut read =
+            |name: &str, unit: i64, default: i64| positive(&node.get(name), unit, problems).unwrap_or(default);
+        let billing_ms = read("billingBackoffHours", HOUR, default.billing_ms).max(MINUTE);
+        let billing_max_ms = read("billingMaxHours", HOUR, default.billing_max_ms).max(billing_ms);
+        let auth_permanent_ms = read("authPermanentBackoffMinutes", MINUTE, default.auth_permanent_ms);
+        let auth_permanent_max_ms =
+            read("authPermanentMaxMinutes", MINUTE, default.auth_permanent_max_ms).max(auth_permanent_ms);
+        let failure_window_ms = read("failureWindowHours", HOUR, default.failure_window_ms);
+        let series: Vec<i64> =
+            node.get("series").items(problems).iter().filter_map(|item| positive(item, 1, problems)).collect();
+        let billing_ms_by_provider = (node.get("billingBackoffHoursByProvider").members(problems).into_iter())
+            .filter_map(|(name, hours)| {
+                Some((normalise_provider(name).as_str().to_owned(), positive(&hours, HOUR, problems)?.max(MINUTE)))
+            })
+            .collect();
+        Self {
+            series: if series.is_empty() { default.series } else { series },
+            billing_ms,
+            billing_ms_by_provider,
+            billing_max_ms,
+            auth_permanent_ms,
+            auth_permanent_max_ms,
+            failure_window_ms,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `models`: providers of the configuration.
+
+use pinch_coding_agent::document::Problem;
+use pinch_llm::ids::ProviderId;
+use serde_json::{Map, Value};
+
+use super::node::Node;
+
+/// Providers of the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct ModelsConfig {
+    /// The providers.
+    pub providers: Vec<ProviderConfig>,
+}
+
+/// One provider.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Its name, normalised.
+    pub id: ProviderId,
+    /// Its models, as far as the runner asks.
+    pub models: Vec<ModelConfig>,
+    /// The whole entry, in the form of models.json.
+    pub entry: Map<String, Value>,
+}
+
+/// One model of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelConfig {
+    /// Its name.
+    pub id: String,
+    /// Its context window in tokens.
+    pub context_window: Option<u64>,
+}
+
+impl ModelsConfig {
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        let mut providers = Vec::new();
+        for (name, entry) in node.get("providers").members(problems) {
+            let Some(object) = entry.object(problems) else { continue };
+            let models = (entry.get("models").items(problems).iter())
+                .filter_map(|model| {
+                    model.object(problems)?;
+                    let id = model.get("id").text(problems)?;
+                    let window = model.get("contextWindow").number(problems);
+                    let context_window = window.filter(|n| n.is_finite() && *n >= 1.0).map(|n| n as u64);
+                    Some(ModelConfig { id, context_window })
+                })
+                .collect();
+            providers.push(ProviderConfig { id: normalise_provider(name), models, entry: object.clone() });
+        }
+        Self { providers }
+    }
+
+    /// The window the configuration gives a model.
+    pub fn window(&self, provider: &ProviderId, model: &str) -> Option<u64> {
+        let provider = normalise_provider(provider.as_str());
+        let entry = self.providers.iter().find(|entry| entry.id == provider)?;
+        entry.models.iter().find(|entry| entry.id == model)?.context_window
+    }
+
+    /// The providers in the form of models.json, for a layer of the model registry.
+    pub fn as_document(&self) -> Map<String, Value> {
+        let providers = self.providers.iter().map(|p| (p.id.to_string(), Value::Object(p.entry.clone())));
+        Map::from_iter([("providers".to_owned(), Value::Object(providers.collect()))])
+    }
+}
+
+/// The one spelling of a provider's name.
+pub fn normalise_provider(name: &str) -> ProviderId {
+    let lower = name.trim().to_lowercase();
+    ProviderId::new(match lower.as_str() {
+        "z.ai" | "z-ai" => "zai",
+        "opencode-zen" => "opencode",
+        "qwen" => "qwen-portal",
+        "kimi-code" => "kimi-coding",
+        "bedrock" | "aws-bedrock" => "amazon-bedrock",
+        "bytedance" | "doubao" => "volcengine",
+        other => other,
+    })
+}

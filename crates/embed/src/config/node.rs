@@ -1,0 +1,122 @@
+//! A member of a document with its path: reads what is there, reports what is of the wrong kind.
+
+use std::path::Path;
+
+use pinch_coding_agent::document::Problem;
+use serde_json::{Map, Value};
+
+/// A member, there or not.
+#[derive(Clone)]
+pub(super) struct Node<'a> {
+    value: Option<&'a Value>,
+    path: String,
+    file: &'a Path,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn root(value: &'a Value, file: &'a Path) -> Self {
+        Self { value: Some(value), path: String::new(), file }
+    }
+
+    /// The member of a name.
+    pub(super) fn get(&self, name: &str) -> Self {
+        let value = self.value.and_then(|value| value.get(name)).filter(|value| !value.is_null());
+        Self { value, path: self.join(name), file: self.file }
+    }
+
+    fn join(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.value.is_some()
+    }
+
+    pub(super) fn value(&self) -> Option<&'a Value> {
+        self.value
+    }
+
+    pub(super) fn text(&self, problems: &mut Vec<Problem>) -> Option<String> {
+        self.read(problems, "a text", |value| value.as_str().map(str::to_owned))
+    }
+
+    pub(super) fn flag(&self, problems: &mut Vec<Problem>) -> Option<bool> {
+        self.read(problems, "true or false", Value::as_bool)
+    }
+
+    pub(super) fn number(&self, problems: &mut Vec<Problem>) -> Option<f64> {
+        self.read(problems, "a number", Value::as_f64)
+    }
+
+    /// A whole number that is not negative.
+    pub(super) fn count(&self, problems: &mut Vec<Problem>) -> Option<u64> {
+        let whole = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
+        self.read(problems, "a number, not a negative one", whole)
+    }
+
+    pub(super) fn object(&self, problems: &mut Vec<Problem>) -> Option<&'a Map<String, Value>> {
+        self.read(problems, "an object", Value::as_object)
+    }
+
+    /// The members of an object.
+    pub(super) fn members(&self, problems: &mut Vec<Problem>) -> Vec<(&'a str, Self)> {
+        let Some(object) = self.object(problems) else { return Vec::new() };
+        let member = |(name, value): (&'a String, &'a Value)| {
+            (name.as_str(), Self { value: Some(value), path: self.join(name), file: self.file })
+        };
+        object.iter().map(member).collect()
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self, problems: &mut Vec<Problem>) -> Vec<Self> {
+        let Some(list) = self.read(problems, "a list", Value::as_array) else { return Vec::new() };
+        let item = |(at, value)| Self { value: Some(value), path: format!("{}[{at}]", self.path), file: self.file };
+        list.iter().enumerate().map(item).collect()
+    }
+
+    /// The texts of a list; others are reported.
+    pub(super) fn texts(&self, problems: &mut Vec<Problem>) -> Option<Vec<String>> {
+        self.is_there().then(|| self.items(problems).iter().filter_map(|item| item.text(problems)).collect())
+    }
+
+    /// One of several words.
+    pub(super) fn word<T>(
+        &self,
+        problems: &mut Vec<Problem>,
+        words: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let word = self.text(problems)?;
+        let parsed = parse(&word);
+        if parsed.is_none() {
+            problems.push(
+                self.problem(format!("{word:?} is not one of {}", words.join(", ")))
+                    .remedy("Correct it; until then it is ignored"),
+            );
+        }
+        parsed
+    }
+
+    /// A problem with this member.
+    pub(super) fn problem(&self, what: impl Into<String>) -> Problem {
+        Problem::new(self.file, what).at(self.path.clone())
+    }
+
+    fn read<T>(&self, problems: &mut Vec<Problem>, kind: &str, read: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
+        let value = self.value?;
+        let found = read(value);
+        if found.is_none() {
+            let is = match value {
+                Value::Null => "nothing",
+                Value::Bool(_) => "true or false",
+                Value::Number(_) => "a number",
+                Value::String(_) => "a text",
+                Value::Array(_) => "a list",
+                Value::Object(_) => "an object",
+            };
+            problems
+                .push(self.problem(format!("must be {kind}, not {is}")).remedy("Correct it; until then it is ignored"));
+        }
+        found
+    }
+}

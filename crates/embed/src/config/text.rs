@@ -1,0 +1,111 @@
+//! JSON5 text to a document, with keys that appear twice reported.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::path::Path;
+
+use pinch_coding_agent::document::Problem;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Parses a document. A text that is no object is empty and a problem.
+pub(super) fn parse(text: &str, file: &Path) -> (Map<String, Value>, Vec<Problem>) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return (Map::new(), Vec::new());
+    }
+    let twice = RefCell::new(Vec::new());
+    let seed = Seed { path: String::new(), twice: &twice };
+    let parsed = seed.deserialize(&mut json5::Deserializer::from_str(text));
+    let mut problems: Vec<Problem> = (twice.into_inner().into_iter())
+        .map(|at| Problem::new(file, "the key appears twice; the last one counts").at(at).remedy("Remove one of them"))
+        .collect();
+    match parsed {
+        Ok(Value::Object(document)) => return (document, problems),
+        Ok(_) => problems.push(Problem::new(file, "must be an object").remedy("Put everything between { and }")),
+        Err(error) => {
+            let what = error.to_string();
+            let what = what.split_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
+            let problem = Problem::new(file, format!("is not valid JSON5: {what}"))
+                .remedy("Correct it there; until then the whole file is ignored");
+            problems.push(match error.position() {
+                Some(at) => problem.at(format!("{}:{}", at.line + 1, at.column + 1)),
+                None => problem,
+            });
+        }
+    }
+    (Map::new(), problems)
+}
+
+/// Reads a value and remembers the paths of keys that appear twice.
+struct Seed<'a> {
+    path: String,
+    twice: &'a RefCell<Vec<String>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) =
+            items.next_element_seed(Seed { path: format!("{}[{}]", self.path, list.len()), twice: self.twice })?
+        {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            if object.contains_key(&key) {
+                self.twice.borrow_mut().push(path.clone());
+            }
+            let value = members.next_value_seed(Seed { path, twice: self.twice })?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}

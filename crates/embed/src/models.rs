@@ -1,0 +1,9 @@
+//! Which model: references, aliases, the list of candidates, the context window.
+
+pub mod candidates;
+pub mod select;
+pub mod window;
+
+pub use candidates::{CandidateRequest, candidates};
+pub use select::{Aliases, ModelRef};
+pub use window::{Window, WindowSource};

@@ -1,0 +1,43 @@
+//! The models of one run, in the order in which they are tried.
+
+use super::select::{Aliases, ModelRef, primary};
+use crate::config::agents::ModelSetting;
+
+/// What the list is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct CandidateRequest<'a> {
+    /// The configured models.
+    pub setting: &'a ModelSetting,
+    /// Their short names.
+    pub aliases: &'a Aliases,
+    /// The model asked for; `None` = the configured one.
+    pub requested: Option<&'a ModelRef>,
+    /// A list that replaces the configured one, even when it is empty.
+    pub fallbacks_override: Option<&'a [String]>,
+}
+
+/// The candidates: the one asked for, those that follow, the configured one. Who asks for a model of another provider than the configured
+/// one did not mean the configured list, unless the model stands in it.
+pub fn candidates(request: &CandidateRequest<'_>) -> Vec<ModelRef> {
+    let resolve = |list: &[String]| list.iter().filter_map(|text| request.aliases.resolve(text)).collect::<Vec<_>>();
+    let primary = primary(request.setting.primary.as_deref(), request.aliases);
+    let requested = request.requested.unwrap_or(&primary).clone();
+    let mut list = vec![requested.clone()];
+    match request.fallbacks_override {
+        Some(fallbacks) => list.extend(resolve(fallbacks)),
+        None => {
+            let fallbacks = resolve(&request.setting.fallbacks);
+            if requested.provider == primary.provider || fallbacks.contains(&requested) {
+                list.extend(fallbacks);
+            }
+            list.push(primary);
+        }
+    }
+    let mut unique = Vec::with_capacity(list.len());
+    for candidate in list {
+        if !unique.contains(&candidate) {
+            unique.push(candidate);
+        }
+    }
+    unique
+}

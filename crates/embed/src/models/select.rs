@@ -1,0 +1,146 @@
+//! References to models: `provider/model`, or an alias.
+
+use std::fmt;
+
+use pinch_llm::ids::{ModelId, ProviderId};
+
+use crate::config::agents::{AgentDefaults, ModelEntry};
+use crate::config::normalise_provider;
+
+/// The provider when nobody names one.
+pub const DEFAULT_PROVIDER: &str = "anthropic";
+
+/// The model when nobody names one.
+pub const DEFAULT_MODEL: &str = "claude-opus-4-6";
+
+/// A model of a provider, both names in their one spelling.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelRef {
+    /// The provider.
+    pub provider: ProviderId,
+    /// The model.
+    pub model: ModelId,
+}
+
+impl ModelRef {
+    /// A model of a provider; both are normalised.
+    pub fn new(provider: &str, model: &str) -> Self {
+        let provider = normalise_provider(provider);
+        let model = normalise_model(&provider, model.trim());
+        Self { provider, model }
+    }
+
+    /// Reads `provider/model`; without a slash it is a model of the default provider.
+    pub fn parse(text: &str, default_provider: &str) -> Option<Self> {
+        let text = text.trim();
+        let (provider, model) = text.split_once('/').unwrap_or((default_provider, text));
+        let (provider, model) = (provider.trim(), model.trim());
+        (!provider.is_empty() && !model.is_empty()).then(|| Self::new(provider, model))
+    }
+}
+
+impl Default for ModelRef {
+    fn default() -> Self {
+        Self::new(DEFAULT_PROVIDER, DEFAULT_MODEL)
+    }
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// Short names that people and old files use.
+fn normalise_model(provider: &ProviderId, model: &str) -> ModelId {
+    ModelId::new(match (provider.as_str(), model.to_lowercase().as_str()) {
+        ("anthropic", "opus-4.6") => "claude-opus-4-6",
+        ("anthropic", "opus-4.5") => "claude-opus-4-5",
+        ("anthropic", "sonnet-4.6") => "claude-sonnet-4-6",
+        ("anthropic", "sonnet-4.5") => "claude-sonnet-4-5",
+        ("google", "gemini-3-pro") => "gemini-3-pro-preview",
+        ("google", "gemini-3-flash") => "gemini-3-flash-preview",
+        _ => model,
+    })
+}
+
+/// Short names of models, as configured.
+#[derive(Clone, Debug, Default)]
+pub struct Aliases(Vec<(String, ModelRef)>);
+
+impl Aliases {
+    /// Collects aliases with what they stand for.
+    pub fn new<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let entry = |(alias, target): (&str, &str)| {
+            Some((alias.trim().to_lowercase(), ModelRef::parse(target, DEFAULT_PROVIDER)?))
+        };
+        Self(entries.into_iter().filter_map(entry).collect())
+    }
+
+    /// The aliases of a configuration.
+    pub fn of(defaults: &AgentDefaults) -> Self {
+        let alias = |(name, entry): &'_ (String, ModelEntry)| Some((entry.alias.clone()?, name.clone()));
+        let entries: Vec<_> = defaults.models.iter().filter_map(alias).collect();
+        Self::new(entries.iter().map(|(alias, name)| (alias.as_str(), name.as_str())))
+    }
+
+    /// Reads an alias or a reference. An alias has no slash.
+    pub fn resolve(&self, text: &str) -> Option<ModelRef> {
+        let lower = text.trim().to_lowercase();
+        let by_alias = self.0.iter().find(|(alias, _)| *alias == lower).filter(|_| !lower.contains('/'));
+        by_alias.map(|(_, target)| target.clone()).or_else(|| ModelRef::parse(text, DEFAULT_PROVIDER))
+    }
+}
+
+/// The first configured model, or the built-in default.
+pub fn primary(setting: Option<&str>, aliases: &Aliases) -> ModelRef {
+    setting.and_then(|text| aliases.resolve(text)).unwrap_or_default()
+}
+
+/// Why a model may not be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("model not allowed: {0}")]
+pub struct NotAllowed(pub ModelRef);
+
+/// What may be used when the configuration lists models.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed<'a> {
+    /// The list; empty = everything.
+    pub models: &'a [ModelRef],
+    /// The default, which is always allowed.
+    pub default: &'a ModelRef,
+}
+
+impl Allowed<'_> {
+    /// Fails when a model is not on the list. The list needs no catalog: a configured name is a name that is meant.
+    ///
+    /// # Errors
+    /// [`NotAllowed`].
+    pub fn check(&self, wanted: &ModelRef) -> Result<(), NotAllowed> {
+        let is_allowed = self.models.is_empty() || wanted == self.default || self.models.contains(wanted);
+        if is_allowed { Ok(()) } else { Err(NotAllowed(wanted.clone())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references() {
+        let aliases = Aliases::new([("fast", "groq/llama")]);
+        let rows = [
+            (" Fast ", Some("groq/llama")),
+            ("openrouter/moonshotai/kimi-k2", Some("openrouter/moonshotai/kimi-k2")),
+            ("google/gemini-3-pro", Some("google/gemini-3-pro-preview")),
+            ("opus-4.6", Some("anthropic/claude-opus-4-6")),
+            ("Z.AI/glm", Some("zai/glm")),
+            ("openai/", None),
+            ("/x", None),
+            ("  ", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(aliases.resolve(text).map(|r| r.to_string()).as_deref(), expected, "{text}");
+        }
+    }
+}
