@@ -2,11 +2,11 @@
 
 pub mod key;
 
-pub mod config;
-
 pub mod lanes;
 
 pub mod replies;
+
+pub mod config;
 
 pub mod profiles;
 

@@ -7,7 +7,6 @@ use pinch_llm::message::Image;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
-pub use crate::config::agents::{BlockReplyBreak, BreakPreference, Chunking};
 use crate::profiles::ProfileId;
 use crate::replies::ReasoningLevel;
 use crate::replies::blocks::BlockBreak;

@@ -10,13 +10,14 @@ use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome};
 use crate::run::reason::reason_of;
 use crate::run::result::{AgentMeta, MetaError, Payload, PendingToolCall, RunMeta, ToolReport};
-use crate::run::{RunResult, payloads};
+use crate::run::payloads::{self, PayloadInput, build_payloads};
+use crate::run::RunResult;
 
 impl Runner<'_> {
     /// Builds the result of a run that came to an end.
     pub(super) fn finish(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> RunResult {
         let last = self.outcomes.last();
-        let mut result = RunResult { payloads: self.payloads(finish, last, model), meta: RunMeta::default() };
+        let mut result = RunResult { payloads: self.payloads(finish, last), meta: RunMeta::default() };
         let meta = &mut result.meta;
         meta.duration_ms = millis(self.began.elapsed());
         meta.aborted = last.is_some_and(AttemptOutcome::is_aborted) || *finish == Finish::Aborted;
@@ -48,11 +49,26 @@ impl Runner<'_> {
         agent
     }
 
-    fn payloads(&self, finish: &Finish, last: Option<&AttemptOutcome>, model: &Arc<Model>) -> Vec<Payload> {
+    /// The answer and what goes with it, as the reply stages saw them.
+    fn build_payloads(&self, last: Option<&AttemptOutcome>) -> Vec<Payload> {
+        let request = &self.scope.request;
+        let input = PayloadInput {
+            assistant_texts: self.replies.assistant_texts(),
+            tool_metas: self.replies.tool_metas(),
+            last_assistant: last.and_then(|outcome| outcome.last_assistant.as_deref()),
+            last_tool_error: self.replies.last_tool_error(),
+            verbose: request.verbose_level,
+            reasoning: request.reasoning_level,
+            ..PayloadInput::default()
+        };
+        build_payloads(&input).into_iter().map(to_payload).collect()
+    }
+
+    fn payloads(&self, finish: &Finish, last: Option<&AttemptOutcome>) -> Vec<Payload> {
         let said = |payloads: Vec<Payload>, text: &str| {
             if payloads.is_empty() { vec![Payload::error(text)] } else { payloads }
         };
-        let built = || payloads::build(&self.replies, last, model, &self.scope.request);
+        let built = || self.build_payloads(last);
         match finish {
             Finish::Answer => built(),
             Finish::Aborted => built(),
@@ -66,6 +82,20 @@ impl Runner<'_> {
             }
             Finish::Error { text, .. } => vec![Payload::error(text.as_str())],
         }
+    }
+}
+
+fn to_payload(payload: payloads::Payload) -> Payload {
+    let reply = payload.reply;
+    Payload {
+        text: Some(reply.text).filter(|text| !text.is_empty()),
+        media_urls: reply.media_urls,
+        reply_to_id: reply.reply_to_id,
+        reply_to_tag: reply.reply_to_tag,
+        reply_to_current: reply.reply_to_current,
+        audio_as_voice: reply.audio_as_voice,
+        is_error: payload.is_error,
+        is_reasoning: reply.is_reasoning,
     }
 }
 
