@@ -1,6 +1,7 @@
 //! One run as data: what is asked, what is decided, what comes out. Nothing here performs anything.
 
 pub mod decide;
+pub mod failover;
 pub mod outcome;
 pub mod reason;
 pub mod request;
