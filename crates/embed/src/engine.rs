@@ -144,11 +144,12 @@ impl EngineBuilder {
         let (registry, more) = resolve::registry(&document("models.json"), &self.config);
         problems.extend(more);
         let registry = Arc::new(registry);
-        let (profiles, more) = Credentials::load(&agent_dir, &document("auth.json"), &self.config, &registry, &self.host);
+        let (profiles, more) =
+            Credentials::load(&agent_dir, &document("auth.json"), &self.config, &registry, &self.host);
         problems.extend(more);
-        let store = self.store.unwrap_or_else(|| Arc::new(JsonlStore::flat(self.state_dir.join("agents/main/sessions"))));
-        let runtime =
-            self.runtime.unwrap_or_else(|| Arc::new(NativeRuntime::new(self.providers, store, self.machine)));
+        let store =
+            self.store.unwrap_or_else(|| Arc::new(JsonlStore::flat(self.state_dir.join("agents/main/sessions"))));
+        let runtime = self.runtime.unwrap_or_else(|| Arc::new(NativeRuntime::new(self.providers, store, self.machine)));
         let lanes = Lanes::default();
         if let Some(places) = self.config.agents.defaults.max_concurrent {
             lanes.set_concurrency(key::global_lane(None), places);

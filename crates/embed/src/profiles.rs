@@ -1,3 +1,174 @@
 //! Auth profiles: many credentials a provider, each with its health.
+//!
+//! Credentials come from `auth-profiles.json` and from the configuration; what neither has is found without a profile (pi's auth.json,
+//! models.json, the environment). Only health is ever written, and only to `auth-profiles.json`.
 
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pinch_coding_agent::auth::{AuthError, RequestAuth};
+use pinch_coding_agent::document::Problem;
+use pinch_llm::ids::ProviderId;
+use pinch_stdx::host::Host;
+
+pub mod file;
+pub mod health;
+mod marks;
+pub mod order;
+pub mod resolve;
+
+pub use self::file::{Credential, Profile, ProfileFile};
+pub use self::health::Health;
+pub use self::marks::MarkError;
 pub use crate::key::ProfileId;
+
+use self::resolve::ProfileAuth;
+use crate::config::{AuthConfig, normalise_provider};
+use crate::run::reason::FailoverReason;
+
+/// All profiles one agent may use. Cloning gives another handle of the same profiles.
+#[derive(Clone)]
+pub struct Profiles(Arc<Parts>);
+
+pub(self) struct Parts {
+    host: Host,
+    config: AuthConfig,
+    path: Option<PathBuf>,
+    file: Mutex<ProfileFile>,
+    without_profile: Option<Arc<dyn RequestAuth>>,
+}
+
+impl Profiles {
+    /// Reads `auth-profiles.json` at `path`; a missing one is empty. `without_profile` answers where no profile does.
+    pub fn load(
+        host: Host,
+        config: AuthConfig,
+        path: Option<PathBuf>,
+        without_profile: Option<Arc<dyn RequestAuth>>,
+    ) -> (Self, Vec<Problem>) {
+        let (file, problems) = path.as_deref().map(ProfileFile::load).unwrap_or_default();
+        (Self(Arc::new(Parts { host, config, path, file: Mutex::new(file), without_profile })), problems)
+    }
+
+    /// Every profile with its credential: the configuration's, then the file's.
+    fn all(&self) -> Vec<Profile> {
+        let file = self.0.file();
+        let inline = self.0.config.profiles.iter().filter_map(Profile::inline);
+        let mut all: Vec<Profile> = inline.collect();
+        for profile in file.profiles() {
+            if all.iter().all(|other| other.id != profile.id) {
+                all.push(profile);
+            }
+        }
+        all
+    }
+
+    /// The profile of a name.
+    pub fn get(&self, id: &ProfileId) -> Option<Profile> {
+        self.all().into_iter().find(|profile| profile.id == *id)
+    }
+
+    /// The profiles of a provider in the order in which they are tried: healthy ones first, `preferred` before all.
+    pub fn candidates(&self, provider: &ProviderId, preferred: Option<&ProfileId>) -> Vec<ProfileId> {
+        let profiles = self.all();
+        let file = self.0.file();
+        order::order(&order::Order {
+            provider,
+            preferred,
+            profiles: &profiles,
+            file: &file,
+            config: &self.0.config,
+            env: self.0.host.env(),
+            now: self.0.host.now_ms(),
+        })
+    }
+
+    /// How a profile is.
+    pub fn health(&self, id: &ProfileId) -> Health {
+        self.0.file().health(id)
+    }
+
+    /// Whether a profile may be used now for a model.
+    pub fn usable(&self, id: &ProfileId, model: Option<&str>) -> bool {
+        let balances_itself = self.get(id).is_some_and(|profile| never_cools(&profile.provider));
+        balances_itself || !self.health(id).is_cooling(self.0.host.now_ms(), model)
+    }
+
+    /// When the first of a provider's profiles may be used again; `None` when one may be used now, or there is none.
+    pub fn soonest_expiry(&self, provider: &ProviderId) -> Option<i64> {
+        let now = self.0.host.now_ms();
+        let ids = self.candidates(provider, None);
+        if ids.iter().any(|id| self.usable(id, None)) {
+            return None;
+        }
+        ids.iter().filter_map(|id| self.health(id).cools_until(now)).min()
+    }
+
+    /// Why a provider's profiles cannot be used; `None` when nothing tells.
+    pub fn unavailable_reason(&self, provider: &ProviderId) -> Option<FailoverReason> {
+        let healths: Vec<Health> = self.candidates(provider, None).iter().map(|id| self.health(id)).collect();
+        health::unavailable_reason(&healths, self.0.host.now_ms())
+    }
+
+    /// The credentials of a profile, or those found without one.
+    ///
+    /// # Errors
+    /// When there are none, or they have expired.
+    pub fn auth(&self, provider: &ProviderId, id: Option<&ProfileId>) -> Result<Arc<dyn RequestAuth>, AuthError> {
+        let missing = || AuthError::Missing { provider: provider.clone() };
+        let Some(id) = id else { return self.0.without_profile.clone().ok_or_else(missing) };
+        let profile = self.get(id).ok_or_else(missing)?;
+        resolve::resolve(&profile, self.0.host.env(), self.0.host.now_ms())?;
+        Ok(Arc::new(ProfileAuth::new(self.clone(), profile)))
+    }
+
+    /// Remembers that a profile failed. Other programs' marks made meanwhile stay.
+    ///
+    /// # Errors
+    /// [`MarkError`]: the mark counts in this process, but could not be written.
+    pub async fn mark_failure(
+        &self,
+        id: &ProfileId,
+        reason: FailoverReason,
+        retry_after: Option<Duration>,
+        model: Option<&str>,
+    ) -> Result<(), MarkError> {
+        let Some(profile) = self.get(id) else { return Ok(()) };
+        let now = self.0.host.now_ms();
+        let failure = health::Failure { reason, retry_after, model, provider: &profile.provider, now };
+        marks::change(&self.0, |file| {
+            let health = file.health(id).after_failure(&failure, &self.0.config.cooldowns);
+            file.set_health(id, &health);
+        })
+        .await
+    }
+
+    /// Remembers that a profile works: its failures are forgotten, and it is the provider's last good one.
+    ///
+    /// # Errors
+    /// [`MarkError`]: the mark counts in this process, but could not be written.
+    pub async fn mark_good(&self, id: &ProfileId) -> Result<(), MarkError> {
+        let Some(profile) = self.get(id) else { return Ok(()) };
+        let now = self.0.host.now_ms();
+        marks::change(&self.0, |file| {
+            file.set_health(id, &file.health(id).after_success(now));
+            file.set_last_good(&profile.provider, id);
+        })
+        .await
+    }
+}
+
+impl Parts {
+    fn file(&self) -> MutexGuard<'_, ProfileFile> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a provider balances its load itself, so that resting a key is no use.
+fn never_cools(provider: &ProviderId) -> bool {
+    matches!(normalise_provider(provider.as_str()).as_str(), "openrouter" | "kilocode")
+}
+
+#[cfg(test)]
+mod tests;

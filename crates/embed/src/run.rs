@@ -16,6 +16,8 @@ pub mod payloads;
 
 pub mod decide;
 
+pub mod failover;
+
 pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 pub use reason::FailoverReason;
 pub use request::RunRequest;

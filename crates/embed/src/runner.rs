@@ -130,7 +130,7 @@ impl Runner<'_> {
         loop {
             self.mark(&decision.marks, model).await;
             decision = match decision.action {
-                Action::Attempt(plan) => match self.parts.profiles.auth(plan.profile.as_ref(), model).await {
+                Action::Attempt(plan) => match self.parts.profiles.auth(plan.profile.as_ref(), model) {
                     Err(error) => decide(&mut state, Seen::NoCredential { message: &error.to_string() }),
                     Ok(found) => {
                         auth = Some(Arc::clone(&found));
@@ -232,18 +232,13 @@ impl Runner<'_> {
         }
     }
 
-    async fn say(&self, ready: Out) {
+    async fn say(&mut self, ready: Out) {
         for piece in ready {
             self.tell.give(RunEvent::Reply(ReplyEvent::of(piece))).await;
         }
     }
 
-    async fn repair(
-        &mut self,
-        attempts: &mut dyn Attempts,
-        repair: &Repair,
-        auth: Arc<dyn RequestAuth>,
-    ) -> Repaired {
+    async fn repair(&mut self, attempts: &mut dyn Attempts, repair: &Repair, auth: Arc<dyn RequestAuth>) -> Repaired {
         self.tell.give(RunEvent::Repair(*repair)).await;
         let repaired = attempts.repair(repair, auth, self.cancel.clone()).await;
         self.tell.give(RunEvent::Repaired(repaired.clone())).await;
@@ -251,7 +246,7 @@ impl Runner<'_> {
     }
 
     /// Remembers how profiles did. A mark that cannot be written is logged; the run goes on.
-    async fn mark(&self, marks: &[Mark], model: &Model) {
+    async fn mark(&mut self, marks: &[Mark], model: &Model) {
         for mark in marks {
             if let Err(error) = self.parts.profiles.mark(mark, model).await {
                 tracing::warn!(%error, ?mark, "a profile's health could not be written");

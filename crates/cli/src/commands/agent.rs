@@ -88,9 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
     let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
     warn_of(&problems);
-    let engine = Engine::builder(host.clone(), Arc::new(config), &state_dir).build().map_err(|problems| {
-        Failure::configuration(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-    })?;
+    let engine = Engine::builder(host.clone(), Arc::new(config), &state_dir).build();
     warn_of(engine.problems());
     let cancel = Cancel::new();
     let request = request(&args, message, &engine, &cancel)?;

@@ -73,9 +73,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         // A real provider is asked with the user's own credentials.
         builder = builder.agent_dir(home.join(".pinch/agent"));
     }
-    let engine = builder.build().map_err(|problems| {
-        Failure::configuration(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-    })?;
+    let engine = builder.build();
     warn_of(engine.problems());
     let cancel = Cancel::new();
     let request = request(&args, &engine, &place, &cancel);
@@ -177,8 +175,9 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 async fn start_server(place: &Place, pace: Duration) -> Result<Server, Failure> {
-    let server =
-        Server::start().await.map_err(|error| Failure::internal(format!("Cannot open a port on the loopback: {error}")))?;
+    let server = Server::start()
+        .await
+        .map_err(|error| Failure::internal(format!("Cannot open a port on the loopback: {error}")))?;
     let notes = place.notes.clone();
     server.answer_with(move |request| script::answer(request, &notes, pace));
     Ok(server)
@@ -217,10 +216,10 @@ fn request(args: &Args, engine: &Engine, place: &Place, cancel: &Cancel) -> RunR
     let replies = BlockReplies {
         break_at: BlockBreak::TextEnd,
         chunking: Some(Chunking {
-            min_chars: 40,
-            max_chars: 400,
+            min_chars: 400,
+            max_chars: 800,
             preference: BreakPreference::Paragraph,
-            flush_on_paragraph: false,
+            flush_on_paragraph: true,
         }),
     };
     let mut request = engine.request("demo", None, None, script::REQUEST).cancel(cancel.clone()).block_replies(replies);

@@ -19,7 +19,11 @@ impl EventLines {
     pub(crate) fn line(&mut self, event: &RunEvent) -> String {
         let value: Value = match event {
             RunEvent::Session(event) => {
-                return self.session.line(event).map(|line| String::from_utf8_lossy(line).into_owned()).unwrap_or_default();
+                return self
+                    .session
+                    .line(event)
+                    .map(|line| String::from_utf8_lossy(line).into_owned())
+                    .unwrap_or_default();
             }
             RunEvent::Granted { waited_ms } => json!({"type": "run_granted", "waitedMs": waited_ms}),
             RunEvent::Model { provider, model } => json!({"type": "run_model", "provider": provider, "model": model}),

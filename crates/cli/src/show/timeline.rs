@@ -92,7 +92,8 @@ impl Timeline {
             SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) => {
                 if let Some(answer) = message.as_assistant().filter(|answer| !answer.usage.is_zero()) {
                     let usage = &answer.usage;
-                    let cached = if usage.cache_read > 0 { format!(", {} cached", usage.cache_read) } else { String::new() };
+                    let cached =
+                        if usage.cache_read > 0 { format!(", {} cached", usage.cache_read) } else { String::new() };
                     let text = format!("{} in, {} out{cached}", usage.input, usage.output);
                     self.line(out, "tokens", &text);
                 }

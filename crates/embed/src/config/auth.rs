@@ -16,6 +16,8 @@ use crate::key::ProfileId;
 pub struct AuthConfig {
     /// The profiles, in order.
     pub profiles: Vec<InlineProfile>,
+    /// The profiles stand in a list: its order is the order of each provider.
+    pub is_list: bool,
     /// Explicit orders by provider, its name normalised.
     pub order: BTreeMap<String, Vec<ProfileId>>,
     /// How long failed profiles rest.
@@ -122,7 +124,8 @@ impl AuthConfig {
             let ids = ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty()).map(ProfileId::new).collect();
             order.insert(normalise_provider(provider).as_str().to_owned(), ids);
         }
-        Self { profiles, order, cooldowns: Cooldowns::read(&node.get("cooldowns"), problems) }
+        let is_list = matches!(node.get("profiles").value(), Some(Value::Array(_)));
+        Self { profiles, is_list, order, cooldowns: Cooldowns::read(&node.get("cooldowns"), problems) }
     }
 
     /// Whether a secret stands in the file itself.

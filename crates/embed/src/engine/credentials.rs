@@ -1,22 +1,81 @@
-//! Which credentials a run may use, in one place: profiles, and what stands beside them.
+//! Which credentials a run may use: profiles, and what stands beside them.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use pinch_coding_agent::auth::{AuthError, RequestAuth};
-use pinch_coding_agent::models::RegistryAuth;
+use pinch_coding_agent::auth::{AuthError, AuthStorage, RequestAuth};
+use pinch_coding_agent::document::Problem;
+use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
+use pinch_stdx::host::Host;
 
-use crate::profiles::ProfileId;
+use crate::config::Config;
+use crate::profiles::{MarkError, ProfileId, Profiles};
 use crate::run::decide::Mark;
 use crate::run::reason::FailoverReason;
 
-pub(crate) struct Credentials { pub(crate) plain: Arc<RegistryAuth> }
+/// All credentials of an engine.
+pub(crate) struct Credentials {
+    profiles: Profiles,
+    plain: Arc<RegistryAuth>,
+}
+
 impl Credentials {
-    pub(crate) fn order(&self, _p: &ProviderId, _c: Option<&ProfileId>) -> Vec<ProfileId> { Vec::new() }
-    pub(crate) fn is_usable(&self, _id: &ProfileId, _m: &Model) -> bool { true }
-    pub(crate) fn cooldown_reason(&self, _p: &ProviderId, _m: &Model) -> Option<FailoverReason> { None }
-    pub(crate) fn is_configured(&self, p: &ProviderId) -> bool { self.plain.is_configured(p) }
-    pub(crate) async fn auth(&self, _id: Option<&ProfileId>, _m: &Model) -> Result<Arc<dyn RequestAuth>, AuthError> { Ok(self.plain.clone()) }
-    pub(crate) async fn mark(&self, _mark: &Mark, _m: &Model) -> Result<(), std::io::Error> { Ok(()) }
+    /// Reads the profiles of an agent directory. What they do not know comes from auth.json, models.json and the environment.
+    pub(super) fn load(
+        agent_dir: &Path,
+        auth_json: &Path,
+        config: &Config,
+        registry: &Arc<ModelRegistry>,
+        host: &Host,
+    ) -> (Self, Vec<Problem>) {
+        let (storage, mut problems) = AuthStorage::load(auth_json);
+        let plain = Arc::new(RegistryAuth::new(Arc::clone(registry), storage, None, host.clone()));
+        let file = agent_dir.join("auth-profiles.json");
+        let without_profile: Arc<dyn RequestAuth> = plain.clone();
+        let (profiles, more) = Profiles::load(host.clone(), config.auth.clone(), Some(file), Some(without_profile));
+        problems.extend(more);
+        (Self { profiles, plain }, problems)
+    }
+
+    /// The profiles of a provider in the order in which they are tried.
+    pub(crate) fn order(&self, provider: &ProviderId, preferred: Option<&ProfileId>) -> Vec<ProfileId> {
+        self.profiles.candidates(provider, preferred)
+    }
+
+    /// Whether a profile does not rest.
+    pub(crate) fn is_usable(&self, id: &ProfileId, model: &Model) -> bool {
+        self.profiles.usable(id, Some(model.id.as_str()))
+    }
+
+    /// Why all profiles of a provider rest, when they do.
+    pub(crate) fn cooldown_reason(&self, provider: &ProviderId) -> Option<FailoverReason> {
+        self.profiles.unavailable_reason(provider)
+    }
+
+    /// Whether a provider can be asked at all.
+    pub(crate) fn is_configured(&self, provider: &ProviderId) -> bool {
+        !self.order(provider, None).is_empty() || self.plain.is_configured(provider)
+    }
+
+    /// The credentials of a profile, or those found without one.
+    pub(crate) fn auth(&self, id: Option<&ProfileId>, model: &Model) -> Result<Arc<dyn RequestAuth>, AuthError> {
+        if id.is_none() && !self.plain.is_configured(&model.provider) {
+            return Err(AuthError::Missing { provider: model.provider.clone() });
+        }
+        self.profiles.auth(&model.provider, id)
+    }
+
+    /// Remembers how a profile did.
+    pub(crate) async fn mark(&self, mark: &Mark, model: &Model) -> Result<(), MarkError> {
+        match mark {
+            Mark::Failure { profile, reason, retry_after } => {
+                self.profiles.mark_failure(profile, *reason, *retry_after, Some(model.id.as_str())).await
+            }
+            Mark::Good { profile } => self.profiles.mark_good(profile).await,
+            // A good profile is marked as used in the same write.
+            Mark::Used { .. } => Ok(()),
+        }
+    }
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pinch_agent_core::ToolSet;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::models::{ModelRegistry, pattern};
 use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_coding_agent::tools::bash::Shell;
-use pinch_agent_core::ToolSet;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
@@ -95,9 +95,8 @@ pub(super) fn request(
 /// Everything an attempt may look at. Makes the workspace if it is not there.
 pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunError> {
     let workspace = request.workspace_dir.clone();
-    std::fs::create_dir_all(&workspace).map_err(|error| {
-        RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display()))
-    })?;
+    std::fs::create_dir_all(&workspace)
+        .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
     let candidates = candidates(parts, &request)?;
     let mut compaction = parts.settings.compaction;
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);

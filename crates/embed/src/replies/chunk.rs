@@ -69,7 +69,12 @@ pub struct Chunker {
 enum Break {
     At(usize),
     /// Inside a fence: content ends at the first position, and goes on at the second.
-    Fence { end: usize, next: usize, closing: String, reopen: String },
+    Fence {
+        end: usize,
+        next: usize,
+        closing: String,
+        reopen: String,
+    },
 }
 
 impl Chunker {
@@ -326,10 +331,12 @@ impl Chunker {
             match self.paragraph_end(&window) {
                 Some((at, next)) => {
                     let (head, n_reopened_units) = (self.head, utf16_len(&self.reopened));
-                    let piece = format!("{}{}", self.reopened, &self.text[self.head..self.head + (at - self.reopened.len())]);
+                    let piece =
+                        format!("{}{}", self.reopened, &self.text[self.head..self.head + (at - self.reopened.len())]);
                     self.head += next - self.reopened.len();
                     self.reopened.clear();
-                    let n_newlines = self.text.len() - self.head - self.text[self.head..].trim_start_matches('\n').len();
+                    let n_newlines =
+                        self.text.len() - self.head - self.text[self.head..].trim_start_matches('\n').len();
                     self.head += n_newlines;
                     self.settle(head, n_reopened_units);
                     if !piece.trim().is_empty() {

@@ -354,7 +354,8 @@ impl Replies {
         if !self.told_text && !is_silent(&text) {
             self.tell_whole(&text, out);
         }
-        let thinking = if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(&message.content) };
+        let thinking =
+            if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(&message.content) };
         let formatted = format_reasoning(&thinking);
         let sends = self.options.reasoning == ReasoningLevel::On
             && self.options.block_streaming

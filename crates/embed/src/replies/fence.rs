@@ -76,7 +76,13 @@ impl Marks {
     fn open_span(&mut self) {
         let Some(fence) = self.state.fence() else { return };
         let closing = format!("{}{}", " ".repeat(fence.indent), fence.marker.to_string().repeat(fence.len));
-        self.spans.push_back(Span { start: self.line_start, end: None, close: None, open_line: String::new(), closing });
+        self.spans.push_back(Span {
+            start: self.line_start,
+            end: None,
+            close: None,
+            open_line: String::new(),
+            closing,
+        });
     }
 
     /// Rows of a table stay together.

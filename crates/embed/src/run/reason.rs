@@ -49,20 +49,20 @@ pub enum FailoverReason {
 impl FailoverReason {
     /// All reasons.
     pub const ALL: [Self; 13] = [
-            Self::Billing,
-            Self::RateLimit,
-            Self::Overloaded,
-            Self::Auth,
-            Self::AuthPermanent,
-            Self::Timeout,
-            Self::Format,
-            Self::ModelNotFound,
-            Self::SessionExpired,
-            Self::ServerError,
-            Self::NoErrorDetails,
-            Self::EmptyResponse,
-            Self::Unknown,
-        ];
+        Self::Billing,
+        Self::RateLimit,
+        Self::Overloaded,
+        Self::Auth,
+        Self::AuthPermanent,
+        Self::Timeout,
+        Self::Format,
+        Self::ModelNotFound,
+        Self::SessionExpired,
+        Self::ServerError,
+        Self::NoErrorDetails,
+        Self::EmptyResponse,
+        Self::Unknown,
+    ];
 
     /// The word used in files, events and logs.
     pub fn as_str(self) -> &'static str {

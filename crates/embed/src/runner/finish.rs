@@ -6,12 +6,12 @@ use std::sync::Arc;
 use pinch_llm::model::Model;
 
 use super::{Runner, millis};
+use crate::run::RunResult;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome};
+use crate::run::payloads::{self, PayloadInput, build_payloads};
 use crate::run::reason::reason_of;
 use crate::run::result::{AgentMeta, MetaError, Payload, PendingToolCall, RunMeta, ToolReport};
-use crate::run::payloads::{self, PayloadInput, build_payloads};
-use crate::run::RunResult;
 
 impl Runner<'_> {
     /// Builds the result of a run that came to an end.
@@ -77,7 +77,8 @@ impl Runner<'_> {
                 "The request timed out before there was an answer. A longer time can be allowed with agents.defaults.timeoutSeconds.",
             ),
             Finish::Incomplete { verify } => {
-                let check = if *verify { " A tool may already have changed something: look before you try again." } else { "" };
+                let check =
+                    if *verify { " A tool may already have changed something: look before you try again." } else { "" };
                 said(built(), &format!("The model couldn't generate a response. Please try again.{check}"))
             }
             Finish::Error { text, .. } => vec![Payload::error(text.as_str())],

@@ -27,7 +27,7 @@ use super::{AttemptEvent, AttemptRuntime, Attempts};
 use crate::run::decide::{Repair, Repaired};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
-use crate::run::{AttemptPlan, RunError};
+use crate::run::{AttemptPlan, RunError, RunRequest};
 
 mod outcome;
 mod repair;
@@ -60,7 +60,7 @@ impl NativeRuntime {
         })
     }
 
-    async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts<'_>, RunError> {
+    async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
         let new = NewSession {
@@ -69,7 +69,8 @@ impl NativeRuntime {
             parent_session: None,
         };
         let at = SessionRef::Path(request.session_file.clone());
-        let log = SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &at, new).await.map_err(store_error)?;
+        let log =
+            SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &at, new).await.map_err(store_error)?;
         let tools = self.tools(scope);
         let options = CallOptions {
             temperature: request.stream_params.temperature,
@@ -93,7 +94,7 @@ impl NativeRuntime {
         })
         .await
         .map_err(session_error)?;
-        Ok(NativeAttempts { session, provider, tools, scope_request: request.clone(), runtime: self })
+        Ok(NativeAttempts { session, provider, tools, request: request.clone() })
     }
 }
 
@@ -115,15 +116,14 @@ impl AttemptRuntime for NativeRuntime {
 }
 
 /// One session that attempts are made in.
-struct NativeAttempts<'a> {
+struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
     tools: ToolSet,
-    scope_request: crate::run::RunRequest,
-    runtime: &'a NativeRuntime,
+    request: RunRequest,
 }
 
-impl Attempts for NativeAttempts<'_> {
+impl Attempts for NativeAttempts {
     fn attempt<'a>(
         &'a mut self,
         plan: &'a AttemptPlan,
@@ -131,7 +131,7 @@ impl Attempts for NativeAttempts<'_> {
         cancel: Cancel,
     ) -> BoxStream<'a, AttemptEvent> {
         Box::pin(async_stream::stream! {
-            let cancel = match self.scope_request.timeout {
+            let cancel = match self.request.timeout {
                 Some(limit) => cancel.child_until(Deadline::after(limit)),
                 None => cancel.child(),
             };
@@ -144,8 +144,8 @@ impl Attempts for NativeAttempts<'_> {
             let mut watcher = Watcher::new(self.tools.clone(), window);
             let mut run = match plan.start {
                 AttemptStart::Prompt => self.session.prompt(Prompt {
-                    text: self.scope_request.prompt.clone(),
-                    images: self.scope_request.images.clone(),
+                    text: self.request.prompt.clone(),
+                    images: self.request.images.clone(),
                     cancel: cancel.clone(),
                 }),
                 AttemptStart::Resume => self.session.resume(&cancel),

@@ -83,7 +83,14 @@ mod tests {
             let expect = LineMedia { targets: targets.iter().map(|t| (*t).to_owned()).collect(), rest: rest.into() };
             assert_eq!(media_line(line), Some(expect), "{line}");
         }
-        for line in ["MEDIA:/etc/passwd", "MEDIA:~/x", "MEDIA:./../x", "media:https://e.com/a", "see MEDIA:https://e.com/a", "MEDIA:"] {
+        for line in [
+            "MEDIA:/etc/passwd",
+            "MEDIA:~/x",
+            "MEDIA:./../x",
+            "media:https://e.com/a",
+            "see MEDIA:https://e.com/a",
+            "MEDIA:",
+        ] {
             assert_eq!(media_line(line), None, "{line}");
         }
     }

@@ -3,8 +3,8 @@
 //! The words are those of OpenClaw's tables, in their order; `llm` keeps its own for errors it sees live. Matching is on lower-cased text.
 
 use super::FailoverReason;
-use super::image::{image_dimension, is_image_size};
 use super::find::{all, any, any_word, in_order, then, word};
+use super::image::{image_dimension, is_image_size};
 use super::overflow::is_context_overflow;
 use super::payment::{is_402_text, is_billing, reason_of_402};
 use crate::replies::api_error::leading_status;
@@ -35,7 +35,9 @@ pub(super) fn reason_of_message(raw: &str) -> Option<FailoverReason> {
         (&|| is_rate_limit(text), &|| Some(R::RateLimit)),
         (&|| is_overloaded(text), &|| Some(R::Overloaded)),
         (&|| is_structured_server_error(text) && !is_billing(text) && !is_auth(text), &|| Some(R::ServerError)),
-        (&|| status.is_some_and(is_transient_status), &|| Some(if status == Some(529) { R::Overloaded } else { R::Timeout })),
+        (&|| status.is_some_and(is_transient_status), &|| {
+            Some(if status == Some(529) { R::Overloaded } else { R::Timeout })
+        }),
         (&|| is_generic_internal(text), &|| Some(R::Timeout)),
         (&|| is_billing(text), &|| Some(R::Billing)),
         (&|| is_auth_permanent(text), &|| Some(R::AuthPermanent)),
@@ -196,7 +198,11 @@ pub fn is_auth_permanent(text: &str) -> bool {
                 "oauth token refresh failed",
             ],
         )
-        || then(&text, &["could not authenticate", "could not validate"], &["api key", "api_key", "apikey", "credentials"])
+        || then(
+            &text,
+            &["could not authenticate", "could not validate"],
+            &["api key", "api_key", "apikey", "credentials"],
+        )
 }
 
 /// Whether a text says that credentials do not work.

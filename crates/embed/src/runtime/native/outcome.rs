@@ -77,8 +77,7 @@ impl Watcher {
                 }
             }
             AgentEvent::ToolEnd { start, output, duration_ms } => {
-                let mutates =
-                    self.tools.get(&start.name).is_some_and(|tool| tool.spec().effect != ToolEffect::Reads);
+                let mutates = self.tools.get(&start.name).is_some_and(|tool| tool.spec().effect != ToolEffect::Reads);
                 self.ran.push(ToolRun {
                     name: start.name.clone(),
                     mutates,
@@ -130,7 +129,8 @@ impl Watcher {
             EndReason::Aborted => stopped(cancel.reason().unwrap_or(CancelReason::User), self.is_compacting),
             EndReason::Failed => match &end.error {
                 Some(error) => {
-                    let stage = if error.emitted == Emitted::Nothing { FailureStage::Prompt } else { FailureStage::Answer };
+                    let stage =
+                        if error.emitted == Emitted::Nothing { FailureStage::Prompt } else { FailureStage::Answer };
                     AttemptEnd::failed(stage, Arc::clone(error))
                 }
                 None => {

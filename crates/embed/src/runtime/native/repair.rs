@@ -78,7 +78,10 @@ fn head(text: &str, n: usize, limit: usize) -> String {
     let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
     let at_line = text[..end].rfind('\n').filter(|at| *at as f64 >= end as f64 * LINE_SHARE);
     let kept = &text[..at_line.unwrap_or(end)];
-    format!("{kept}\n\n[… {} more characters were cut: the result was too long for the model …]", n - kept.chars().count())
+    format!(
+        "{kept}\n\n[… {} more characters were cut: the result was too long for the model …]",
+        n - kept.chars().count()
+    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,157 @@
+//! `auth-profiles.json`: credentials and their health. What this version does not know survives every rewrite.
+
+use std::path::Path;
+
+use pinch_coding_agent::document::{self, Problem};
+use pinch_llm::ids::ProviderId;
+use pinch_stdx::secret::Secret;
+use serde_json::{Map, Value, json};
+
+use super::health::Health;
+use crate::config::auth::{InlineCredential, InlineProfile, ProfileMode, clean_secret};
+use crate::config::normalise_provider;
+use crate::key::ProfileId;
+
+/// The file as it was read last.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileFile(Map<String, Value>);
+
+/// One profile with its credential.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Its name.
+    pub id: ProfileId,
+    /// Whose credential it is.
+    pub provider: ProviderId,
+    /// The credential.
+    pub credential: Credential,
+}
+
+/// A credential.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// A key.
+    ApiKey(Secret),
+    /// A token that is not refreshed; `expires` in milliseconds since the epoch, 0 = never.
+    Token {
+        /// The token.
+        token: Secret,
+        /// When it ends.
+        expires: i64,
+    },
+    /// A login that is refreshed.
+    OAuth {
+        /// The token of requests.
+        access: Secret,
+        /// There is a token to refresh it with.
+        refreshable: bool,
+        /// When it ends.
+        expires: i64,
+        /// The project requests belong to, where the provider wants one.
+        project: Option<String>,
+    },
+}
+
+impl Credential {
+    /// Which kind it is.
+    pub fn mode(&self) -> ProfileMode {
+        match self {
+            Self::ApiKey(_) => ProfileMode::ApiKey,
+            Self::Token { .. } => ProfileMode::Token,
+            Self::OAuth { .. } => ProfileMode::OAuth,
+        }
+    }
+}
+
+impl Profile {
+    /// Reads an entry; `None` when it is of no known type or names no provider.
+    pub fn from_entry(id: &str, entry: &Value) -> Option<Self> {
+        let provider = entry["provider"].as_str().filter(|provider| !provider.trim().is_empty())?;
+        let secret = |name: &str| Secret::new(clean_secret(entry[name].as_str().unwrap_or("")));
+        let expires = entry["expires"].as_f64().unwrap_or(0.0) as i64;
+        let credential = match entry["type"].as_str()? {
+            "api_key" => Credential::ApiKey(secret("key")),
+            "token" => Credential::Token { token: secret("token"), expires },
+            "oauth" => Credential::OAuth {
+                access: secret("access"),
+                refreshable: !secret("refresh").is_empty(),
+                expires,
+                project: entry["projectId"].as_str().map(str::to_owned),
+            },
+            _ => return None,
+        };
+        Some(Self { id: id.into(), provider: normalise_provider(provider), credential })
+    }
+
+    /// A profile of the configuration, if its credential stands there.
+    pub fn inline(profile: &InlineProfile) -> Option<Self> {
+        let credential = match profile.credential.clone()? {
+            InlineCredential::ApiKey(key) => Credential::ApiKey(key),
+            InlineCredential::Token(token) => Credential::Token { token, expires: 0 },
+            InlineCredential::OAuth { access, expires } => {
+                Credential::OAuth { access, refreshable: false, expires, project: None }
+            }
+        };
+        Some(Self { id: profile.id.clone(), provider: profile.provider.clone(), credential })
+    }
+}
+
+impl ProfileFile {
+    /// Reads a file; a missing one is empty, a damaged one, too, and reported.
+    pub fn load(path: &Path) -> (Self, Vec<Problem>) {
+        match document::read_object(path) {
+            Ok(document) => (Self(document), Vec::new()),
+            Err(problem) => (Self::default(), vec![problem]),
+        }
+    }
+
+    /// Takes a document already parsed.
+    pub fn from_document(document: Map<String, Value>) -> Self {
+        Self(document)
+    }
+
+    /// The document.
+    pub fn document(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// Its profiles, as far as they are usable at all.
+    pub fn profiles(&self) -> Vec<Profile> {
+        let entries = self.0.get("profiles").and_then(Value::as_object).into_iter().flatten();
+        entries.filter_map(|(id, entry)| Profile::from_entry(id, entry)).collect()
+    }
+
+    /// The explicit order of a provider.
+    pub fn order(&self, provider: &ProviderId) -> Option<Vec<ProfileId>> {
+        let orders = self.0.get("order")?.as_object()?;
+        let (_, list) =
+            orders.iter().find(|(name, _)| normalise_provider(name) == normalise_provider(provider.as_str()))?;
+        let texts = list.as_array()?.iter().filter_map(Value::as_str);
+        let ids: Vec<ProfileId> = texts.map(str::trim).filter(|id| !id.is_empty()).map(ProfileId::new).collect();
+        (!ids.is_empty()).then_some(ids)
+    }
+
+    /// How a profile is.
+    pub fn health(&self, id: &ProfileId) -> Health {
+        Health::read(self.0.get("usageStats").and_then(|stats| stats.get(id.as_str())))
+    }
+
+    pub(super) fn set_health(&mut self, id: &ProfileId, health: &Health) {
+        self.edit("usageStats", |stats| drop(stats.insert(id.to_string(), health.to_json())));
+    }
+
+    pub(super) fn set_last_good(&mut self, provider: &ProviderId, id: &ProfileId) {
+        self.edit("lastGood", |good| drop(good.insert(provider.to_string(), json!(id.as_str()))));
+    }
+
+    /// Changes one object of the document, made when it is missing.
+    fn edit(&mut self, name: &str, edit: impl FnOnce(&mut Map<String, Value>)) {
+        if self.0.is_empty() {
+            self.0.insert("version".into(), 1.into());
+            self.0.insert("profiles".into(), Value::Object(Map::new()));
+        }
+        let mut object = self.0.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+        edit(&mut object);
+        self.0.insert(name.to_owned(), Value::Object(object));
+    }
+}

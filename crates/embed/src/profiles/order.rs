@@ -1,0 +1,131 @@
+//! In which order profiles are tried.
+
+use pinch_llm::ids::ProviderId;
+use pinch_stdx::host::Env;
+
+use super::file::{Profile, ProfileFile};
+use super::{never_cools, resolve};
+use crate::config::auth::ProfileMode;
+use crate::config::{AuthConfig, normalise_provider};
+use crate::key::ProfileId;
+use crate::run::request::{ProfileChoice, ProfileSource};
+
+/// What the order is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// Whose profiles.
+    pub provider: &'a ProviderId,
+    /// This one goes first, if it is one of them.
+    pub preferred: Option<&'a ProfileId>,
+    /// All profiles.
+    pub profiles: &'a [Profile],
+    /// Explicit orders and health.
+    pub file: &'a ProfileFile,
+    /// Explicit orders and named profiles.
+    pub config: &'a AuthConfig,
+    /// Where credentials of the configuration may come from.
+    pub env: &'a Env,
+    /// The time, in milliseconds since the epoch.
+    pub now: i64,
+}
+
+/// The profiles of a provider in order: as the user says, or by kind and then the one unused longest; those that rest come last.
+pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
+    let provider = normalise_provider(by.provider.as_str());
+    let named: Vec<ProfileId> =
+        by.config.profiles.iter().filter(|profile| profile.provider == provider).map(|p| p.id.clone()).collect();
+    let in_config = by.config.order.get(provider.as_str()).cloned().filter(|ids| !ids.is_empty());
+    let in_list = (by.config.is_list && !named.is_empty()).then(|| named.clone());
+    let explicit = by.file.order(&provider).or(in_config).or(in_list);
+    let is_explicit = explicit.is_some();
+    let stored = || by.profiles.iter().filter(|p| p.provider == provider).map(|p| p.id.clone()).collect::<Vec<_>>();
+    let base = explicit.unwrap_or_else(|| if named.is_empty() { stored() } else { named.clone() });
+    let mut usable = of_provider(by, &provider, base);
+    if usable.is_empty() && !is_explicit && !named.is_empty() {
+        usable = of_provider(by, &provider, stored());
+    }
+    let until = |profile: &&Profile| {
+        if never_cools(&profile.provider) { None } else { by.file.health(&profile.id).cools_until(by.now) }
+    };
+    let (mut healthy, mut resting): (Vec<&Profile>, Vec<&Profile>) =
+        usable.into_iter().partition(|profile| until(profile).is_none());
+    if !is_explicit {
+        healthy.sort_by_key(|profile| {
+            let kind = match profile.credential.mode() {
+                ProfileMode::OAuth => 0,
+                ProfileMode::Token => 1,
+                ProfileMode::ApiKey => 2,
+            };
+            (kind, by.file.health(&profile.id).last_used.unwrap_or(0))
+        });
+    }
+    resting.sort_by_key(until);
+    let mut ids: Vec<ProfileId> = healthy.into_iter().chain(resting).map(|profile| profile.id.clone()).collect();
+    if let Some(at) = by.preferred.and_then(|preferred| ids.iter().position(|id| id == preferred)) {
+        let preferred = ids.remove(at);
+        ids.insert(0, preferred);
+    }
+    ids
+}
+
+/// The profiles that have a credential for the provider, each once.
+fn of_provider<'a>(by: &Order<'a>, provider: &ProviderId, ids: Vec<ProfileId>) -> Vec<&'a Profile> {
+    let mut found: Vec<&Profile> = Vec::new();
+    for id in ids {
+        let Some(profile) = by.profiles.iter().find(|profile| profile.id == id) else { continue };
+        let entry = by.config.profiles.iter().find(|entry| entry.id == id);
+        let fits = entry.is_none_or(|entry| {
+            let mode = profile.credential.mode();
+            entry.provider == *provider
+                && entry
+                    .mode
+                    .is_none_or(|wanted| wanted == mode || (wanted == ProfileMode::OAuth && mode == ProfileMode::Token))
+        });
+        let is_new = found.iter().all(|other| other.id != id);
+        if profile.provider == *provider && fits && is_new && resolve::has_secret(profile, by.env, by.now) {
+            found.push(profile);
+        }
+    }
+    found
+}
+
+/// The profiles a run may use, and whether it may use no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// In order; empty = what is found without a profile.
+    pub ids: Vec<ProfileId>,
+    /// The user chose the one.
+    pub locked: bool,
+}
+
+/// The profile the user chose is not one of the provider's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Auth profile \"{id}\" is not configured for {provider}.")]
+pub struct NotConfigured {
+    /// The profile.
+    pub id: ProfileId,
+    /// The provider.
+    pub provider: ProviderId,
+}
+
+/// Applies the choice of a request to an order. A choice of the user counts if the profile is the provider's; `owner` is whose it is.
+///
+/// # Errors
+/// When the user chose a profile of this provider that the order leaves out.
+pub fn select(
+    order: Vec<ProfileId>,
+    choice: Option<&ProfileChoice>,
+    owner: Option<&ProviderId>,
+    provider: &ProviderId,
+) -> Result<Selection, NotConfigured> {
+    let provider = normalise_provider(provider.as_str());
+    let locked = choice.filter(|choice| {
+        choice.source == ProfileSource::User
+            && owner.is_some_and(|owner| normalise_provider(owner.as_str()) == provider)
+    });
+    match locked {
+        None => Ok(Selection { ids: order, locked: false }),
+        Some(choice) if order.contains(&choice.id) => Ok(Selection { ids: vec![choice.id.clone()], locked: true }),
+        Some(choice) => Err(NotConfigured { id: choice.id.clone(), provider }),
+    }
+}

@@ -1,0 +1,98 @@
+use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::host::Env;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::Config;
+
+const NOW: i64 = 1_767_225_600_000;
+
+fn open(dir: &std::path::Path, config: &Value, step: i64) -> Profiles {
+    let host = Host::builder().clock(NOW, step).env(Env::from_iter([("K2", "v2")])).build();
+    let document = config.as_object().unwrap().clone();
+    let (config, problems) = Config::from_document(document, std::path::Path::new("pinch.json"));
+    assert_eq!(problems, []);
+    let (profiles, problems) = Profiles::load(host, config.auth, Some(dir.join("auth-profiles.json")), None);
+    assert_eq!(problems, []);
+    profiles
+}
+
+fn names(ids: &[ProfileId]) -> Vec<&str> {
+    ids.iter().map(ProfileId::as_str).collect()
+}
+
+#[tokio::test]
+async fn marks_are_shared_and_unknown_members_survive() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("auth-profiles.json");
+    let text = json!({"version": 1, "future": 7, "profiles": {
+        "a": {"type": "api_key", "provider": "openai", "key": "k1", "note": "mine"},
+        "b": {"type": "api_key", "provider": "openai", "key": "k2"}},
+        "usageStats": {"a": {"errorCount": 0, "new": 1}}});
+    write_atomic(&path, text.to_string().as_bytes(), Access::Private).unwrap();
+    let one = open(dir.path(), &json!({}), 0);
+    let two = open(dir.path(), &json!({}), 0);
+    let openai = ProviderId::new("openai");
+    one.mark_failure(&"a".into(), FailoverReason::RateLimit, None, Some("m")).await.unwrap();
+    two.mark_failure(&"b".into(), FailoverReason::Billing, None, Some("m")).await.unwrap();
+    assert!(!two.usable(&"a".into(), Some("m")) && two.usable(&"a".into(), Some("other")));
+    assert_eq!(two.soonest_expiry(&openai), Some(NOW + 60_000));
+    assert_eq!(two.unavailable_reason(&openai), Some(FailoverReason::Billing));
+    two.mark_good(&"a".into()).await.unwrap();
+    assert_eq!(two.soonest_expiry(&openai), None);
+    let file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(file["future"], 7);
+    assert_eq!(file["profiles"], text["profiles"]);
+    assert_eq!(file["usageStats"]["a"], json!({"lastUsed": NOW, "errorCount": 0, "lastFailureAt": NOW, "new": 1}));
+    assert_eq!(file["lastGood"], json!({"openai": "a"}));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn profiles_of_the_configuration_leave_only_their_health_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = json!({"auth": {"profiles": [
+        {"id": "primary", "provider": "anthropic", "apiKey": "secret-1"},
+        {"id": "backup", "provider": "anthropic", "apiKey": "${K2}"},
+        {"id": "unset", "provider": "anthropic", "apiKey": "${NOPE}"}]}});
+    let profiles = open(dir.path(), &config, 0);
+    let anthropic = ProviderId::new("anthropic");
+    assert_eq!(names(&profiles.candidates(&anthropic, None)), ["primary", "backup"]);
+    profiles.mark_failure(&"primary".into(), FailoverReason::Auth, None, None).await.unwrap();
+    assert_eq!(names(&profiles.candidates(&anthropic, None)), ["backup", "primary"]);
+    assert!(profiles.auth(&anthropic, Some(&"backup".into())).is_ok());
+    assert!(profiles.auth(&anthropic, Some(&"unset".into())).is_err());
+    let text = std::fs::read_to_string(dir.path().join("auth-profiles.json")).unwrap();
+    assert!(text.contains("primary") && !text.contains("secret-1") && !text.contains("v2"));
+}
+
+#[test]
+fn the_next_rest_is_longer_only_while_half_open() {
+    let terms = crate::config::Cooldowns::default();
+    let provider = ProviderId::new("openai");
+    let fail = |health: &Health, now: i64| {
+        let failure = health::Failure {
+            reason: FailoverReason::RateLimit,
+            retry_after: None,
+            model: None,
+            provider: &provider,
+            now,
+        };
+        health.after_failure(&failure, &terms)
+    };
+    let first = fail(&Health::default(), 0);
+    assert_eq!((first.error_count, first.cooldown_until), (1, Some(60_000)));
+    let during = fail(&first, 30_000);
+    assert_eq!((during.error_count, during.cooldown_until), (2, Some(60_000)));
+    let early = fail(&first, 60_001);
+    assert_eq!((early.error_count, early.cooldown_until), (2, Some(360_001)));
+    let after_both = fail(&during, 60_001);
+    assert_eq!((after_both.error_count, after_both.cooldown_until), (3, Some(360_001)));
+    let late = fail(&first, 120_000);
+    assert_eq!((late.error_count, late.cooldown_until), (1, Some(180_000)));
+    assert_eq!(fail(&early.after_success(70_000), 80_000).error_count, 1);
+}

@@ -1,0 +1,355 @@
+//! Which model next: a pure decision over the list of candidates. It sees how a candidate ended and says which one to try, or how it ends.
+//!
+//! ```
+//! use pinch_embed::models::ModelRef;
+//! use pinch_embed::run::failover::{CandidateSeen, FailoverState, Next, ProbeThrottle, ProviderHealth, next_candidate};
+//!
+//! let mut state = FailoverState::new(vec![ModelRef::new("openai", "a"), ModelRef::new("openai", "b")]);
+//! let mut throttle = ProbeThrottle::default();
+//! let healthy = |_: &ModelRef| ProviderHealth::Usable;
+//! let next = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, 0, healthy);
+//! assert!(matches!(next, Next::Run(candidate) if candidate.model.model == "a" && !candidate.is_last));
+//! ```
+
+use std::sync::Arc;
+
+mod probe;
+
+pub use probe::ProbeThrottle;
+
+use super::reason::FailoverReason;
+use super::result::{FailoverError, RunError};
+use crate::models::ModelRef;
+
+/// How a run over several models stands.
+#[derive(Clone, Debug)]
+pub struct FailoverState {
+    candidates: Vec<ModelRef>,
+    /// The candidate in use.
+    at: usize,
+    attempts: Vec<CandidateAttempt>,
+    /// Providers whose one probe failed for a reason that will not be over soon.
+    probed: Vec<String>,
+    is_probing: bool,
+    /// The first candidate is used with a profile the user chose: no cooldown keeps from it.
+    is_locked: bool,
+    last_error: Option<RunError>,
+}
+
+impl FailoverState {
+    /// Nothing has been tried.
+    pub fn new(candidates: Vec<ModelRef>) -> Self {
+        Self {
+            candidates,
+            at: 0,
+            attempts: Vec::new(),
+            probed: Vec::new(),
+            is_probing: false,
+            is_locked: false,
+            last_error: None,
+        }
+    }
+
+    /// The user chose a profile for the first candidate: no cooldown keeps from it.
+    #[must_use]
+    pub fn locked(mut self, is_locked: bool) -> Self {
+        self.is_locked = is_locked;
+        self
+    }
+
+    /// What was tried in vain, and what was left out.
+    pub fn attempts(&self) -> &[CandidateAttempt] {
+        &self.attempts
+    }
+}
+
+/// A candidate that failed or was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandidateAttempt {
+    /// Which.
+    pub model: ModelRef,
+    /// What was wrong.
+    pub error: String,
+    /// The class.
+    pub reason: FailoverReason,
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// The provider's code.
+    pub code: Option<String>,
+    /// How long it took, in milliseconds; 0 when it was left out.
+    pub duration_ms: u64,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub enum CandidateSeen<'a> {
+    /// Nothing yet.
+    Start,
+    /// The candidate failed.
+    Failed {
+        /// How.
+        error: &'a RunError,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+}
+
+/// How a provider's profiles are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderHealth {
+    /// One may be used, or the provider has none and is asked without.
+    Usable,
+    /// All rest.
+    Resting {
+        /// When the first may be used again, in milliseconds since the epoch.
+        until: i64,
+        /// Why they rest.
+        reason: Option<FailoverReason>,
+    },
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// Try this one.
+    Run(Candidate),
+    /// The run fails.
+    Fail(RunError),
+}
+
+/// A candidate to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Which.
+    pub model: ModelRef,
+    /// One attempt may be made though all profiles rest.
+    pub allow_cooldown_probe: bool,
+    /// No other follows.
+    pub is_last: bool,
+}
+
+/// Decides which model is next. Only a [`RunError::Failover`] leads on; a conversation that is too long would be too long for a smaller
+/// model, too, and everything else is not the model's fault. `now` is in milliseconds since the epoch.
+pub fn next_candidate(
+    state: &mut FailoverState,
+    seen: CandidateSeen<'_>,
+    throttle: &mut ProbeThrottle,
+    now: i64,
+    health: impl Fn(&ModelRef) -> ProviderHealth,
+) -> Next {
+    if let CandidateSeen::Failed { error, duration_ms } = seen {
+        if let Some(end) = take_in(state, error, duration_ms) {
+            return Next::Fail(end);
+        }
+        state.at += 1;
+    }
+    while let Some(model) = state.candidates.get(state.at).cloned() {
+        let is_alone = state.candidates.len() == 1;
+        let go = match health(&model) {
+            ProviderHealth::Usable => Go::Run,
+            // Without an alternative the runner itself says what is wrong, and a profile the user chose is tried in any case.
+            ProviderHealth::Resting { .. } if is_alone || (state.at == 0 && state.is_locked) => Go::Run,
+            ProviderHealth::Resting { until, reason } => {
+                let reason = reason.unwrap_or(FailoverReason::Unknown);
+                let may_probe = if state.at == 0 {
+                    may_probe_first(throttle, &model, reason, until, now)
+                } else {
+                    may_try_sibling(state, &model, reason)
+                };
+                if may_probe { Go::Probe } else { Go::Skip(reason) }
+            }
+        };
+        match go {
+            Go::Skip(reason) => {
+                state.attempts.push(CandidateAttempt {
+                    error: format!("Provider {} is in cooldown (all profiles unavailable)", model.provider),
+                    reason,
+                    status: reason.status(),
+                    code: None,
+                    duration_ms: 0,
+                    model,
+                });
+                state.at += 1;
+            }
+            Go::Run | Go::Probe => {
+                state.is_probing = matches!(go, Go::Probe);
+                let is_last = state.at + 1 == state.candidates.len();
+                return Next::Run(Candidate { model, allow_cooldown_probe: state.is_probing, is_last });
+            }
+        }
+    }
+    Next::Fail(exhausted(state))
+}
+
+enum Go {
+    Run,
+    Probe,
+    Skip(FailoverReason),
+}
+
+/// Whether the first candidate may be tried though it rests: its rest is nearly over, and it was not probed just now.
+fn may_probe_first(
+    throttle: &mut ProbeThrottle,
+    model: &ModelRef,
+    reason: FailoverReason,
+    until: i64,
+    now: i64,
+) -> bool {
+    let is_void = matches!(reason, FailoverReason::Auth | FailoverReason::AuthPermanent);
+    !is_void && probe::is_near(until, now) && throttle.take(model.provider.as_str(), now)
+}
+
+/// Whether a later candidate may be tried though its provider rests: another model of it may still work.
+fn may_try_sibling(state: &FailoverState, model: &ModelRef, reason: FailoverReason) -> bool {
+    use FailoverReason::{Overloaded, RateLimit, Unknown};
+    matches!(reason, RateLimit | Overloaded | Unknown)
+        && !state.probed.iter().any(|provider| provider == model.provider.as_str())
+}
+
+/// Notes a failure; the error that ends the run, when it does.
+fn take_in(state: &mut FailoverState, error: &RunError, duration_ms: u64) -> Option<RunError> {
+    let RunError::Failover(failure) = error else { return Some(error.clone()) };
+    if failure.is_overflow {
+        return Some(error.clone());
+    }
+    let model = state.candidates.get(state.at)?.clone();
+    let reason = failure.reason.unwrap_or(FailoverReason::Unknown);
+    let is_last = state.at + 1 >= state.candidates.len();
+    if is_last && reason == FailoverReason::Unknown {
+        return Some(error.clone());
+    }
+    if state.is_probing && !is_about_the_model(reason) {
+        state.probed.push(model.provider.as_str().to_owned());
+    }
+    state.attempts.push(CandidateAttempt {
+        model,
+        error: failure.message.clone(),
+        reason,
+        status: failure.status,
+        code: failure.code.clone(),
+        duration_ms,
+    });
+    state.last_error = Some(error.clone());
+    None
+}
+
+/// Whether a failure says nothing about the provider's load, so that another model of it may be probed, too.
+fn is_about_the_model(reason: FailoverReason) -> bool {
+    use FailoverReason::{Auth, AuthPermanent, Format, ModelNotFound, SessionExpired};
+    matches!(reason, Auth | AuthPermanent | Format | ModelNotFound | SessionExpired)
+}
+
+fn exhausted(state: &FailoverState) -> RunError {
+    if state.attempts.len() <= 1
+        && let Some(error) = &state.last_error
+    {
+        return error.clone();
+    }
+    let Some(last) = state.attempts.last() else { return RunError::Config("no model is configured".into()) };
+    let each = |attempt: &CandidateAttempt| format!("{}: {} ({})", attempt.model, attempt.error, attempt.reason);
+    let summary = state.attempts.iter().map(each).collect::<Vec<_>>().join(" | ");
+    let source = match &state.last_error {
+        Some(RunError::Failover(error)) => error.source.clone(),
+        _ => None,
+    };
+    RunError::from(FailoverError {
+        message: format!("All models failed ({}): {summary}", state.attempts.len()),
+        reason: Some(last.reason),
+        provider: last.model.provider.to_string(),
+        model: last.model.model.to_string(),
+        status: last.status,
+        code: last.code.clone(),
+        source: source.map(|source| Arc::clone(&source)),
+        ..FailoverError::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    fn fails(reason: FailoverReason) -> RunError {
+        FailoverError { message: "no".into(), reason: Some(reason), ..FailoverError::default() }.into()
+    }
+
+    /// Plays a script of failures; what was tried, in short words. `!` marks a probe.
+    fn play(models: &[&str], health: impl Fn(&ModelRef) -> ProviderHealth, script: &[RunError]) -> String {
+        let candidates = models.iter().map(|text| ModelRef::parse(text, "x").unwrap()).collect();
+        let mut state = FailoverState::new(candidates);
+        let mut throttle = ProbeThrottle::default();
+        let mut words = Vec::new();
+        let mut next = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, 0, &health);
+        let mut script = script.iter();
+        loop {
+            match next {
+                Next::Run(candidate) => {
+                    let probe = if candidate.allow_cooldown_probe { "!" } else { "" };
+                    words.push(format!("{}{probe}", candidate.model));
+                    let Some(error) = script.next() else { break };
+                    let seen = CandidateSeen::Failed { error, duration_ms: 1 };
+                    next = next_candidate(&mut state, seen, &mut throttle, 0, &health);
+                }
+                Next::Fail(error) => {
+                    words.push(format!("[{error}]"));
+                    break;
+                }
+            }
+        }
+        words.join(" ")
+    }
+
+    #[test]
+    fn failures_lead_on_and_other_errors_do_not() {
+        use FailoverReason::{Auth, RateLimit, Unknown};
+        let usable = |_: &ModelRef| ProviderHealth::Usable;
+        let two = ["a/1", "b/2"];
+        let rows: Vec<(Vec<RunError>, &str)> = vec![
+            (vec![], "a/1"),
+            (vec![fails(Auth)], "a/1 b/2"),
+            (
+                vec![fails(RateLimit), fails(Auth)],
+                "a/1 b/2 [All models failed (2): a/1: no (rate_limit) | b/2: no (auth)]",
+            ),
+            (vec![fails(Unknown)], "a/1 b/2"),
+            (vec![fails(Auth), fails(Unknown)], "a/1 b/2 [no]"),
+            (vec![RunError::Busy("locked".into())], "a/1 [locked]"),
+            (
+                vec![FailoverError { message: "long".into(), is_overflow: true, ..FailoverError::default() }.into()],
+                "a/1 [long]",
+            ),
+        ];
+        for (script, expected) in rows {
+            assert_eq!(play(&two, usable, &script), expected);
+        }
+        assert_eq!(play(&["a/1"], usable, &[fails(RateLimit)]), "a/1 [no]");
+    }
+
+    #[test]
+    fn resting_providers_are_left_out_unless_a_probe_may_help() {
+        use FailoverReason::{Auth, Billing, RateLimit};
+        let resting = |minutes: i64, reason| {
+            move |model: &ModelRef| match model.provider.as_str() {
+                "a" => ProviderHealth::Resting { until: minutes * MINUTE, reason },
+                _ => ProviderHealth::Usable,
+            }
+        };
+        let rows = [
+            (10, Some(RateLimit), "b/2"),
+            (1, Some(RateLimit), "a/1!"),
+            (1, Some(Billing), "a/1!"),
+            (1, Some(Auth), "b/2"),
+            (1, None, "a/1!"),
+        ];
+        for (minutes, reason, expected) in rows {
+            assert_eq!(play(&["a/1", "b/2"], resting(minutes, reason), &[]), expected);
+        }
+        assert_eq!(play(&["a/1"], resting(10, Some(RateLimit)), &[]), "a/1");
+        // Another model of the provider may still work, but only one such probe is spent on load.
+        let siblings = ["a/1", "a/2", "a/3", "b/4"];
+        assert_eq!(play(&siblings, resting(10, Some(RateLimit)), &[fails(RateLimit)]), "a/2! b/4");
+        assert_eq!(play(&siblings, resting(10, Some(RateLimit)), &[fails(Auth)]), "a/2! a/3!");
+        assert_eq!(play(&siblings, resting(10, Some(Billing)), &[]), "b/4");
+    }
+}

@@ -1,0 +1,56 @@
+//! Trying a resting provider once in a while, so that a rest that was too long is noticed.
+
+use std::collections::BTreeMap;
+
+/// Between two probes of one provider, in milliseconds.
+const PAUSE_MS: i64 = 30_000;
+
+/// This long before the end of a rest a probe is worth it, in milliseconds.
+const MARGIN_MS: i64 = 120_000;
+
+/// Providers remembered at most.
+const MAX_ENTRIES: usize = 256;
+
+/// After this time a probe is forgotten, in milliseconds.
+const FORGET_MS: i64 = 24 * 3_600_000;
+
+/// When each provider was probed last. One of these lives as long as the engine.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeThrottle(BTreeMap<String, i64>);
+
+impl ProbeThrottle {
+    /// Takes the right to probe a provider now; false when it was probed just now.
+    pub(super) fn take(&mut self, provider: &str, now: i64) -> bool {
+        if self.0.get(provider).is_some_and(|last| now - last < PAUSE_MS) {
+            return false;
+        }
+        self.0.retain(|_, last| now - *last < FORGET_MS);
+        if self.0.len() >= MAX_ENTRIES
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, last)| **last).map(|(name, _)| name.clone())
+        {
+            self.0.remove(&oldest);
+        }
+        self.0.insert(provider.to_owned(), now);
+        true
+    }
+}
+
+/// Whether a rest is nearly over.
+pub(super) fn is_near(until: i64, now: i64) -> bool {
+    now >= until - MARGIN_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_probe_in_half_a_minute() {
+        let mut throttle = ProbeThrottle::default();
+        assert!(throttle.take("a", 0));
+        assert!(!throttle.take("a", PAUSE_MS - 1));
+        assert!(throttle.take("b", 1));
+        assert!(throttle.take("a", PAUSE_MS));
+        assert!((is_near(MARGIN_MS, 0), is_near(MARGIN_MS + 1, 0)) == (true, false));
+    }
+}
