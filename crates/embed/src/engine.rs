@@ -161,6 +161,7 @@ impl EngineBuilder {
             registry,
             profiles,
             lanes,
+            throttle: Mutex::default(),
             runtime,
             state_dir: self.state_dir,
             agent_dir,

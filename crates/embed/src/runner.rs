@@ -2,7 +2,7 @@
 //!
 //! The only loop is runner ⇄ decide. Everything that could be a judgement is in the pure functions of [`crate::run`].
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -15,8 +15,11 @@ use tokio::time::Instant;
 
 use crate::delivery::ReplyEvent;
 use crate::engine::parts::Parts;
+use crate::models::ModelRef;
 use crate::replies::{Out, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
+use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, next_candidate};
+use crate::run::request::ProfileSource;
 use crate::run::result::AttemptReport;
 use crate::run::scope::RunScope;
 use crate::run::{AttemptOutcome, AttemptPlan, FailoverError, RunError, RunResult};
@@ -88,37 +91,56 @@ enum Tried {
 }
 
 impl Runner<'_> {
-    /// Tries one model after another.
+    /// Tries one model after another, as [`next_candidate`] says.
     pub(crate) async fn run(&mut self, candidates: &[Arc<Model>]) -> Result<RunResult, RunError> {
+        let refs = candidates.iter().map(|m| ModelRef::new(m.provider.as_str(), m.id.as_str())).collect();
+        let is_locked = (self.scope.request.auth_profile.as_ref()).is_some_and(|c| c.source == ProfileSource::User);
+        let mut failover = FailoverState::new(refs).locked(is_locked);
+        let mut next = self.next(&mut failover, CandidateSeen::Start);
         let mut before: Option<RunState> = None;
-        let mut failed: Vec<FailoverError> = Vec::new();
-        for (at, model) in candidates.iter().enumerate() {
-            let next = candidates.get(at + 1).map(|next| format!("{}/{}", next.provider, next.id));
-            let (provider, name) = (model.provider.to_string(), model.id.to_string());
-            self.tell.give(RunEvent::Model { provider, model: name }).await;
-            match self.try_model(model, next.is_some(), before.take()).await? {
-                Tried::Done(result) => return Ok(*result),
-                Tried::Failed(error, state) => {
-                    self.tell.give(RunEvent::FailedOver { error: error.message.clone(), next }).await;
-                    // A conversation that is too long for one model is not put before a smaller one.
-                    if error.is_overflow {
-                        return Err(RunError::Failover(error));
-                    }
+        loop {
+            let candidate = match next {
+                Next::Run(candidate) => candidate,
+                Next::Fail(error) => return Err(error),
+            };
+            let (provider, name) = (&candidate.model.provider, &candidate.model.model);
+            let is_it = |m: &&Arc<Model>| m.provider == *provider && m.id == *name;
+            let model = candidates
+                .iter()
+                .find(is_it)
+                .ok_or_else(|| RunError::Internal(format!("{provider}/{name} is no candidate of this run")))?;
+            self.tell.give(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
+            let began = Instant::now();
+            let error = match self.try_model(model, &candidate, before.take()).await {
+                Ok(Tried::Done(result)) => return Ok(*result),
+                Ok(Tried::Failed(error, state)) => {
                     before = Some(*state);
-                    failed.push(*error);
+                    RunError::Failover(error)
                 }
+                Err(error) => error,
+            };
+            let seen = CandidateSeen::Failed { error: &error, duration_ms: millis(began.elapsed()) };
+            next = self.next(&mut failover, seen);
+            if let Next::Run(candidate) = &next {
+                let next = Some(format!("{}/{}", candidate.model.provider, candidate.model.model));
+                self.tell.give(RunEvent::FailedOver { error: error.to_string(), next }).await;
             }
         }
-        Err(all_failed(failed))
+    }
+
+    fn next(&self, state: &mut FailoverState, seen: CandidateSeen<'_>) -> Next {
+        let mut throttle = self.parts.throttle.lock().unwrap_or_else(PoisonError::into_inner);
+        let health = |model: &ModelRef| self.parts.profiles.health(&model.provider.as_str().into());
+        next_candidate(state, seen, &mut throttle, self.scope.host.now_ms(), health)
     }
 
     async fn try_model(
         &mut self,
         model: &Arc<Model>,
-        has_fallbacks: bool,
+        candidate: &Candidate,
         before: Option<RunState>,
     ) -> Result<Tried, RunError> {
-        let terms = terms::of(self.parts, self.scope, model, has_fallbacks)?;
+        let terms = terms::of(self.parts, self.scope, model, candidate);
         let mut state = match before {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
@@ -264,22 +286,4 @@ async fn sleep_until(at: Option<pinch_stdx::cancel::Deadline>) {
 
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// What is said when no model could do it.
-fn all_failed(mut failed: Vec<FailoverError>) -> RunError {
-    match failed.len() {
-        0 => RunError::Config("No model is configured".to_owned()),
-        1 => RunError::Failover(Box::new(failed.remove(0))),
-        n => {
-            let each = |e: &FailoverError| {
-                let reason = e.reason.map_or("unknown".to_owned(), |reason| reason.to_string());
-                format!("{}/{}: {} ({reason})", e.provider, e.model, e.message)
-            };
-            let list: Vec<String> = failed.iter().map(each).collect();
-            let mut last = failed.remove(n - 1);
-            last.message = format!("All models failed ({n}): {}", list.join(" | "));
-            RunError::Failover(Box::new(last))
-        }
-    }
 }

@@ -13,6 +13,7 @@ use pinch_stdx::host::Host;
 use crate::config::Config;
 use crate::profiles::{MarkError, ProfileId, Profiles};
 use crate::run::decide::Mark;
+use crate::run::failover::ProviderHealth;
 use crate::run::reason::FailoverReason;
 
 /// All credentials of an engine.
@@ -52,6 +53,14 @@ impl Credentials {
     /// Why all profiles of a provider rest, when they do.
     pub(crate) fn cooldown_reason(&self, provider: &ProviderId) -> Option<FailoverReason> {
         self.profiles.unavailable_reason(provider)
+    }
+
+    /// Whether one of a provider's profiles can be used, or when and why not.
+    pub(crate) fn health(&self, provider: &ProviderId) -> ProviderHealth {
+        match self.profiles.soonest_expiry(provider) {
+            Some(until) => ProviderHealth::Resting { until, reason: self.profiles.unavailable_reason(provider) },
+            None => ProviderHealth::Usable,
+        }
     }
 
     /// Whether a provider can be asked at all.

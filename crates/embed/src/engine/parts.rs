@@ -1,7 +1,7 @@
 //! What all runs of an engine share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::settings::Settings;
@@ -10,6 +10,7 @@ use pinch_stdx::host::Host;
 use super::credentials::Credentials;
 use crate::config::Config;
 use crate::lanes::Lanes;
+use crate::run::failover::ProbeThrottle;
 use crate::runtime::AttemptRuntime;
 
 /// The parts of one engine. Everything deeper takes what it needs from here as arguments.
@@ -20,6 +21,7 @@ pub(crate) struct Parts {
     pub(crate) registry: Arc<ModelRegistry>,
     pub(crate) profiles: Credentials,
     pub(crate) lanes: Lanes,
+    pub(crate) throttle: Mutex<ProbeThrottle>,
     pub(crate) runtime: Arc<dyn AttemptRuntime>,
     pub(crate) state_dir: PathBuf,
     pub(crate) agent_dir: PathBuf,

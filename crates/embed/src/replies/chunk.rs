@@ -196,11 +196,10 @@ impl Chunker {
                 end = at + 1;
             }
         }
-        if preference != BreakPreference::Sentence {
-            if let Some(at) = window.rmatch_indices('\n').map(|(at, _)| at).find(fits) {
+        if preference != BreakPreference::Sentence
+            && let Some(at) = window.rmatch_indices('\n').map(|(at, _)| at).find(fits) {
                 return Some(at);
             }
-        }
         if preference != BreakPreference::Newline {
             if let Some(at) = sentence_ends(window).filter(|end| *end > least && is_good(*end)).last() {
                 return Some(at);
@@ -224,11 +223,10 @@ impl Chunker {
                 }
             }
         }
-        if preference != BreakPreference::Sentence {
-            if let Some(at) = window.match_indices('\n').map(|(at, _)| at).find(fits) {
+        if preference != BreakPreference::Sentence
+            && let Some(at) = window.match_indices('\n').map(|(at, _)| at).find(fits) {
                 return Some(Break::At(at));
             }
-        }
         if preference != BreakPreference::Newline {
             return sentence_ends(&window).filter(fits).last().map(Break::At);
         }

@@ -5,18 +5,13 @@ use std::sync::Arc;
 use pinch_llm::model::{Model, thinking};
 
 use crate::engine::parts::Parts;
-use crate::run::RunError;
 use crate::run::decide::{ProfileSlot, RunTerms};
+use crate::run::failover::Candidate;
 use crate::run::request::ProfileSource;
 use crate::run::scope::RunScope;
 
 /// The terms for one model of a run.
-pub(super) fn of(
-    parts: &Parts,
-    scope: &RunScope,
-    model: &Arc<Model>,
-    has_fallbacks: bool,
-) -> Result<RunTerms, RunError> {
+pub(super) fn of(parts: &Parts, scope: &RunScope, model: &Arc<Model>, candidate: &Candidate) -> RunTerms {
     let request = &scope.request;
     let choice = request.auth_profile.as_ref();
     let order = parts.profiles.order(&model.provider, choice.map(|choice| &choice.id));
@@ -30,10 +25,12 @@ pub(super) fn of(
     terms.profiles =
         ids.into_iter().map(|id| ProfileSlot { usable: parts.profiles.is_usable(&id, model), id }).collect();
     terms.locked = locked;
-    terms.has_fallbacks = has_fallbacks;
-    terms.allow_cooldown_probe = request.allow_cooldown_probe;
+    terms.has_fallbacks = !candidate.is_last;
+    terms.allow_cooldown_probe = request.allow_cooldown_probe || candidate.allow_cooldown_probe;
     terms.cooldown_reason = parts.profiles.cooldown_reason(&model.provider);
     terms.thinking = thinking::clamp(model, request.think_level.unwrap_or_default());
+    terms.retries = parts.config.agents.defaults.run_retries;
+    terms.transient_retries = parts.settings.recovery.turn.max_retries;
     terms.budget = request.budget;
-    Ok(terms)
+    terms
 }

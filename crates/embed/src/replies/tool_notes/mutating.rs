@@ -85,12 +85,11 @@ impl Fingerprint {
                 parts.push(format!("{label}={value}"));
             }
         }
-        if parts.len() == n_before {
-            if let Some(meta) = meta {
+        if parts.len() == n_before
+            && let Some(meta) = meta {
                 let words: Vec<&str> = meta.split_whitespace().collect();
                 parts.push(format!("meta={}", words.join(" ").to_lowercase()));
             }
-        }
         Self(parts.join("|"))
     }
 
