@@ -21,8 +21,6 @@ use pinch_embed::llm::request::CallOptions;
 use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
-
-
 /// Kills at random moments of the demo's run.
 const KILLS: u32 = 200;
 /// Runs side by side: the test is about moments, not about load.
@@ -36,8 +34,7 @@ fn two_hundred_kills_leave_two_hundred_good_sessions() {
     let whole = time_of_a_whole_run(&pinch);
     let reopened: u32 = std::thread::scope(|scope| {
         let pinch = &pinch;
-        let workers: Vec<_> =
-            (0..WORKERS).map(|worker| scope.spawn(move || work(pinch, whole, worker))).collect();
+        let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || work(pinch, whole, worker))).collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     });
     // Most moments are after the prompt was written: the test must not pass on empty folders.

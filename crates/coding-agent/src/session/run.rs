@@ -99,6 +99,10 @@ impl Running<'_> {
 
     /// The messages a prompt begins with: what changed in the system prompt, and the user's own. Compacts first when that is overdue.
     async fn begin(&mut self, message: Option<Message>) -> Result<Vec<Arc<Message>>, SessionError> {
+        // A program that was killed may have left calls without results.
+        if self.session.log.heal().await? > 0 {
+            self.session.reload();
+        }
         let Some(message) = message else {
             self.omit_failed_answer().await?;
             return Ok(Vec::new());

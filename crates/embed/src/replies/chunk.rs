@@ -197,9 +197,10 @@ impl Chunker {
             }
         }
         if preference != BreakPreference::Sentence
-            && let Some(at) = window.rmatch_indices('\n').map(|(at, _)| at).find(fits) {
-                return Some(at);
-            }
+            && let Some(at) = window.rmatch_indices('\n').map(|(at, _)| at).find(fits)
+        {
+            return Some(at);
+        }
         if preference != BreakPreference::Newline {
             if let Some(at) = sentence_ends(window).filter(|end| *end > least && is_good(*end)).last() {
                 return Some(at);
@@ -224,9 +225,10 @@ impl Chunker {
             }
         }
         if preference != BreakPreference::Sentence
-            && let Some(at) = window.match_indices('\n').map(|(at, _)| at).find(fits) {
-                return Some(Break::At(at));
-            }
+            && let Some(at) = window.match_indices('\n').map(|(at, _)| at).find(fits)
+        {
+            return Some(Break::At(at));
+        }
         if preference != BreakPreference::Newline {
             return sentence_ends(&window).filter(fits).last().map(Break::At);
         }

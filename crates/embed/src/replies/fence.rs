@@ -101,10 +101,12 @@ impl Marks {
         let inline = !self.state.in_fence() && self.state.in_inline();
         if inline && !self.inline {
             self.kept.push_back((self.at, None));
-        } else if !inline && self.inline
-            && let Some(open) = self.kept.iter_mut().rev().find(|(_, end)| end.is_none()) {
-                open.1 = Some(self.at);
-            }
+        } else if !inline
+            && self.inline
+            && let Some(open) = self.kept.iter_mut().rev().find(|(_, end)| end.is_none())
+        {
+            open.1 = Some(self.at);
+        }
         self.inline = inline;
     }
 
@@ -113,10 +115,12 @@ impl Marks {
             self.bracket = None;
         } else if c == '[' && self.last == Some('[') && self.bracket.is_none() {
             self.bracket = Some(self.at - 1);
-        } else if c == ']' && self.last == Some(']')
-            && let Some(start) = self.bracket.take() {
-                self.kept.push_back((start, Some(self.at + 1)));
-            }
+        } else if c == ']'
+            && self.last == Some(']')
+            && let Some(start) = self.bracket.take()
+        {
+            self.kept.push_back((start, Some(self.at + 1)));
+        }
     }
 
     /// The fence around a position: strictly inside, or at the end of one that is still open.

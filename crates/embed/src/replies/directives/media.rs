@@ -30,9 +30,10 @@ pub fn media_line(line: &str) -> Option<LineMedia> {
     }
     let is_local = payload.starts_with("./") || payload.starts_with("file://");
     if (targets.is_empty() || (targets.len() == 1 && !rest.is_empty() && is_local))
-        && let Some(whole) = media_target(payload, true) {
-            (targets, rest) = (vec![whole], Vec::new());
-        }
+        && let Some(whole) = media_target(payload, true)
+    {
+        (targets, rest) = (vec![whole], Vec::new());
+    }
     (!targets.is_empty()).then(|| LineMedia { targets, rest: rest.join(" ") })
 }
 

@@ -101,9 +101,11 @@ fn content_len(content: &str, name: &str) -> usize {
             '"' if is_json => in_string = !in_string,
             '<' if !in_string => {
                 if let Some(tag) = read_tag(&content[at..])
-                    && matches!(tag.kind, TagKind::Close) && tag.name == name {
-                        return at + tag.len;
-                    }
+                    && matches!(tag.kind, TagKind::Close)
+                    && tag.name == name
+                {
+                    return at + tag.len;
+                }
             }
             _ => {}
         }

@@ -86,10 +86,11 @@ impl Fingerprint {
             }
         }
         if parts.len() == n_before
-            && let Some(meta) = meta {
-                let words: Vec<&str> = meta.split_whitespace().collect();
-                parts.push(format!("meta={}", words.join(" ").to_lowercase()));
-            }
+            && let Some(meta) = meta
+        {
+            let words: Vec<&str> = meta.split_whitespace().collect();
+            parts.push(format!("meta={}", words.join(" ").to_lowercase()));
+        }
         Self(parts.join("|"))
     }
 

@@ -1,0 +1,3 @@
+//! The program as its users meet it: arguments and files in; output, messages and exit codes out.
+
+mod kill;
