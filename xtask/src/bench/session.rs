@@ -64,7 +64,11 @@ pub(super) fn open(path: &Path) -> anyhow::Result<()> {
 
 /// A session of prompts, answers with thinking, and tool calls with their results.
 fn long_session() -> String {
-    let filler: String = (0..400).map(|n| format!("line {n} of \"some\" text\\n")).collect();
+    let line = |n: usize| match n % 5 {
+        0 => format!("    let value_{n} = read(\"file_{n}.txt\")?;\n"),
+        n => format!("    // What stands here explains line {n} of some program in plain words.\n"),
+    };
+    let filler: String = (0..200).map(line).collect();
     let usage = json!({"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15,
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
     let mut text = String::with_capacity(N_BYTES + N_BYTES / 10);
