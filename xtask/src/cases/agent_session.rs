@@ -123,7 +123,7 @@ impl Scene {
         let script = input["script"].as_array().into_iter().flatten().map(reply);
         let provider = Arc::new(ScriptedProvider::new(script));
         let notes = Notes::default();
-        let tools = input["tools"].as_array().into_iter().flatten().map(|tool| CaseTool::new(tool, &notes));
+        let tools = input["tools"].as_array().into_iter().flatten().map(|tool| CaseTool::build(tool, &notes));
         let session = AgentSession::start(SessionParts {
             host,
             log,

@@ -92,7 +92,7 @@ async fn files_on_the_command_line() {
     {
         use std::os::unix::fs::PermissionsExt as _;
         let secret = user.write("secret", "x");
-        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
         // The superuser may read everything.
         if std::fs::read(&secret).is_err() {
             let text = "Error: Cannot read HOME/secret: Permission denied (os error 13)";
