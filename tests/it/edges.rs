@@ -61,7 +61,6 @@ fn crates_use_only_the_layers_below() {
             assert!(allowed.contains(&&*to) || shared_by_tests, "{from} must not use {to}");
         }
     }
-    println!("{n_edges} edges between {} crates", ours.len());
     assert!(
         ours.len() >= 9 && n_edges >= 15,
         "only {n_edges} edges between {} crates: is everything seen?",

@@ -1,3 +1,7 @@
 //! Suites across the layers: what only the parts together can show.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod edges;
+
+mod prefix;

@@ -4,6 +4,7 @@
 //! nobody here has seen.
 
 mod agent_loop;
+mod agent_session;
 mod compare;
 mod llm;
 mod llm_pure;
@@ -185,6 +186,7 @@ fn execute_guarded(case: &Case<'_>) -> Outcome {
 
 fn execute(case: &Case<'_>) -> Outcome {
     match (case.suite_family(), case.kind) {
+        ("sessions", "agent_session") => agent_session::execute(case),
         ("sessions", "agent_loop") => agent_loop::execute(case),
         ("sessions", "classify_error" | "silent_overflow" | "thinking_levels") => llm_pure::execute_sessions(case),
         ("sessions", _) => sessions::execute(case),

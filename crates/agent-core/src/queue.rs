@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_llm::message::Message;
+use tokio::sync::Notify;
 
 /// How many waiting messages one poll takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +51,13 @@ pub struct Waiting {
 
 /// The two queues of an agent. Clones share them; they may be filled at any time, also while nothing runs.
 #[derive(Clone, Debug, Default)]
-pub struct Queues(Arc<Mutex<Inner>>);
+pub struct Queues(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -73,7 +80,7 @@ impl Inner {
 
 impl Queues {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a message at the end of a queue and returns its number.
@@ -83,6 +90,8 @@ impl Queues {
         inner.next_id += 1;
         inner.revision += 1;
         inner.queue(kind).push_back(Waiting { id, message: Arc::new(message) });
+        drop(inner);
+        self.0.changed.notify_waiters();
         id
     }
 
@@ -113,12 +122,28 @@ impl Queues {
     pub fn clear(&self, kind: QueueKind) -> Vec<Waiting> {
         let mut inner = self.lock();
         inner.revision += 1;
-        inner.queue(kind).drain(..).collect()
+        let taken = inner.queue(kind).drain(..).collect();
+        drop(inner);
+        self.0.changed.notify_waiters();
+        taken
     }
 
     /// Changes with every message that is put in and every clearing, not with what runs take out: tells when to show the queues anew.
     pub fn revision(&self) -> u64 {
         self.lock().revision
+    }
+
+    /// Waits until the revision is another one.
+    pub async fn changed_since(&self, revision: u64) {
+        loop {
+            let mut changed = std::pin::pin!(self.0.changed.notified());
+            // What changes between the look and the wait must not be missed.
+            changed.as_mut().enable();
+            if self.revision() != revision {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Sets how many messages one poll takes.

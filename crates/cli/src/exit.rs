@@ -112,6 +112,7 @@ pub(crate) fn warn_of(problems: &[Problem]) {
 }
 
 /// Says something on standard error.
+#[expect(clippy::print_stderr, reason = "the program talks to a person")]
 pub(crate) fn warn(text: &str) {
     eprintln!("Warning: {text}");
 }

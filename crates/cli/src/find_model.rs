@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth, pattern};
+use pinch_embed::coding_agent::models::pattern::{self, NotFound};
+use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_embed::coding_agent::session_log::Context;
 use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::llm::catalog;
@@ -54,8 +55,8 @@ pub(crate) async fn find(
 ) -> Result<Choice, Failure> {
     let keyed = |model: Arc<Model>| Choice { model, thinking: None, keyless: false };
     if let Some(pattern) = wishes.model {
-        let found = pattern::resolve(registry, wishes.provider, pattern, auth)
-            .map_err(|error| Failure::user(error.to_string()))?;
+        let found =
+            pattern::resolve(registry, wishes.provider, pattern, auth).map_err(|error| not_found(&error, wishes))?;
         if let Some(text) = &found.warning {
             warn(text);
         }
@@ -93,6 +94,18 @@ pub(crate) async fn find(
          To see pinch work without any of them: pinch demo",
         wishes.agent_dir.join("models.json").display()
     )))
+}
+
+/// A name that fits nothing, with the way on that this program has.
+fn not_found(error: &NotFound, wishes: &Wishes<'_>) -> Failure {
+    let what = match error {
+        NotFound::Provider { provider } => format!("Unknown provider \"{provider}\"."),
+        NotFound::Model { pattern } => format!("Model \"{pattern}\" not found."),
+        NotFound::Ambiguous { .. } => return Failure::user(error.to_string()),
+    };
+    let models = wishes.agent_dir.join("models.json");
+    let way_on = format!("Name one as provider/id; models of your own go into {}", models.display());
+    Failure::user(format!("{what} {way_on}"))
 }
 
 /// Whether a registry's credentials know a provider.

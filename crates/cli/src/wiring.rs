@@ -27,7 +27,7 @@ use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
 use crate::args::ChatArgs;
-use crate::exit::{Failure, warn_of};
+use crate::exit::{Failure, Kind, warn_of};
 use crate::find_model::{self, Choice, Wishes};
 
 /// The folders of one program run.
@@ -89,7 +89,11 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<AgentSession
     let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
     warn_of(&problems);
     let registry = Arc::new(registry);
-    let choice = choose(args, &folders, &settings, &registry, &context, host).await?;
+    let choice = choose(args, &folders, &settings, &registry, &context, host).await.map_err(|failure| {
+        // What is missing may stand in the part that cannot be read.
+        let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
+        Failure { kind, ..failure }
+    })?;
     let tools = tools(args, &cwd, &settings, host)?;
     let system = system_prompt(args, &folders, &cwd, &tools, host)?;
     let options = CallOptions {
@@ -169,7 +173,9 @@ async fn choose(
 /// No key for a provider that was named.
 pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
     let variables = pinch_embed::llm::keys::variables(provider.as_str());
-    let set = match variables.first() {
+    // Some providers take tokens of other sorts first; a key is what most people have.
+    let usual = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
+    let set = match usual {
         Some(name) => format!("Set {name}, "),
         None => String::new(),
     };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::compaction::{CompactionMode, CompactionSettings};
 use crate::document::{self, Problem};
-use crate::recovery::RecoveryPlan;
+use crate::recovery::{OverflowRecovery, RecoveryPlan};
 
 /// The settings of a user. Keys nobody knows are passed over; a value of a wrong type is reported and counts as absent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,7 +87,7 @@ impl Reader<'_> {
                 .word(root, "followUpMode", QueueMode::parse, "one-at-a-time or all")
                 .unwrap_or_default(),
             compaction: self.compaction(compaction),
-            recovery: self.recovery(retry, of_provider),
+            recovery: self.recovery(retry, of_provider, compaction),
             deadlines: self.deadlines(root, of_provider),
             shell_path: self.text(root, "shellPath").map(PathBuf::from),
             shell_command_prefix: self.text(root, "shellCommandPrefix"),
@@ -110,8 +110,17 @@ impl Reader<'_> {
         }
     }
 
-    fn recovery(&mut self, retry: &Map<String, Value>, of_provider: &Map<String, Value>) -> RecoveryPlan {
+    fn recovery(
+        &mut self,
+        retry: &Map<String, Value>,
+        of_provider: &Map<String, Value>,
+        compaction: &Map<String, Value>,
+    ) -> RecoveryPlan {
         let mut plan = RecoveryPlan::default();
+        // Who switches compaction off wants none after an overflow either. A wrong value is reported where the section is read.
+        if compaction.get("enabled") == Some(&Value::Bool(false)) {
+            plan.overflow = OverflowRecovery::Off;
+        }
         let as_u32 = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         if let Some(n) = self.count(retry, "maxRetries") {
             plan.turn.max_retries = as_u32(n);

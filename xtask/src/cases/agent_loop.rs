@@ -145,7 +145,7 @@ async fn run(input: &Value) -> Map<String, Value> {
     agent.messages = vec![Arc::new(Message::System(system))];
     agent.messages.extend(messages(&input["messages"]));
     agent.tools =
-        input["tools"].as_array().into_iter().flatten().map(|t| CaseTool::shared(t, &notes)).collect::<ToolSet>();
+        input["tools"].as_array().into_iter().flatten().map(|t| CaseTool::build(t, &notes)).collect::<ToolSet>();
     agent.thinking = input["thinkingLevel"].as_str().and_then(ThinkingLevel::parse).unwrap_or_default();
     if input["toolExecution"] == "sequential" {
         agent.execution = ToolMode::Sequential;

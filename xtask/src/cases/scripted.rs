@@ -77,7 +77,7 @@ pub(crate) struct CaseTool {
 
 impl CaseTool {
     /// Builds the tool of a case.
-    pub(crate) fn shared(script: &Value, notes: &Notes) -> Arc<dyn Tool> {
+    pub(crate) fn build(script: &Value, notes: &Notes) -> Arc<dyn Tool> {
         let name = script["name"].as_str().unwrap_or("tool");
         let parameters = match &script["parameters"] {
             Value::Null => json!({"type": "object", "properties": {}}),
@@ -292,8 +292,6 @@ pub(crate) fn model(reasoning: bool, context_window: u64, max_tokens: u64) -> pi
         "reasoning": reasoning, "input": ["text", "image"], "contextWindow": context_window, "maxTokens": max_tokens,
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
     });
-    match pinch_agent_core::llm::model::Model::from_record(&record) {
-        Ok(model) => model,
-        Err(error) => unreachable!("the record is complete: {error}"),
-    }
+    #[expect(clippy::expect_used, reason = "the record above is complete")]
+    pinch_agent_core::llm::model::Model::from_record(&record).expect("the record is complete")
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Case, Outcome};
 
-mod compaction;
+pub(crate) mod compaction;
 mod list;
 pub(crate) mod notation;
 mod open;

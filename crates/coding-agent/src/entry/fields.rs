@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::message::json::KnownMessage;
 use pinch_llm::message::{Content, Message};
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::text;
@@ -23,8 +23,7 @@ struct MessageLine<'a> {
     parent_id: Option<EntryIdText>,
     #[serde(default)]
     timestamp: String,
-    #[serde(borrow)]
-    message: &'a RawValue,
+    message: KnownMessage,
 }
 
 struct EntryIdText(EntryId);
@@ -38,13 +37,12 @@ impl<'de> Deserialize<'de> for EntryIdText {
 pub(super) fn parse(line: &[u8]) -> Option<Entry> {
     if let Ok(wire) = serde_json::from_slice::<MessageLine<'_>>(line)
         && wire.r#type == "message"
-        && let Ok(message) = Message::from_json(wire.message.get())
     {
         return Some(Entry {
             id: wire.id.0,
             parent_id: wire.parent_id.map(|id| id.0),
             timestamp: wire.timestamp,
-            body: EntryBody::Message(Arc::new(message)),
+            body: EntryBody::Message(Arc::new(wire.message.0)),
         });
     }
     from_map(text::parse_object(line)?)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
 use pinch_agent_core::event::{AgentEvent, EndReason, RunEnd};
 use pinch_llm::message::Message;
@@ -121,7 +122,21 @@ impl Running<'_> {
         let summariser = Summariser::of(agent);
         let (mut revision, mut n_waiting) = (queues.revision(), n_waiting(&tell.control));
         let mut run = agent.run(input, self.cancel.clone())?;
-        while let Some(event) = run.next().await {
+        loop {
+            let mut next = run.next();
+            let event = match futures::poll!(&mut next) {
+                Poll::Ready(event) => event,
+                // A message that is queued while a tool works is shown at once.
+                Poll::Pending => match select(next, std::pin::pin!(queues.changed_since(revision))).await {
+                    Either::Left((event, _)) => event,
+                    Either::Right(_) => {
+                        (revision, n_waiting) = (queues.revision(), self::n_waiting(&tell.control));
+                        tell.queues().await;
+                        continue;
+                    }
+                },
+            };
+            let Some(event) = event else { break };
             let delivers = matches!(&event, AgentEvent::MessageStart(m) if matches!(**m, Message::User(_)))
                 && n_waiting != self::n_waiting(&tell.control);
             if delivers || revision != queues.revision() {

@@ -34,7 +34,7 @@ pub(super) fn executor(kind: &str) -> Option<Run> {
 }
 
 /// Our wording, by the names the cases use for it.
-pub(super) fn wording() -> Vec<(&'static str, &'static str)> {
+pub(crate) fn wording() -> Vec<(&'static str, &'static str)> {
     vec![
         ("{{COMPACTION_PREFIX}}", roles::COMPACTION_PREFIX),
         ("{{COMPACTION_SUFFIX}}", roles::COMPACTION_SUFFIX),

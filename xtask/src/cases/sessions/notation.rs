@@ -72,7 +72,7 @@ fn each_text(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String>)
 }
 
 /// Removes the blocks we add to summaries: pinned messages and the last request.
-fn without_our_blocks(summary: &str) -> String {
+pub(crate) fn without_our_blocks(summary: &str) -> String {
     let mut out = summary.to_owned();
     for name in ["pinned", "last-user-request"] {
         if let Ok(block) = Regex::new(&format!(r"(?s)\n\n<{name}>\n.*?\n</{name}>")) {

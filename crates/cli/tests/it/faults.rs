@@ -1,0 +1,159 @@
+//! Bad input: one clear message and the right exit code; nothing of the user's is harmed.
+
+use std::process::Stdio;
+
+use crate::help::{Ran, User, files};
+
+/// A failure says `err`, prints nothing, and ends with `code`.
+async fn fails(user: &User, args: &[&str], code: i32, err: &str) {
+    let wanted = Ran { code: Some(code), out: String::new(), err: format!("{err}\n") };
+    assert_eq!(user.run(args).await, wanted, "pinch {}", args.join(" "));
+}
+
+/// As [`fails`], for messages that clap words: the first line only.
+async fn fails_beginning(user: &User, args: &[&str], code: i32, first_line: &str) {
+    let ran = user.run(args).await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().next()), (Some(code), "", Some(first_line)), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn wrong_flags_are_the_users_mistake() {
+    let user = User::new().await;
+    fails_beginning(&user, &["--frob"], 1, "error: unexpected argument '--frob' found").await;
+    let mode = "error: invalid value 'xml' for '--mode <MODE>': Invalid mode \"xml\". Valid values: text, json";
+    fails_beginning(&user, &["--mode", "xml", "-p", "x"], 1, mode).await;
+    let both = "error: the argument '--continue' cannot be used with '--no-session'";
+    fails_beginning(&user, &["--continue", "--no-session", "-p", "x"], 1, both).await;
+    let level = "Error: Invalid thinking level \"much\". Valid values: off, minimal, low, medium, high, xhigh, max";
+    fails(&user, &["--model", "local/m1", "--thinking", "much", "-p", "x"], 1, level).await;
+    let tool = "Error: Unknown tool name: frob. There are: read, bash, edit, write";
+    fails(&user, &["--model", "local/m1", "--tools", "frob", "-p", "x"], 1, tool).await;
+    let nothing = "Error: There is no message. Write one after -p, or pipe it in";
+    fails(&user, &["--model", "local/m1", "-p"], 1, nothing).await;
+    assert_eq!(user.server.requests().len(), 0);
+    assert!(files(&user.path("agent/sessions")).is_empty(), "no session is begun for a mistake");
+}
+
+#[tokio::test]
+async fn models_and_keys() {
+    let user = User::new().await;
+    let unknown =
+        "Error: Model \"zz\" not found. Name one as provider/id; models of your own go into HOME/agent/models.json";
+    fails(&user, &["--model", "zz", "-p", "x"], 1, unknown).await;
+    let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, put one into HOME/agent/auth.json, \
+         or give --api-key";
+    fails(&user, &["--model", "anthropic/claude-sonnet-4-5", "-p", "x"], 2, no_key).await;
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_be_reached_is_its_own_fault() {
+    let user = User::new().await;
+    let text = "Connection error: Connection refused (os error 111) (http://127.0.0.1:1/v1/messages)";
+    fails(&user, &["--model", "nowhere/m1", "-p", "x"], 3, text).await;
+}
+
+#[tokio::test]
+async fn broken_documents_are_named_and_left_alone() {
+    let user = User::new().await;
+    let broken = "{nope";
+    let path = user.write("agent/models.json", broken);
+    let text = "Warning: HOME/agent/models.json:1:2: is not valid JSON: key must be a string. Correct it there; the \
+         file is left as it is\nError: Model \"local/m1\" not found. Name one as provider/id; models of your own go \
+         into HOME/agent/models.json";
+    fails(&user, &["--model", "local/m1", "-p", "x"], 2, text).await;
+    assert_eq!(std::fs::read_to_string(path).unwrap(), broken);
+
+    user.write("agent/models.json", r#"{"providers": {"local": {"baseUrl": 5}}}"#);
+    let text = "Warning: HOME/agent/models.json:providers.local.baseUrl: must be a non-empty string\n\
+         Error: Model \"local/m1\" not found. Name one as provider/id; models of your own go into \
+         HOME/agent/models.json";
+    fails(&user, &["--model", "local/m1", "-p", "x"], 2, text).await;
+}
+
+#[tokio::test]
+async fn broken_settings_and_credentials_stop_nobody_who_needs_neither() {
+    let user = User::new().await;
+    user.write("agent/settings.json", "{nope");
+    user.write("agent/auth.json", "{nope");
+    user.answer("all the same");
+    let ran = user.run(&["--model", "local/m1", "-p", "x"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "all the same\n"), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(user.path("agent/auth.json")).unwrap(), "{nope");
+}
+
+#[tokio::test]
+async fn files_on_the_command_line() {
+    let user = User::new().await;
+    let ask = |file| ["--model", "local/m1", "-p", "look", file];
+    fails(&user, &ask("@missing"), 1, "Error: File not found: HOME/missing").await;
+    fails(&user, &ask("@agent"), 1, "Error: Not a file: HOME/agent").await;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let secret = user.write("secret", "x");
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
+        // The superuser may read everything.
+        if std::fs::read(&secret).is_err() {
+            let text = "Error: Cannot read HOME/secret: Permission denied (os error 13)";
+            fails(&user, &ask("@secret"), 1, text).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_session_is_left_alone() {
+    let user = User::new().await;
+    let notes = user.write("notes.jsonl", "just notes\n");
+    let text = "Error: Session file is not a valid pi session: HOME/notes.jsonl (no line is a JSON object with a type)";
+    fails(&user, &["--model", "local/m1", "--session", "notes.jsonl", "-p", "x"], 1, text).await;
+    assert_eq!(std::fs::read_to_string(notes).unwrap(), "just notes\n");
+    fails(&user, &["--model", "local/m1", "--session", "abc", "-p", "x"], 1, "Error: No session found matching 'abc'")
+        .await;
+}
+
+#[tokio::test]
+async fn a_session_with_a_broken_line_goes_on() {
+    let user = User::new().await;
+    user.answer("one");
+    assert_eq!(user.run(&["--model", "local/m1", "--session", "s.jsonl", "-p", "first"]).await.code, Some(0));
+    let path = user.path("s.jsonl");
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    text.push_str("{\"type\":\"message\",\"id\":\"torn");
+    std::fs::write(&path, &text).unwrap();
+    user.answer("two");
+    let ran = user.run(&["--model", "local/m1", "--session", "s.jsonl", "-p", "second"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "two\n"), "{}", ran.err);
+    let asked = user.asked().unwrap().to_string();
+    assert!(asked.contains("first") && asked.contains("one") && asked.contains("second"), "{asked}");
+    let now = std::fs::read_to_string(&path).unwrap();
+    assert!(now.starts_with(&text), "what was there stays, the torn line too");
+    assert!(now[text.len()..].starts_with('\n'), "what is new begins on a line of its own");
+}
+
+#[tokio::test]
+async fn a_folder_for_sessions_that_cannot_be_written_is_the_machines_fault() {
+    let user = User::new().await;
+    user.write("notes", "a file, not a folder");
+    let text = "Error: cannot create HOME/notes/x: Not a directory (os error 20)";
+    fails(&user, &["--model", "local/m1", "--session-dir", "notes/x", "-p", "x"], 4, text).await;
+    assert_eq!(user.server.requests().len(), 0, "nothing is asked that could not be kept");
+}
+
+#[tokio::test]
+async fn a_reader_that_is_gone_ends_the_program() {
+    for args in [&["-p", "x"][..], &["--mode", "json", "x"]] {
+        let user = User::new().await;
+        user.answer("nobody reads this");
+        let mut command = user.command(&[&["--model", "local/m1"], args].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().await.unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), &*err),
+            (Some(4), "Error: cannot write the output: Broken pipe (os error 32)\n")
+        );
+        user.server.take_unforeseen();
+    }
+}

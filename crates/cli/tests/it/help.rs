@@ -1,0 +1,91 @@
+//! A user with a folder of their own and one scripted server.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use pinch_testing::server::{Reply, Server};
+use pinch_testing::wires::anthropic::Response;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// A user; nothing of the real one is seen.
+pub(crate) struct User {
+    home: TempDir,
+    pub(crate) server: Server,
+}
+
+/// How the program ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl User {
+    /// Somebody whose models.json names the scripted server: `local/m1` there, `nowhere/m1` where nobody listens.
+    pub(crate) async fn new() -> Self {
+        let user = Self { home: tempfile::tempdir().unwrap(), server: Server::start().await.unwrap() };
+        let models = json!({"providers": {
+            "local": {
+                "baseUrl": user.server.url(), "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}],
+            },
+            "nowhere": {
+                "baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}],
+            },
+        }});
+        user.write("agent/models.json", &models.to_string());
+        // A failure is told at once.
+        user.write("agent/settings.json", r#"{"retry": {"enabled": false}}"#);
+        user
+    }
+
+    /// A path in the user's folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Makes the server answer the next request with a text.
+    pub(crate) fn answer(&self, text: &str) {
+        self.server.reply(Reply::sse(Response::new("msg_1").text(text).stop("end_turn").concat()));
+    }
+
+    /// The program, in the user's folder.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinch"));
+        command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
+        command.arg("--agent-dir").arg(self.path("agent")).args(args).stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    /// Runs the program to its end. The user's folder is called `HOME` in what it says.
+    pub(crate) async fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().await.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(self.home.path().to_str().unwrap(), "HOME");
+        Ran { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    /// The messages of the last request.
+    pub(crate) fn asked(&self) -> Option<Value> {
+        Some(self.server.requests().last()?.json()["messages"].clone())
+    }
+}
+
+/// All files below a folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(self::files(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
