@@ -10,6 +10,7 @@ mod llm_pure;
 mod providers_pure;
 mod scripted;
 mod sessions;
+mod streaming;
 mod wording;
 
 use std::collections::BTreeMap;
@@ -156,7 +157,8 @@ fn list_cases(file: &Value) -> Vec<(&str, &Value)> {
     let mut cases = Vec::new();
     for i in list(&file["cases"]) {
         let case = &file["cases"][i];
-        let kind = case["kind"].as_str().or_else(|| case["area"].as_str()).unwrap_or("?");
+        let kind = case["kind"].as_str().or_else(|| case["area"].as_str()).or_else(|| case["group"].as_str());
+        let kind = kind.unwrap_or("?");
         cases.push((kind, case));
     }
     for g in list(&file["groups"]) {
@@ -188,6 +190,7 @@ fn execute(case: &Case<'_>) -> Outcome {
         ("llm", "request" | "stream") => llm::execute(case),
         ("llm", _) => llm_pure::execute(case),
         ("llm-providers", _) => providers_pure::execute(case),
+        ("embed-streaming", _) => streaming::execute(case),
         ("embed-tools", "schema") => llm_pure::execute_schema(case),
         _ => Outcome::NotImplemented,
     }

@@ -4,9 +4,16 @@ pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;
 
-pub mod config;
+pub mod replies;
+
 pub mod key;
+
+pub mod config;
+
 pub mod lanes;
-pub mod models;
+
 pub mod profiles;
+
+pub mod models;
+
 pub mod run;

@@ -31,7 +31,7 @@ use crate::run::reason::FailoverReason;
 #[derive(Clone)]
 pub struct Profiles(Arc<Parts>);
 
-pub(self) struct Parts {
+struct Parts {
     host: Host,
     config: AuthConfig,
     path: Option<PathBuf>,

@@ -1,11 +1,20 @@
 //! One run as data: what is asked, what is decided, what comes out. Nothing here performs anything.
 
-pub mod decide;
-pub mod failover;
-pub mod outcome;
 pub mod reason;
+
+pub mod error_text;
+
+pub mod payloads;
+
 pub mod request;
+
 pub mod result;
+
+pub mod outcome;
+
+pub mod decide;
+
+pub mod failover;
 
 pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 pub use reason::FailoverReason;

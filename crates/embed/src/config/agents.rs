@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 use crate::key::AgentId;
+use crate::replies::blocks::BlockBreak;
+use crate::replies::chunk::{BreakPreference, Chunking};
 
 /// All agents.
 #[derive(Clone, Debug, Default)]
@@ -74,44 +76,9 @@ pub struct BlockStreaming {
     /// Whether it is done.
     pub on: Option<bool>,
     /// What ends a piece.
-    pub break_at: Option<BlockReplyBreak>,
+    pub break_at: Option<BlockBreak>,
     /// Sizes of the pieces.
     pub chunk: Option<Chunking>,
-}
-
-/// What ends a piece of a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BlockReplyBreak {
-    /// The end of a text block.
-    #[default]
-    TextEnd,
-    /// The end of the message.
-    MessageEnd,
-    /// A blank line.
-    Paragraph,
-}
-
-/// Sizes of the pieces of a reply, in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunking {
-    /// No piece is shorter, unless it is the last.
-    pub min_chars: usize,
-    /// No piece is longer.
-    pub max_chars: usize,
-    /// Where a piece ends if there is a choice.
-    pub prefer: BreakPreference,
-}
-
-/// Where a piece of a reply ends if there is a choice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BreakPreference {
-    /// At a blank line.
-    #[default]
-    Paragraph,
-    /// At a line break.
-    Newline,
-    /// Behind a sentence.
-    Sentence,
 }
 
 /// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
@@ -260,9 +227,9 @@ impl BlockStreaming {
             _ => None,
         };
         let break_at = |word: &str| match word {
-            "text_end" => Some(BlockReplyBreak::TextEnd),
-            "message_end" => Some(BlockReplyBreak::MessageEnd),
-            "paragraph" => Some(BlockReplyBreak::Paragraph),
+            "text_end" => Some(BlockBreak::TextEnd),
+            "message_end" => Some(BlockBreak::MessageEnd),
+            "paragraph" => Some(BlockBreak::Paragraph),
             _ => None,
         };
         let prefer = |word: &str| match word {
@@ -279,8 +246,8 @@ impl BlockStreaming {
             let min_chars = size("minChars", 800, problems);
             let max_chars = size("maxChars", 1200, problems).max(min_chars);
             let words = ["paragraph", "newline", "sentence"];
-            let prefer = chunk.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
-            Chunking { min_chars, max_chars, prefer }
+            let preference = chunk.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
+            Chunking { min_chars, max_chars, preference, ..Chunking::default() }
         });
         Self {
             on: node.get("blockStreamingDefault").word(problems, &["on", "off"], switch),

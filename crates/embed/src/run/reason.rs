@@ -1,11 +1,22 @@
-//! Why a candidate failed, in the words that logs, stores and callers know.
-
-use std::fmt;
+//! Why an attempt failed, as the one who decides about the next attempt needs to know it.
+//!
+//! A typed error is mapped by its kind; nothing is parsed again. Texts without their error, as old transcripts and foreign runtimes hold
+//! them, are classified by [`text`].
 
 use pinch_llm::error::{LlmError, LlmErrorKind};
 
-/// Why a profile or a model could not do the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+mod find;
+pub mod image;
+pub mod overflow;
+pub mod payment;
+pub mod signal;
+pub mod text;
+
+pub use signal::{Classified, Signal, reason_of_code, reason_of_signal, reason_of_status};
+pub use text::{is_session_expired, reason_of_text};
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailoverReason {
     /// No money, no quota.
     Billing,
@@ -13,41 +24,30 @@ pub enum FailoverReason {
     RateLimit,
     /// The provider has no capacity.
     Overloaded,
-    /// No or wrong credentials.
+    /// The credentials do not work now.
     Auth,
-    /// Credentials that will never work again.
+    /// The credentials will never work again.
     AuthPermanent,
-    /// No answer in time, or no connection.
+    /// Nothing came in time, or the connection failed.
     Timeout,
     /// The provider does not take the request.
     Format,
     /// The model does not exist for this account.
     ModelNotFound,
-    /// The provider has forgotten the session.
+    /// The provider forgot the conversation.
     SessionExpired,
     /// The provider failed.
     ServerError,
-    /// Something else.
+    /// The provider said that something failed, and nothing more.
+    NoErrorDetails,
+    /// The answer was empty.
+    EmptyResponse,
+    /// Nobody knows.
     Unknown,
 }
 
 impl FailoverReason {
-    /// All reasons.
-    pub const ALL: [Self; 11] = [
-        Self::Billing,
-        Self::RateLimit,
-        Self::Overloaded,
-        Self::Auth,
-        Self::AuthPermanent,
-        Self::Timeout,
-        Self::Format,
-        Self::ModelNotFound,
-        Self::SessionExpired,
-        Self::ServerError,
-        Self::Unknown,
-    ];
-
-    /// The word used in files and events.
+    /// The word used in files, events and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Billing => "billing",
@@ -60,54 +60,105 @@ impl FailoverReason {
             Self::ModelNotFound => "model_not_found",
             Self::SessionExpired => "session_expired",
             Self::ServerError => "server_error",
+            Self::NoErrorDetails => "no_error_details",
+            Self::EmptyResponse => "empty_response",
             Self::Unknown => "unknown",
         }
     }
 
-    /// Reads the word; `quota`, which some files hold, means [`Self::RateLimit`].
+    /// Reads the word; `quota`, as some documents call it, is a rate limit.
     pub fn parse(word: &str) -> Option<Self> {
+        const ALL: [FailoverReason; 13] = [
+            FailoverReason::Billing,
+            FailoverReason::RateLimit,
+            FailoverReason::Overloaded,
+            FailoverReason::Auth,
+            FailoverReason::AuthPermanent,
+            FailoverReason::Timeout,
+            FailoverReason::Format,
+            FailoverReason::ModelNotFound,
+            FailoverReason::SessionExpired,
+            FailoverReason::ServerError,
+            FailoverReason::NoErrorDetails,
+            FailoverReason::EmptyResponse,
+            FailoverReason::Unknown,
+        ];
         if word == "quota" {
             return Some(Self::RateLimit);
         }
-        Self::ALL.into_iter().find(|reason| reason.as_str() == word)
+        ALL.into_iter().find(|reason| reason.as_str() == word)
     }
 
-    /// The HTTP status that stands for the reason.
+    /// The HTTP status that says the same.
     pub fn status(self) -> Option<u16> {
-        Some(match self {
-            Self::Billing => 402,
-            Self::RateLimit => 429,
-            Self::Overloaded => 503,
-            Self::Auth => 401,
-            Self::AuthPermanent => 403,
-            Self::Timeout => 408,
-            Self::Format => 400,
-            Self::ModelNotFound => 404,
-            Self::SessionExpired => 410,
-            Self::ServerError => 500,
-            Self::Unknown => return None,
-        })
+        match self {
+            Self::Billing => Some(402),
+            Self::RateLimit => Some(429),
+            Self::Overloaded => Some(503),
+            Self::Auth => Some(401),
+            Self::AuthPermanent => Some(403),
+            Self::Timeout => Some(408),
+            Self::Format => Some(400),
+            Self::ModelNotFound => Some(404),
+            Self::SessionExpired => Some(410),
+            Self::ServerError => Some(500),
+            Self::NoErrorDetails | Self::EmptyResponse | Self::Unknown => None,
+        }
     }
 }
 
-impl fmt::Display for FailoverReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The reason a failed call gives; `None` when another profile or model is no answer to it.
+/// Why a call failed; `None` when another model or profile would not help: cancelled, too long, refused for its content.
 pub fn reason_of(error: &LlmError) -> Option<FailoverReason> {
-    Some(match error.kind {
-        LlmErrorKind::Aborted | LlmErrorKind::ContextOverflow => return None,
-        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => FailoverReason::Timeout,
-        LlmErrorKind::RateLimit => FailoverReason::RateLimit,
-        LlmErrorKind::Overloaded => FailoverReason::Overloaded,
-        LlmErrorKind::Server => FailoverReason::ServerError,
-        LlmErrorKind::Billing => FailoverReason::Billing,
-        LlmErrorKind::Auth => FailoverReason::Auth,
-        LlmErrorKind::ModelNotFound => FailoverReason::ModelNotFound,
-        LlmErrorKind::InvalidRequest => FailoverReason::Format,
-        LlmErrorKind::ContentFiltered | LlmErrorKind::Protocol => return None,
-    })
+    match error.kind {
+        LlmErrorKind::Aborted | LlmErrorKind::ContextOverflow | LlmErrorKind::ContentFiltered => None,
+        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => Some(FailoverReason::Timeout),
+        LlmErrorKind::RateLimit => Some(FailoverReason::RateLimit),
+        LlmErrorKind::Overloaded => Some(FailoverReason::Overloaded),
+        LlmErrorKind::Server => Some(FailoverReason::ServerError),
+        LlmErrorKind::Billing => Some(FailoverReason::Billing),
+        // The kind does not say whether a key may work again; the provider's words do.
+        LlmErrorKind::Auth if text::is_auth_permanent(&error.text) => Some(FailoverReason::AuthPermanent),
+        LlmErrorKind::Auth => Some(FailoverReason::Auth),
+        LlmErrorKind::ModelNotFound => Some(FailoverReason::ModelNotFound),
+        LlmErrorKind::InvalidRequest if is_session_expired(&error.text) => Some(FailoverReason::SessionExpired),
+        LlmErrorKind::InvalidRequest => Some(FailoverReason::Format),
+        LlmErrorKind::Protocol => Some(reason_of_text(&error.text).unwrap_or(FailoverReason::Unknown)),
+    }
+}
+
+/// What is known of an error that is no [`LlmError`]: its name, its message, and what is underneath.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The name of its class.
+    pub name: &'a str,
+    /// The message.
+    pub message: &'a str,
+}
+
+/// Whether an error says that somebody cancelled.
+pub fn is_abort(error: Named<'_>) -> bool {
+    error.name == "AbortError" || error.message.to_lowercase().contains("aborted")
+}
+
+/// Whether an error says that time ran out; `causes` are the errors underneath.
+pub fn is_timeout(error: Named<'_>, causes: &[Named<'_>]) -> bool {
+    let says = |error: &Named<'_>| {
+        error.name == "TimeoutError" || reason_of_text(error.message) == Some(FailoverReason::Timeout)
+    };
+    says(&error) || (error.name == "AbortError" && causes.iter().any(says))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        let reason = |kind, text: &str| reason_of(&LlmError::new("p".into(), kind, text));
+        assert_eq!(reason(LlmErrorKind::Auth, "401 no"), Some(FailoverReason::Auth));
+        assert_eq!(reason(LlmErrorKind::Auth, "key has been revoked"), Some(FailoverReason::AuthPermanent));
+        assert_eq!(reason(LlmErrorKind::ContextOverflow, "long"), None);
+        assert_eq!(reason(LlmErrorKind::Protocol, "gibberish"), Some(FailoverReason::Unknown));
+        assert_eq!(FailoverReason::parse("quota"), Some(FailoverReason::RateLimit));
+    }
 }

@@ -7,8 +7,11 @@ use pinch_llm::message::Image;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
-pub use crate::config::agents::{BlockReplyBreak, BreakPreference, Chunking};
 use crate::profiles::ProfileId;
+pub use crate::replies::ReasoningLevel;
+pub use crate::replies::blocks::BlockBreak;
+pub use crate::replies::chunk::{BreakPreference, Chunking};
+pub use crate::replies::tool_notes::Verbose;
 
 /// One prompt with everything that belongs to it. Built with [`RunRequest::new`] and the methods named like the fields.
 ///
@@ -44,7 +47,7 @@ pub struct RunRequest {
     /// How hard the model thinks.
     pub think_level: Option<ThinkingLevel>,
     /// How much of the tools the user sees.
-    pub verbose_level: VerboseLevel,
+    pub verbose_level: Verbose,
     /// How much of the thinking the user sees.
     pub reasoning_level: ReasoningLevel,
     /// Wall clock of each attempt; `None` = no limit.
@@ -88,59 +91,11 @@ pub enum ProfileSource {
     User,
 }
 
-/// How much of the tools the user sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum VerboseLevel {
-    /// Nothing.
-    #[default]
-    Off,
-    /// A summary of each call.
-    On,
-    /// What calls print, too.
-    Full,
-}
-
-impl VerboseLevel {
-    /// Reads the word of a configuration or command line.
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "off" => Self::Off,
-            "on" => Self::On,
-            "full" => Self::Full,
-            _ => return None,
-        })
-    }
-}
-
-/// How much of the thinking the user sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReasoningLevel {
-    /// Nothing.
-    #[default]
-    Off,
-    /// One message with all of it.
-    On,
-    /// As it comes.
-    Stream,
-}
-
-impl ReasoningLevel {
-    /// Reads the word of a configuration or command line.
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "off" => Self::Off,
-            "on" => Self::On,
-            "stream" => Self::Stream,
-            _ => return None,
-        })
-    }
-}
-
 /// When and in which pieces replies are handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockReplies {
     /// What ends a piece.
-    pub break_at: BlockReplyBreak,
+    pub break_at: BlockBreak,
     /// Sizes of the pieces; `None` = whole blocks.
     pub chunking: Option<Chunking>,
 }
@@ -189,7 +144,7 @@ impl RunRequest {
             model: None,
             auth_profile: None,
             think_level: None,
-            verbose_level: VerboseLevel::default(),
+            verbose_level: Verbose::default(),
             reasoning_level: ReasoningLevel::default(),
             timeout: Some(Duration::from_secs(600)),
             lane: None,
@@ -248,7 +203,7 @@ impl RunRequest {
 
     /// Sets how much of the tools the user sees.
     #[must_use]
-    pub fn verbose_level(mut self, level: VerboseLevel) -> Self {
+    pub fn verbose_level(mut self, level: Verbose) -> Self {
         self.verbose_level = level;
         self
     }

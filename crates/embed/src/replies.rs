@@ -1,0 +1,149 @@
+//! From the events of a session to replies: text for people, block by block, and events for programs.
+//!
+//! A chain of small parts, each pure: [`Piece`]s go in, [`Piece`]s come out. Nothing here sleeps or sends; a part that wants to wait says
+//! [`Stage::wake_at`], and its owner pushes [`Piece::Wake`] then.
+//!
+//! ```
+//! use pinch_embed::replies::{Piece, ReplyOptions, Replies};
+//!
+//! let mut replies = Replies::new(ReplyOptions::default());
+//! let mut out = Vec::new();
+//! replies.finish(&mut out);
+//! assert!(out.is_empty() && replies.assistant_texts().is_empty());
+//! ```
+
+use pinch_stdx::cancel::Deadline;
+
+pub mod piece;
+
+pub mod code;
+
+pub mod tags;
+
+pub mod scan;
+
+pub mod tokens;
+
+pub mod api_error;
+
+pub mod markup;
+
+pub mod user_text;
+
+pub mod directives;
+
+pub mod partial;
+
+pub mod fence;
+
+pub mod chunk;
+
+pub mod sent;
+
+pub mod dedupe;
+
+pub mod blocks;
+
+pub mod coalesce;
+
+pub mod reasoning;
+
+pub mod tool_display;
+
+pub mod tool_notes;
+
+pub mod usage;
+
+mod facade;
+
+pub use facade::{CompactionState, Replies};
+pub use piece::{Out, Piece};
+
+use blocks::BlockBreak;
+use chunk::Chunking;
+use coalesce::{Coalesce, Coalescing};
+use dedupe::Dedupe;
+use directives::Directives;
+use tool_notes::{ToolFormat, Verbose};
+
+/// One part of the chain.
+pub trait Stage: Send {
+    /// Takes a piece in. What the part does not know it passes on.
+    fn push(&mut self, piece: Piece, out: &mut Out);
+
+    /// Gives out what is held: nothing more will come.
+    fn finish(&mut self, out: &mut Out);
+
+    /// When the part wants [`Piece::Wake`].
+    fn wake_at(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+/// The parts that finished blocks go through, in order.
+pub fn default_stages(coalescing: Option<Coalescing>) -> Vec<Box<dyn Stage>> {
+    let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Directives::default())];
+    if let Some(coalescing) = coalescing {
+        stages.push(Box::new(Coalesce::new(coalescing)));
+    }
+    stages.push(Box::new(Dedupe::default()));
+    stages
+}
+
+/// What happens to reasoning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReasoningLevel {
+    /// It is hidden.
+    #[default]
+    Off,
+    /// It is sent as a message of its own.
+    On,
+    /// It is shown while it grows.
+    Stream,
+}
+
+/// How a run's replies are made.
+#[derive(Clone, Debug, Default)]
+pub struct ReplyOptions {
+    /// Blocks are delivered while the run goes on; otherwise texts are only collected.
+    pub block_streaming: bool,
+    /// When blocks leave.
+    pub block_reply_break: BlockBreak,
+    /// How blocks are cut; `None` leaves them whole.
+    pub chunking: Option<Chunking>,
+    /// How blocks are joined again; `None` leaves them as they are.
+    pub coalescing: Option<Coalescing>,
+    /// What happens to reasoning.
+    pub reasoning: ReasoningLevel,
+    /// How much is said about tools.
+    pub verbose: Verbose,
+    /// How messages about tools are written.
+    pub tool_result_format: ToolFormat,
+    /// Only text inside final tags is for people.
+    pub enforce_final_tag: bool,
+    /// The home folder, shown as `~` in messages about tools.
+    pub home: Option<String>,
+    /// Whoever makes several attempts tells itself when the run begins and ends.
+    pub quiet_lifecycle: bool,
+}
+
+/// Pushes a piece through a chain; what comes out of its end is added to `out`.
+pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mut Out) {
+    let Some((first, rest)) = stages.split_first_mut() else { return out.push(piece) };
+    let mut between = Out::new();
+    first.push(piece, &mut between);
+    for piece in between {
+        push_through(rest, piece, out);
+    }
+}
+
+/// Ends a chain: each part gives out what it holds, through those after it.
+pub(crate) fn finish_through(stages: &mut [Box<dyn Stage>], out: &mut Out) {
+    let Some((first, rest)) = stages.split_first_mut() else { return };
+    let mut between = Out::new();
+    first.finish(&mut between);
+    for piece in between {
+        push_through(rest, piece, out);
+    }
+    finish_through(rest, out);
+}

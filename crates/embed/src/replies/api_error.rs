@@ -1,0 +1,132 @@
+//! Errors of providers as they stand in texts: JSON payloads with words around them, and how they are shown.
+
+use serde_json::Value;
+
+/// What an error text says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiErrorInfo {
+    /// A leading HTTP status.
+    pub status: Option<u16>,
+    /// The provider's name of the error.
+    pub kind: Option<String>,
+    /// The message.
+    pub message: Option<String>,
+}
+
+/// The longest text that is shown whole.
+const MAX_SHOWN: usize = 600;
+
+/// A status at the start of a text, `HTTP` in front or not, and what follows it.
+pub fn leading_status(text: &str) -> Option<(u16, &str)> {
+    let text = text.trim_start();
+    let text = match text.get(..5) {
+        Some(head) if head.eq_ignore_ascii_case("http ") => text[5..].trim_start(),
+        _ => text,
+    };
+    let digits = text.get(..3).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?;
+    let rest = &text[3..];
+    let is_alone = rest.is_empty() || rest.starts_with(|c: char| c == ':' || c.is_whitespace());
+    let status = digits.parse().ok().filter(|status| (100..600).contains(status) && is_alone)?;
+    Some((status, rest.trim_start_matches(|c: char| c == ':' || c.is_whitespace())))
+}
+
+/// The payload of an error text: the text itself, or what follows an error prefix or a status.
+pub fn raw_payload(text: &str) -> Option<Value> {
+    payload_candidates(text).into_iter().find_map(|candidate| {
+        let value: Value = serde_json::from_str(candidate).ok()?;
+        is_payload(&value).then_some(value)
+    })
+}
+
+/// The payload with its keys sorted: two texts of one error have equal fingerprints.
+pub fn fingerprint(text: &str) -> Option<String> {
+    raw_payload(text).map(|value| sorted(&value).to_string())
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            keys.into_iter().map(|key| (key.clone(), sorted(&map[key]))).collect::<serde_json::Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+fn payload_candidates(text: &str) -> Vec<&str> {
+    let text = text.trim();
+    let mut candidates = vec![text];
+    if let Some(rest) = without_error_prefix(text) {
+        candidates.push(rest);
+    }
+    if let Some((_, rest)) = leading_status(text) {
+        candidates.push(rest);
+        candidates.extend(without_error_prefix(rest));
+    }
+    candidates.retain(|candidate| candidate.starts_with('{'));
+    candidates
+}
+
+/// The text without `Error:`, `API error`, `<word> error:` and the like, and without a status after it.
+pub fn without_error_prefix(text: &str) -> Option<&str> {
+    let head = text.get(..text.floor_char_boundary(64))?.to_ascii_lowercase();
+    let at = head.find("error")?;
+    let before: Vec<&str> = head[..at].split_whitespace().collect();
+    let is_prefix = match before.as_slice() {
+        [] | [_] => true,
+        [_, last] => *last == "api",
+        _ => false,
+    };
+    let rest = text[at + "error".len()..].trim_start();
+    let rest = leading_status(rest).map_or(rest, |(_, rest)| rest);
+    let rest = rest.trim_start_matches(|c: char| matches!(c, ':' | '-') || c.is_whitespace());
+    let is_word_end = !text[at + "error".len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    (is_prefix && is_word_end).then_some(rest)
+}
+
+fn is_payload(value: &Value) -> bool {
+    let Some(object) = value.as_object() else { return false };
+    let error = &value["error"];
+    value["type"] == "error"
+        || ["request_id", "requestId"].iter().any(|name| object.get(*name).is_some_and(Value::is_string))
+        || ["message", "type", "code"].iter().any(|name| error[*name].is_string())
+        || (error.is_string() && value["message"].is_string())
+}
+
+/// What an error text says, where it is a payload.
+pub fn info(text: &str) -> Option<ApiErrorInfo> {
+    let value = raw_payload(text)?;
+    let error = &value["error"];
+    let word = |value: &Value| value.as_str().map(str::to_owned).filter(|text| !text.is_empty());
+    let kind = word(&error["type"]).or_else(|| word(&error["code"])).or_else(|| word(error));
+    let kind = kind.or_else(|| word(&value["type"]));
+    let message = word(&error["message"]).or_else(|| word(&value["message"]));
+    Some(ApiErrorInfo { status: leading_status(text.trim()).map(|(status, _)| status), kind, message })
+}
+
+/// How an error text is shown when there are no better words for it.
+pub fn shown(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() {
+        return "LLM request failed with an unknown error.".to_owned();
+    }
+    let status = leading_status(text);
+    if let Some((status, rest)) = status.filter(|(_, rest)| !rest.starts_with('{') && !rest.is_empty()) {
+        return cut(&format!("HTTP {status}: {rest}"));
+    }
+    match info(text) {
+        Some(ApiErrorInfo { status, kind, message: Some(message) }) => {
+            let head = status.map_or_else(|| "LLM error".to_owned(), |status| format!("HTTP {status}"));
+            cut(&kind.map_or_else(|| format!("{head}: {message}"), |kind| format!("{head} {kind}: {message}")))
+        }
+        _ => cut(text),
+    }
+}
+
+/// The text, cut where it is too long to be shown.
+pub fn cut(text: &str) -> String {
+    let shown: String = text.chars().take(MAX_SHOWN).collect();
+    if shown.len() < text.len() { shown + "…" } else { shown }
+}

@@ -1,0 +1,372 @@
+//! Cuts visible text into blocks: at paragraphs, lines or sentences, never inside code unless a fence is longer than a block may be.
+//!
+//! A fence that must be cut is closed at the end of one block and opened again at the start of the next, so each block stands for itself.
+//! Lengths count UTF-16 units, as channels count them.
+
+use pinch_stdx::text::{utf16_len, utf16_prefix};
+
+use super::fence::Marks;
+
+/// Where a block is best cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BreakPreference {
+    /// At blank lines, then at lines, then at sentences.
+    #[default]
+    Paragraph,
+    /// At lines.
+    Newline,
+    /// At sentences.
+    Sentence,
+}
+
+/// How text is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunking {
+    /// Nothing shorter leaves before it must.
+    pub min_chars: usize,
+    /// Nothing longer leaves.
+    pub max_chars: usize,
+    /// Where a block is best cut.
+    pub preference: BreakPreference,
+    /// Each paragraph leaves when it is finished, however short.
+    pub flush_on_paragraph: bool,
+}
+
+impl Default for Chunking {
+    fn default() -> Self {
+        Self { min_chars: 800, max_chars: 1200, preference: BreakPreference::Paragraph, flush_on_paragraph: false }
+    }
+}
+
+/// Whether what is held must all go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drain {
+    /// What is due.
+    Ready,
+    /// Everything.
+    All,
+}
+
+/// Holds text until a block is due.
+#[derive(Clone, Debug)]
+pub struct Chunker {
+    min: usize,
+    max: usize,
+    options: Chunking,
+    /// The opening line of a fence that was cut, with its newline: it stands before the text.
+    reopened: String,
+    text: String,
+    /// Where the text that is held begins in `text`.
+    head: usize,
+    /// Bytes cut off from the front of `text` so far.
+    offset: usize,
+    /// Length of `reopened` and what is held, in units.
+    n_units: usize,
+    marks: Marks,
+}
+
+/// A break within a window; positions count bytes of the window.
+enum Break {
+    At(usize),
+    /// Inside a fence: content ends at the first position, and goes on at the second.
+    Fence {
+        end: usize,
+        next: usize,
+        closing: String,
+        reopen: String,
+    },
+}
+
+impl Chunker {
+    /// An empty chunker.
+    pub fn new(options: Chunking) -> Self {
+        let min = options.min_chars.max(1);
+        Self {
+            min,
+            max: options.max_chars.max(min),
+            options,
+            reopened: String::new(),
+            text: String::new(),
+            head: 0,
+            offset: 0,
+            n_units: 0,
+            marks: Marks::default(),
+        }
+    }
+
+    /// Holds more text.
+    pub fn append(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.marks.push(text);
+        self.n_units += utf16_len(text);
+    }
+
+    /// Whether anything is held.
+    pub fn has_buffered(&self) -> bool {
+        self.n_units > 0
+    }
+
+    /// What is held.
+    pub fn buffered(&self) -> String {
+        format!("{}{}", self.reopened, &self.text[self.head..])
+    }
+
+    /// Forgets what is held.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.options);
+    }
+
+    /// Gives out what is due.
+    pub fn drain(&mut self, drain: Drain, emit: &mut dyn FnMut(String)) {
+        let force = drain == Drain::All;
+        if self.options.flush_on_paragraph && !force {
+            return self.drain_paragraphs(emit);
+        }
+        if !force && self.n_units < self.min {
+            return;
+        }
+        if force && self.n_units <= self.max {
+            return self.emit_rest(emit);
+        }
+        while self.n_units >= self.min || (force && self.has_buffered()) {
+            let found = match force {
+                true if self.n_units <= self.max => self.soft_pick(),
+                true => self.window_pick(1),
+                false => self.window_pick(self.min),
+            };
+            match found {
+                Some(found) => self.emit_break(found, emit),
+                None if force => return self.emit_rest(emit),
+                None => return,
+            }
+            if !force && (self.n_units < self.min || self.n_units < self.max) {
+                return;
+            }
+        }
+    }
+
+    fn emit_rest(&mut self, emit: &mut dyn FnMut(String)) {
+        let rest = self.buffered();
+        self.reset();
+        if !rest.trim().is_empty() {
+            emit(rest);
+        }
+    }
+
+    /// The first `max` units of what is held.
+    fn window(&self) -> String {
+        let mut window = self.reopened.clone();
+        let left = self.max.saturating_sub(utf16_len(&window));
+        window.push_str(utf16_prefix(&self.text[self.head..], left));
+        window
+    }
+
+    /// The position of a byte of the window since the beginning of the answer; `None` inside a reopened line.
+    fn absolute(&self, at: usize) -> Option<usize> {
+        at.checked_sub(self.reopened.len()).filter(|at| *at > 0).map(|at| self.offset + self.head + at)
+    }
+
+    fn is_good(&self, at: usize) -> bool {
+        self.absolute(at).is_some_and(|at| self.marks.is_good(at))
+    }
+
+    fn window_pick(&self, min: usize) -> Option<Break> {
+        let window = self.window();
+        let least = utf16_prefix(&window, min).len().max(1);
+        let found = self.pick(&window, least, &|at| self.is_good(at));
+        if found.is_some() || self.n_units < self.max {
+            return found.map(Break::At);
+        }
+        // Better a break inside a table or a code span than inside a word.
+        let outside_fences = |at: usize| self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none());
+        let found = self.pick(&window, least, &outside_fences).map(Break::At);
+        Some(found.unwrap_or_else(|| self.hard_break(&window)))
+    }
+
+    /// The last good break of a window, of the best sort there is.
+    fn pick(&self, window: &str, least: usize, is_good: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let fits = |at: &usize| *at >= least && is_good(*at);
+        let preference = self.options.preference;
+        if preference == BreakPreference::Paragraph {
+            let mut end = window.len();
+            while let Some(at) = window[..end].rfind("\n\n") {
+                if let Some(at) = [at, at + 1].into_iter().find(fits) {
+                    return Some(at);
+                }
+                end = at + 1;
+            }
+        }
+        if preference != BreakPreference::Sentence {
+            if let Some(at) = window.rmatch_indices('\n').map(|(at, _)| at).find(fits) {
+                return Some(at);
+            }
+        }
+        if preference != BreakPreference::Newline {
+            if let Some(at) = sentence_ends(window).filter(|end| *end > least && is_good(*end)).last() {
+                return Some(at);
+            }
+        } else if self.n_units < self.max {
+            return None;
+        }
+        let mut spaces = window.char_indices().rev().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at);
+        spaces.find(fits)
+    }
+
+    /// Everything fits, and must go: the first paragraph or line, or the last sentence.
+    fn soft_pick(&self) -> Option<Break> {
+        let window = self.window();
+        let preference = self.options.preference;
+        let fits = |at: &usize| self.is_good(*at);
+        if preference == BreakPreference::Paragraph {
+            for (at, _) in window.match_indices("\n\n") {
+                if let Some(at) = [at, at + 1].into_iter().find(fits) {
+                    return Some(Break::At(at));
+                }
+            }
+        }
+        if preference != BreakPreference::Sentence {
+            if let Some(at) = window.match_indices('\n').map(|(at, _)| at).find(fits) {
+                return Some(Break::At(at));
+            }
+        }
+        if preference != BreakPreference::Newline {
+            return sentence_ends(&window).filter(fits).last().map(Break::At);
+        }
+        None
+    }
+
+    fn hard_break(&self, window: &str) -> Break {
+        let fence = self.absolute(window.len()).and_then(|at| self.marks.fence_at(at));
+        let Some(span) = fence else { return Break::At(window.len()) };
+        let start = self.offset + self.head;
+        let room = self.max.saturating_sub(utf16_len(&span.closing) + 1);
+        let inside = utf16_prefix(window, room);
+        // The content begins after the opening line; a block of nothing but that line helps nobody.
+        let content = if span.start < start {
+            self.reopened.len()
+        } else {
+            let line = (span.start - start) + self.reopened.len();
+            window[line..].find('\n').map_or(window.len(), |n| line + n + 1)
+        };
+        let reopen = format!("{}\n", if span.open_line.is_empty() { &span.closing } else { &span.open_line });
+        if span.start > start && content >= inside.len() {
+            // The fence begins near the end of the window: it goes to the next block as a whole.
+            return Break::At(span.start - start + self.reopened.len());
+        }
+        if content >= window.len() {
+            return Break::At(window.len());
+        }
+        let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);
+        let (end, next) = match newline.filter(|at| *at > content) {
+            Some(at) => (at, at + 1),
+            None => {
+                let first = window[content..].chars().next().map_or(0, char::len_utf8);
+                let at = inside.len().max(content + first);
+                (at, at)
+            }
+        };
+        // When only the fence's own closing line is left, it serves.
+        if let Some((close, closed)) = self.marks.closes_at(span) {
+            let (close, closed) = (close - start + self.reopened.len(), closed - start + self.reopened.len());
+            if close == next {
+                return Break::At(closed);
+            }
+        }
+        Break::Fence { end, next, closing: span.closing.clone(), reopen }
+    }
+
+    fn emit_break(&mut self, found: Break, emit: &mut dyn FnMut(String)) {
+        let (n_reopened, head) = (self.reopened.len(), self.head);
+        let n_reopened_units = utf16_len(&self.reopened);
+        let end = match &found {
+            Break::At(at) => *at,
+            Break::Fence { end, .. } => *end,
+        };
+        let mut piece = std::mem::take(&mut self.reopened);
+        piece.push_str(&self.text[self.head..self.head + (end - n_reopened)]);
+        let is_blank = piece.trim().is_empty();
+        match found {
+            Break::Fence { next, closing, reopen, .. } => {
+                if !piece.ends_with('\n') {
+                    piece.push('\n');
+                }
+                piece.push_str(&closing);
+                self.head += next - n_reopened;
+                self.reopened = reopen;
+            }
+            Break::At(at) => {
+                self.head += at - n_reopened;
+                let rest = &self.text[self.head..];
+                let kept = if is_blank {
+                    rest.trim_start()
+                } else {
+                    let mut chars = rest.chars();
+                    let after_space = if chars.next().is_some_and(char::is_whitespace) { chars.as_str() } else { rest };
+                    after_space.trim_start_matches('\n')
+                };
+                self.head = self.text.len() - kept.len();
+            }
+        }
+        self.settle(head, n_reopened_units);
+        if !is_blank {
+            emit(piece);
+        }
+    }
+
+    /// Counts what was cut off since the text was held from `head`, with a reopened line of so many units before it.
+    fn settle(&mut self, head: usize, n_reopened_units: usize) {
+        let n_cut = n_reopened_units + utf16_len(&self.text[head..self.head]);
+        self.n_units = (self.n_units + utf16_len(&self.reopened)).saturating_sub(n_cut);
+        if self.head * 2 > self.text.len() {
+            self.text.drain(..self.head);
+            self.offset += self.head;
+            self.head = 0;
+        }
+        self.marks.discard_before(self.offset + self.head);
+    }
+
+    fn drain_paragraphs(&mut self, emit: &mut dyn FnMut(String)) {
+        loop {
+            let window = self.window();
+            match self.paragraph_end(&window) {
+                Some((at, next)) => {
+                    let (head, n_reopened_units) = (self.head, utf16_len(&self.reopened));
+                    let piece =
+                        format!("{}{}", self.reopened, &self.text[self.head..self.head + (at - self.reopened.len())]);
+                    self.head += next - self.reopened.len();
+                    self.reopened.clear();
+                    let n_newlines =
+                        self.text.len() - self.head - self.text[self.head..].trim_start_matches('\n').len();
+                    self.head += n_newlines;
+                    self.settle(head, n_reopened_units);
+                    if !piece.trim().is_empty() {
+                        emit(piece);
+                    }
+                }
+                None if self.n_units >= self.max => match self.window_pick(1) {
+                    Some(found) => self.emit_break(found, emit),
+                    None => return,
+                },
+                None => return,
+            }
+        }
+    }
+
+    /// The first paragraph's end and the start of what follows it.
+    fn paragraph_end(&self, window: &str) -> Option<(usize, usize)> {
+        window.match_indices('\n').find_map(|(at, _)| {
+            let rest = &window[at + 1..];
+            let after_space = rest.trim_start_matches([' ', '\t']);
+            let is_end = after_space.starts_with('\n');
+            (is_end && self.is_good(at)).then(|| (at, window.len() - after_space.trim_start_matches('\n').len()))
+        })
+    }
+}
+
+/// Where sentences end: right after a mark that white space or nothing follows.
+fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
+    text.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).filter(|end| {
+        let rest = &text[*end..];
+        rest.is_empty() || rest.starts_with(char::is_whitespace)
+    })
+}

@@ -1,0 +1,158 @@
+//! Joins small blocks that come close together. The stage never sleeps: it says when it wants to be woken.
+
+use std::time::Duration;
+
+use pinch_stdx::cancel::Deadline;
+use pinch_stdx::text::utf16_len;
+
+use super::Stage;
+use super::piece::{BlockReply, Out, Piece};
+
+/// How blocks are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coalescing {
+    /// A shorter text waits for more, or for the end.
+    pub min_chars: usize,
+    /// Nothing joined is longer.
+    pub max_chars: usize,
+    /// How long nothing must come before a text leaves.
+    pub idle: Duration,
+    /// What stands between joined blocks.
+    pub joiner: String,
+    /// Each block leaves at once.
+    pub flush_on_enqueue: bool,
+}
+
+impl Default for Coalescing {
+    fn default() -> Self {
+        Self {
+            min_chars: 800,
+            max_chars: 1200,
+            idle: Duration::from_secs(1),
+            joiner: "\n\n".into(),
+            flush_on_enqueue: false,
+        }
+    }
+}
+
+/// A short text leaves after so many idle times all the same.
+const MAX_IDLES: u32 = 5;
+
+/// The stage.
+#[derive(Debug)]
+pub struct Coalesce {
+    options: Coalescing,
+    held: Option<BlockReply>,
+    wake_at: Option<Deadline>,
+    n_idles: u32,
+}
+
+impl Coalesce {
+    /// Holds nothing yet.
+    pub fn new(options: Coalescing) -> Self {
+        Self { options, held: None, wake_at: None, n_idles: 0 }
+    }
+
+    /// Whether a text is held.
+    pub fn has_buffered(&self) -> bool {
+        self.held.is_some()
+    }
+
+    fn hold(&mut self, block: BlockReply, out: &mut Out) {
+        let is_full = utf16_len(&block.text) >= self.options.max_chars;
+        self.held = Some(block);
+        if is_full {
+            self.flush(out);
+        } else {
+            self.n_idles = 0;
+            self.wake_at = Some(Deadline::after(self.options.idle));
+        }
+    }
+
+    fn enqueue(&mut self, block: BlockReply, out: &mut Out) {
+        if !block.media_urls.is_empty() || block.is_reasoning || (block.text.trim().is_empty() && block.audio_as_voice)
+        {
+            self.flush(out);
+            out.push(Piece::Block(block));
+            return;
+        }
+        if block.text.trim().is_empty() {
+            return;
+        }
+        if self.options.flush_on_enqueue {
+            self.flush(out);
+            out.push(Piece::Block(block));
+            return;
+        }
+        if self.held.as_ref().is_some_and(|held| !is_same_delivery(held, &block)) {
+            self.flush(out);
+        }
+        let Some(held) = &self.held else {
+            return if utf16_len(&block.text) > self.options.max_chars {
+                out.push(Piece::Block(block));
+            } else {
+                self.hold(block, out);
+            };
+        };
+        let joined = format!("{}{}{}", held.text, self.options.joiner, block.text);
+        if utf16_len(&joined) <= self.options.max_chars {
+            let block = BlockReply { text: joined, id: block.id, ..held.clone() };
+            return self.hold(block, out);
+        }
+        self.flush(out);
+        if utf16_len(&block.text) >= self.options.max_chars {
+            out.push(Piece::Block(block));
+        } else {
+            self.hold(block, out);
+        }
+    }
+
+    fn flush(&mut self, out: &mut Out) {
+        (self.wake_at, self.n_idles) = (None, 0);
+        out.extend(self.held.take().map(Piece::Block));
+    }
+
+    fn wake(&mut self, out: &mut Out) {
+        let Some(held) = &self.held else { return };
+        if self.wake_at.is_none_or(|at| !at.left().is_zero()) {
+            return;
+        }
+        self.n_idles += 1;
+        if utf16_len(&held.text) >= self.options.min_chars || self.n_idles >= MAX_IDLES {
+            self.flush(out);
+        } else {
+            self.wake_at = Some(Deadline::after(self.options.idle));
+        }
+    }
+}
+
+/// Whether two blocks may go out as one.
+fn is_same_delivery(a: &BlockReply, b: &BlockReply) -> bool {
+    a.reply_to_id == b.reply_to_id && a.audio_as_voice == b.audio_as_voice
+}
+
+impl Stage for Coalesce {
+    fn push(&mut self, piece: Piece, out: &mut Out) {
+        match piece {
+            Piece::Block(block) => self.enqueue(block, out),
+            Piece::Wake => self.wake(out),
+            Piece::Restart => {
+                (self.held, self.wake_at, self.n_idles) = (None, None, 0);
+                out.push(piece);
+            }
+            Piece::Flush | Piece::Flushed => {
+                self.flush(out);
+                out.push(piece);
+            }
+            other => out.push(other),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Out) {
+        self.flush(out);
+    }
+
+    fn wake_at(&self) -> Option<Deadline> {
+        self.wake_at
+    }
+}

@@ -1,0 +1,168 @@
+//! Where code is: fences and inline spans, followed one character at a time.
+//!
+//! Tags, directives and block breaks mean nothing inside code. This machine never looks back, so every part that needs to know may run it
+//! over text as it arrives, however the text is cut.
+
+/// A fence that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The character of its marker: a back-quote or a tilde.
+    pub marker: char,
+    /// How many of them.
+    pub len: usize,
+    /// Spaces before them.
+    pub indent: usize,
+}
+
+/// What is known of the line so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Line {
+    /// Nothing but up to three spaces.
+    #[default]
+    Start,
+    /// A run of marker characters after the indentation.
+    Marker,
+    /// Anything after that.
+    Rest,
+}
+
+/// Follows code through a text.
+#[derive(Clone, Debug, Default)]
+pub struct CodeState {
+    fence: Option<Fence>,
+    /// The line opens a fence.
+    opening: Option<Fence>,
+    line: Line,
+    indent: usize,
+    marker: Option<char>,
+    n_marker: usize,
+    /// The line has nothing but white space so far.
+    blank: bool,
+    has_chars: bool,
+    /// After the marker comes only white space.
+    bare: bool,
+    /// Back-quotes that opened the inline span.
+    inline: Option<usize>,
+    /// Back-quotes just seen.
+    n_ticks: usize,
+}
+
+impl CodeState {
+    /// Takes the next character; true when it stands in code. A run of back-quotes counts as code when it is inside, not when it opens.
+    pub fn push(&mut self, c: char) -> bool {
+        if c == '\n' {
+            return self.end_line();
+        }
+        if !self.has_chars {
+            (self.has_chars, self.blank, self.bare) = (true, true, true);
+        }
+        self.blank &= c.is_whitespace();
+        match self.line {
+            Line::Start if c == ' ' && self.indent < 3 => self.indent += 1,
+            Line::Start if c == '`' || c == '~' => {
+                (self.line, self.marker, self.n_marker) = (Line::Marker, Some(c), 1);
+            }
+            Line::Marker if self.marker == Some(c) => {
+                self.n_marker += 1;
+                if self.n_marker >= 3 && self.fence.is_none() {
+                    self.opening = Some(Fence { marker: c, len: self.n_marker, indent: self.indent });
+                    (self.inline, self.n_ticks) = (None, 0);
+                }
+            }
+            Line::Start | Line::Marker => {
+                self.line = Line::Rest;
+                self.bare &= c.is_whitespace();
+            }
+            Line::Rest => self.bare &= c.is_whitespace(),
+        }
+        if self.in_fence() {
+            return true;
+        }
+        if c == '`' {
+            self.n_ticks += 1;
+            return self.inline.is_some();
+        }
+        self.settle_ticks();
+        self.inline.is_some()
+    }
+
+    fn end_line(&mut self) -> bool {
+        let was_code = self.in_fence();
+        self.settle_ticks();
+        if self.line_closes() {
+            self.fence = None;
+        } else if let Some(fence) = self.opening {
+            self.fence = Some(fence);
+        } else if self.blank || !self.has_chars {
+            // An inline span never crosses a blank line: one stray back-quote must not hide the rest.
+            self.inline = None;
+        }
+        let (fence, inline) = (self.fence, self.inline);
+        *self = Self { fence, inline, ..Self::default() };
+        was_code || self.inline.is_some()
+    }
+
+    fn settle_ticks(&mut self) {
+        let n_ticks = std::mem::take(&mut self.n_ticks);
+        if n_ticks == 0 {
+            return;
+        }
+        match self.inline {
+            None => self.inline = Some(n_ticks),
+            Some(n) if n == n_ticks => self.inline = None,
+            Some(_) => {}
+        }
+    }
+
+    /// Whether the line so far belongs to a fence: opening line, content or closing line.
+    pub fn in_fence(&self) -> bool {
+        self.fence.is_some() || self.opening.is_some()
+    }
+
+    /// The fence that is open, its opening line included.
+    pub fn fence(&self) -> Option<Fence> {
+        self.fence.or(self.opening)
+    }
+
+    /// Whether an inline span is open after what was seen.
+    pub fn in_inline(&self) -> bool {
+        match (self.inline, self.n_ticks) {
+            (inline, 0) => inline.is_some(),
+            (None, _) => true,
+            (Some(n), ticks) => n != ticks,
+        }
+    }
+
+    /// Whether the line so far, if nothing follows on it, closes the open fence.
+    pub fn line_closes(&self) -> bool {
+        self.fence.is_some_and(|fence| {
+            self.marker == Some(fence.marker) && self.n_marker >= fence.len && self.bare && self.line != Line::Start
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text with code in upper case.
+    fn shown(text: &str) -> String {
+        let mut state = CodeState::default();
+        text.chars().map(|c| if state.push(c) { c.to_ascii_uppercase() } else { c }).collect()
+    }
+
+    #[test]
+    fn spans() {
+        for (text, expect) in [
+            ("a `b` c", "a `B` c"),
+            ("a ``b`c`` d", "a ``B`C`` d"),
+            ("stray ` here\n\nnext", "stray ` HERE\n\nnext"),
+            ("x\n```js\nlet a\n```\nafter", "x\n```JS\nLET A\n```\nafter"),
+            ("```\n~~~\nin\n``` no\nin\n```\nout", "```\n~~~\nIN\n``` NO\nIN\n```\nout"),
+            ("    ```\nplain", "    ```\nPLAIN"),
+            ("  ````\na\n```\nb\n  ````\nc", "  ````\nA\n```\nB\n  ````\nc"),
+        ] {
+            assert_eq!(shown(text), expect, "{text:?}");
+        }
+    }
+}

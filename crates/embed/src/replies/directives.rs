@@ -1,0 +1,339 @@
+//! Reply directives: `[[reply_to_current]]`, `[[reply_to:id]]`, `[[audio_as_voice]]`, their short forms, and `MEDIA:` lines.
+//!
+//! A directive is taken out together with the space around it; everything else of the text stays as it is. Nothing inside code is a
+//! directive.
+
+use super::Stage;
+use super::code::CodeState;
+use super::piece::{BlockReply, Out, Piece};
+use super::tokens::is_silent;
+
+pub mod media;
+pub mod threading;
+
+use media::{LineMedia, media_line, media_target};
+
+/// What a text says besides its words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// The words.
+    pub text: String,
+    /// Media it names.
+    pub media_urls: Vec<String>,
+    /// An explicit message to reply to.
+    pub reply_to_id: Option<String>,
+    /// Reply to the message that started the run.
+    pub reply_to_current: bool,
+    /// A reply tag was there.
+    pub reply_to_tag: bool,
+    /// Deliver audio as a voice note.
+    pub audio_as_voice: bool,
+    /// The whole text was the silent token.
+    pub is_silent: bool,
+}
+
+impl Parsed {
+    /// Whether there is anything to deliver.
+    pub fn is_renderable(&self) -> bool {
+        !self.text.is_empty() || !self.media_urls.is_empty() || self.audio_as_voice
+    }
+}
+
+/// Reads the directives of a whole text. `current` is the id of the message that started the run.
+pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut lines = Lines::default();
+    for line in raw.split('\n') {
+        lines.push(line, &mut parsed);
+    }
+    parsed.text = if lines.changed { lines.text.trim_end().to_owned() } else { raw.trim_end().to_owned() };
+    if is_silent(&parsed.text) {
+        parsed.text.clear();
+        parsed.is_silent = true;
+    }
+    if parsed.reply_to_id.is_none() && parsed.reply_to_current {
+        parsed.reply_to_id = current.map(str::to_owned);
+    }
+    parsed
+}
+
+/// Lines on their way to a cleaned text. A removed line takes the blank lines around it along, but for one where there was one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lines {
+    pub(super) text: String,
+    state: CodeState,
+    n_blank: usize,
+    removed: bool,
+    changed: bool,
+}
+
+impl Lines {
+    /// Takes a whole line in.
+    pub(super) fn push(&mut self, line: &str, found: &mut Parsed) {
+        let cleaned = self.clean(line, found);
+        self.state.push('\n');
+        match cleaned {
+            Cleaned::Gone => (self.removed, self.changed) = (true, true),
+            Cleaned::Line(text) if text.trim().is_empty() => self.n_blank += 1,
+            Cleaned::Line(text) => {
+                let separator = self.separator();
+                self.text.push_str(&separator);
+                self.text.push_str(&text);
+                (self.n_blank, self.removed) = (0, false);
+            }
+        }
+    }
+
+    /// What stands between the text so far and the line that follows.
+    pub(super) fn separator(&self) -> String {
+        match (self.text.is_empty(), self.removed) {
+            (true, _) => String::new(),
+            (false, true) => if self.n_blank > 0 { "\n\n" } else { "\n" }.to_owned(),
+            (false, false) => "\n".repeat(self.n_blank + 1),
+        }
+    }
+
+    /// The line that is still growing, as it would be shown now.
+    pub(super) fn preview(&self, line: &str, found: &mut Parsed) -> String {
+        match self.clone_without_text().clean(line, found) {
+            Cleaned::Gone => String::new(),
+            Cleaned::Line(text) => text,
+        }
+    }
+
+    fn clone_without_text(&self) -> Self {
+        Self { state: self.state.clone(), ..Self::default() }
+    }
+
+    fn clean(&mut self, line: &str, found: &mut Parsed) -> Cleaned {
+        let in_fence = self.state.in_fence();
+        let mut starts = Vec::new();
+        let mut before = None;
+        for (at, c) in line.char_indices() {
+            let in_code = self.state.push(c);
+            if c == '[' && before == Some(at.wrapping_sub(1)) && !in_code {
+                starts.push(at - 1);
+                before = None;
+            } else {
+                before = (c == '[' && !in_code).then_some(at);
+            }
+        }
+        if in_fence || self.state.in_fence() {
+            return Cleaned::Line(line.to_owned());
+        }
+        if let Some(media) = media_line(line) {
+            let LineMedia { mut targets, rest } = media;
+            found.media_urls.append(&mut targets);
+            self.changed = true;
+            return if rest.is_empty() { Cleaned::Gone } else { Cleaned::Line(rest) };
+        }
+        let mut kept = String::new();
+        let (mut done, mut any) = (0, false);
+        for start in starts {
+            let Some(n) = line.get(start..).and_then(|rest| rest.find("]]")) else { break };
+            if start < done || !take_tag(&line[start + 2..start + n], found) {
+                continue;
+            }
+            any = true;
+            kept.push_str(&line[done..start]);
+            done = start + n + 2;
+            join_around_tag(&mut kept, &line[done..], &mut done);
+        }
+        if !any {
+            return Cleaned::Line(line.to_owned());
+        }
+        self.changed = true;
+        kept.push_str(&line[done..]);
+        if kept.trim().is_empty() { Cleaned::Gone } else { Cleaned::Line(kept) }
+    }
+}
+
+enum Cleaned {
+    Line(String),
+    Gone,
+}
+
+/// Removes the space around a tag that was taken out, leaving one space between words.
+fn join_around_tag(kept: &mut String, rest: &str, done: &mut usize) {
+    let words_before = kept.trim_end_matches([' ', '\t']).len();
+    let n_space = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    if words_before == kept.len() && n_space == 0 && !kept.is_empty() && !rest.is_empty() && !rest.starts_with("[[") {
+        kept.push(' ');
+        return;
+    }
+    let had_words = words_before > 0;
+    if had_words || n_space > 0 {
+        kept.truncate(if had_words { words_before } else { kept.len() });
+    }
+    *done += n_space;
+    if had_words && rest.len() > n_space {
+        kept.push(' ');
+    }
+}
+
+/// Reads the inside of `[[…]]`; false when it is no directive.
+fn take_tag(body: &str, found: &mut Parsed) -> bool {
+    let body = body.trim();
+    let (name, value) =
+        body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
+    match (name.to_ascii_lowercase().as_str(), value) {
+        ("reply_to_current" | "reply", None) => {
+            (found.reply_to_current, found.reply_to_tag) = (true, true);
+        }
+        ("reply_to" | "reply", Some(id)) if !id.is_empty() && !id.contains(']') => {
+            found.reply_to_id = Some(id.to_owned());
+            found.reply_to_tag = true;
+        }
+        ("audio_as_voice" | "voice", None) => found.audio_as_voice = true,
+        ("media", Some(target)) => match media_target(target, true) {
+            Some(target) => found.media_urls.push(target),
+            None => return false,
+        },
+        _ => return false,
+    }
+    true
+}
+
+/// Reads directives of a text that arrives in blocks: a tag split between two blocks, and tags that stand before the block they are for.
+#[derive(Clone, Debug, Default)]
+pub struct Accumulator {
+    tail: String,
+    pending: Parsed,
+}
+
+/// Whether more of the text follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// It does: an unfinished tag at the end is kept back.
+    Follows,
+    /// It does not.
+    Final,
+}
+
+impl Accumulator {
+    /// Takes a block in; gives what can be delivered.
+    pub fn consume(&mut self, chunk: &str, more: More) -> Option<Parsed> {
+        let mut text = std::mem::take(&mut self.tail);
+        text.push_str(chunk);
+        if more == More::Follows {
+            self.tail = text.split_off(complete_len(&text));
+        }
+        if text.is_empty() {
+            return None;
+        }
+        let mut parsed = parse(&text, None);
+        let pending = std::mem::take(&mut self.pending);
+        parsed.reply_to_tag |= pending.reply_to_tag;
+        parsed.reply_to_current |= pending.reply_to_current;
+        parsed.reply_to_id = parsed.reply_to_id.or(pending.reply_to_id);
+        if parsed.is_renderable() {
+            return Some(parsed);
+        }
+        self.pending = parsed;
+        None
+    }
+}
+
+/// How much of the text has no unfinished tag at its end.
+pub(super) fn complete_len(text: &str) -> usize {
+    match text.rfind("[[") {
+        Some(at) if !text[at..].contains("]]") => at,
+        _ if text.ends_with('[') && !text.ends_with("[[") => text.len() - 1,
+        _ => text.len(),
+    }
+}
+
+/// The stage: from blocks of words to blocks with their directives read.
+#[derive(Debug, Default)]
+pub struct Directives {
+    accumulator: Accumulator,
+    last: Option<BlockReply>,
+}
+
+impl Directives {
+    fn give(&mut self, parsed: Option<Parsed>, like: BlockReply, out: &mut Out) {
+        let Some(parsed) = parsed else { return };
+        out.push(Piece::Block(BlockReply {
+            text: parsed.text,
+            media_urls: parsed.media_urls,
+            audio_as_voice: parsed.audio_as_voice,
+            reply_to_id: parsed.reply_to_id,
+            reply_to_tag: parsed.reply_to_tag,
+            reply_to_current: parsed.reply_to_current,
+            ..like
+        }));
+    }
+
+    fn settle(&mut self, out: &mut Out) {
+        let parsed = self.accumulator.consume("", More::Final);
+        let mut like = self.last.take().unwrap_or_default();
+        if let Some(id) = &mut like.id {
+            // What was kept back comes after the block it was cut from.
+            id.block += 1;
+        }
+        self.give(parsed, like, out);
+    }
+}
+
+impl Stage for Directives {
+    fn push(&mut self, piece: Piece, out: &mut Out) {
+        match piece {
+            Piece::Block(block) if block.is_reasoning => out.push(Piece::Block(block)),
+            Piece::Block(block) => {
+                let parsed = self.accumulator.consume(&block.text, More::Follows);
+                self.last = Some(BlockReply { id: block.id, ..BlockReply::default() });
+                self.give(parsed, BlockReply { id: block.id, ..BlockReply::default() }, out);
+            }
+            Piece::MessageEnd(_) => {
+                self.settle(out);
+                out.push(piece);
+            }
+            Piece::Restart => {
+                *self = Self::default();
+                out.push(piece);
+            }
+            Piece::MessageStart => {
+                *self = Self::default();
+                out.push(piece);
+            }
+            other => out.push(other),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Out) {
+        self.settle(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_directive_goes() {
+        for (raw, text) in [
+            ("a [[reply_to_current]] b", "a b"),
+            ("a[[voice]]b", "a b"),
+            ("[[voice]] x", "x"),
+            ("    code [[voice]]\n    more", "    code\n    more"),
+            ("one\n\n[[voice]]\n\ntwo", "one\n\ntwo"),
+            ("one\n[[voice]]\ntwo", "one\ntwo"),
+            ("`[[voice]]`", "`[[voice]]`"),
+            ("```\n[[voice]]\n```", "```\n[[voice]]\n```"),
+            ("[[reply_to:]] x", "[[reply_to:]] x"),
+            ("[[unknown]] x  ", "[[unknown]] x"),
+        ] {
+            assert_eq!(parse(raw, None).text, text, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_goes_to_the_next_block_and_no_further() {
+        let mut accumulator = Accumulator::default();
+        assert_eq!(accumulator.consume("[[reply_to:7]]", More::Follows), None);
+        let first = accumulator.consume("a [", More::Follows).unwrap();
+        assert_eq!((first.text.as_str(), first.reply_to_id.as_deref()), ("a", Some("7")));
+        let second = accumulator.consume("x]", More::Follows).unwrap();
+        assert_eq!((second.text.as_str(), second.reply_to_id), ("[x]", None));
+    }
+}

@@ -1,0 +1,52 @@
+//! Which message a payload replies to.
+
+use super::super::piece::BlockReply;
+use super::parse;
+
+/// How a channel wants threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyToMode {
+    /// Every payload keeps its thread.
+    #[default]
+    All,
+    /// Only the first payload with a thread keeps it.
+    First,
+    /// None keeps it, but for explicit tags where the channel allows them.
+    Off {
+        /// Explicit tags count.
+        tags_allowed: bool,
+    },
+}
+
+/// Reads tags in the text of a payload and fills in the id of the message that started the run.
+pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>) {
+    let current = current.map(str::trim).filter(|id| !id.is_empty());
+    if !reply.text.contains("[[") {
+        if reply.reply_to_current && reply.reply_to_id.is_none() {
+            reply.reply_to_id = current.map(str::to_owned);
+        }
+        return;
+    }
+    let parsed = parse(&reply.text, current);
+    reply.text = parsed.text;
+    reply.media_urls.extend(parsed.media_urls);
+    reply.reply_to_id = parsed.reply_to_id.or_else(|| reply.reply_to_id.take());
+    reply.reply_to_tag |= parsed.reply_to_tag;
+    reply.reply_to_current |= parsed.reply_to_current;
+    reply.audio_as_voice |= parsed.audio_as_voice;
+}
+
+/// Removes threads that the channel's mode does not want.
+pub fn filter_reply_to(replies: &mut [BlockReply], mode: ReplyToMode) {
+    let mut threaded = false;
+    for reply in replies.iter_mut().filter(|reply| reply.reply_to_id.is_some()) {
+        let keeps = match mode {
+            ReplyToMode::All => true,
+            ReplyToMode::First => !std::mem::replace(&mut threaded, true),
+            ReplyToMode::Off { tags_allowed } => tags_allowed && reply.reply_to_tag,
+        };
+        if !keeps {
+            reply.reply_to_id = None;
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! All parts together: what the runner talks to.
+
+use std::sync::Arc;
+
+use pinch_agent_core::event::{AgentEvent, RunEnd};
+use pinch_coding_agent::event::SessionEvent;
+use pinch_llm::event::{BlockKind, StreamEvent};
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Usage};
+use pinch_stdx::cancel::Deadline;
+use serde_json::{Value, json};
+
+use super::blocks::{Blocks, Delivery};
+use super::markup::visible_text;
+use super::partial::PartialText;
+use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReasoningText};
+use super::reasoning::{Follow, format_reasoning, reasoning_of};
+use super::scan::{FinalTag, Scan};
+use super::sent::Sent;
+use super::tokens::is_silent;
+use super::tool_notes::{LastToolError, ToolMeta, ToolNotes, Verbose};
+use super::usage::UsageTotals;
+use super::{ReasoningLevel, ReplyOptions, Stage, default_stages, directives, finish_through, push_through};
+
+/// Compactions of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactionState {
+    /// One is under way.
+    pub in_flight: bool,
+    /// So many retries after one have not ended yet.
+    pub pending_retries: u32,
+    /// So many gave a summary.
+    pub count: u32,
+    /// Tokens after the last one.
+    pub last_tokens_after: Option<u64>,
+}
+
+impl CompactionState {
+    /// Whether the run is not over because of a compaction.
+    pub fn is_compacting(&self) -> bool {
+        self.in_flight || self.pending_retries > 0
+    }
+}
+
+/// Makes replies of a session's events.
+pub struct Replies {
+    options: ReplyOptions,
+    scan: Scan,
+    blocks: Blocks,
+    stages: Vec<Box<dyn Stage>>,
+    partial: PartialText,
+    told_text: bool,
+    reasoning: Follow,
+    reasoning_sent: String,
+    reasoning_block: String,
+    tools: ToolNotes,
+    usage: UsageTotals,
+    compaction: CompactionState,
+    /// Text and index of the block under way, as the model gave it.
+    open: Option<(usize, Open)>,
+    has_text: bool,
+    /// Deliveries of the answer under way.
+    delivered: Vec<String>,
+    ignored: bool,
+    last_assistant: Option<Arc<AssistantMessage>>,
+}
+
+enum Open {
+    Text(String),
+    Thinking,
+    Call,
+}
+
+impl Replies {
+    /// Nothing seen yet.
+    pub fn new(options: ReplyOptions) -> Self {
+        let delivery = match (options.block_streaming, options.reasoning) {
+            (true, _) => Delivery::Blocks,
+            (false, ReasoningLevel::On) => Delivery::FinalOnly,
+            (false, ReasoningLevel::Off | ReasoningLevel::Stream) => Delivery::Final,
+        };
+        let final_tag = if options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
+        let tools = ToolNotes::new(options.verbose, options.tool_result_format, options.home.clone());
+        Self {
+            scan: Scan::new(final_tag),
+            blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
+            stages: default_stages(options.coalescing.clone()),
+            partial: PartialText::default(),
+            told_text: false,
+            reasoning: Follow::default(),
+            reasoning_sent: String::new(),
+            reasoning_block: String::new(),
+            tools,
+            usage: UsageTotals::default(),
+            compaction: CompactionState::default(),
+            open: None,
+            has_text: false,
+            delivered: Vec::new(),
+            ignored: false,
+            last_assistant: None,
+            options,
+        }
+    }
+
+    /// Takes an event of the session in.
+    pub fn push(&mut self, event: &SessionEvent, out: &mut Out) {
+        match event {
+            SessionEvent::Agent(event) => self.agent_event(event, out),
+            SessionEvent::RunEnd { end, .. } => self.run_end(end, out),
+            SessionEvent::CompactionStart { .. } => {
+                self.compaction.in_flight = true;
+                out.push(compaction_note(json!({"phase": "start"})));
+            }
+            SessionEvent::CompactionEnd { result, will_retry, .. } => {
+                self.compaction.in_flight = false;
+                if let Some(result) = result {
+                    self.compaction.count += 1;
+                    self.compaction.last_tokens_after = Some(result.estimated_tokens_after);
+                }
+                if *will_retry {
+                    self.compaction.pending_retries += 1;
+                    self.begin_again();
+                }
+                out.push(compaction_note(json!({"phase": "end", "willRetry": will_retry})));
+            }
+            SessionEvent::Settled { .. }
+            | SessionEvent::EntryAppended(_)
+            | SessionEvent::QueueUpdate { .. }
+            | SessionEvent::RetryStart { .. }
+            | SessionEvent::RetryEnd { .. }
+            | SessionEvent::ThinkingLevelChanged { .. }
+            | SessionEvent::InfoChanged { .. }
+            | SessionEvent::Conflict { .. } => {}
+        }
+    }
+
+    /// The attempt failed and another begins. What was delivered stays; what was not is forgotten; blocks of the new answer that repeat the
+    /// delivered ones from its start are dropped.
+    pub fn restart(&mut self) {
+        let delivered = std::mem::take(&mut self.delivered);
+        let mut dropped = Out::new();
+        self.scan.push(Piece::Restart, &mut dropped);
+        push_through(&mut self.stages, Piece::Restart, &mut dropped);
+        self.blocks.restart(&delivered);
+        self.delivered = delivered;
+        self.reset_message();
+    }
+
+    /// Nothing more will come: gives out what is held.
+    pub fn finish(&mut self, out: &mut Out) {
+        let mut between = Out::new();
+        self.scan.finish(&mut between);
+        self.from_scan(between, out);
+        let mut between = Out::new();
+        self.blocks.finish(&mut between);
+        self.through_stages(between, out);
+        let mut last = Out::new();
+        finish_through(&mut self.stages, &mut last);
+        self.deliver(last, out);
+    }
+
+    /// When [`Replies::wake`] should be called, if nothing comes before.
+    pub fn wake_at(&self) -> Option<Deadline> {
+        self.stages.iter().filter_map(|stage| stage.wake_at()).min()
+    }
+
+    /// The time a part asked for has come.
+    pub fn wake(&mut self, out: &mut Out) {
+        self.through_stages(vec![Piece::Wake], out);
+    }
+
+    /// Says from now on more or less about tools.
+    pub fn set_verbose(&mut self, verbose: Verbose) {
+        self.tools.verbose = verbose;
+    }
+
+    /// The visible texts of the run, directives included: what the final payloads are made of.
+    pub fn assistant_texts(&self) -> &[String] {
+        self.blocks.texts()
+    }
+
+    /// Finished tool calls in order.
+    pub fn tool_metas(&self) -> &[ToolMeta] {
+        self.tools.metas()
+    }
+
+    /// The last failure of a tool that nothing has made good.
+    pub fn last_tool_error(&self) -> Option<&LastToolError> {
+        self.tools.last_error()
+    }
+
+    /// What messaging tools sent.
+    pub fn sent(&self) -> &Sent {
+        self.tools.sent()
+    }
+
+    /// Tokens of the run; `None` when nothing was counted.
+    pub fn usage_total(&self) -> Option<Usage> {
+        self.usage.total()
+    }
+
+    /// Tokens of the last answer.
+    pub fn last_usage(&self) -> Option<Usage> {
+        self.usage.last()
+    }
+
+    /// Compactions so far.
+    pub fn compaction(&self) -> CompactionState {
+        self.compaction
+    }
+
+    /// The last answer of the model.
+    pub fn last_assistant(&self) -> Option<&Arc<AssistantMessage>> {
+        self.last_assistant.as_ref()
+    }
+
+    fn agent_event(&mut self, event: &AgentEvent, out: &mut Out) {
+        match event {
+            AgentEvent::AgentStart => self.lifecycle(json!({"phase": "start"}), out),
+            AgentEvent::MessageStart(message) => {
+                if let Message::Assistant(message) = &**message {
+                    self.message_start(message, out);
+                }
+            }
+            AgentEvent::MessageUpdate(event) if !self.ignored => self.stream_event(event, out),
+            AgentEvent::MessageEnd { message, .. } => {
+                if let Message::Assistant(message) = &**message {
+                    self.message_end(message, out);
+                }
+            }
+            AgentEvent::ToolStart(start) => {
+                if self.options.block_streaming {
+                    self.feed(Piece::Flush, out);
+                }
+                out.push(Piece::Flushed);
+                self.tools.start(start, out);
+            }
+            AgentEvent::ToolUpdate { start, so_far } => self.tools.update(start, so_far, out),
+            AgentEvent::ToolEnd { start, output, .. } => {
+                let mut notes = Out::new();
+                self.tools.end(start, output, &mut notes);
+                for piece in notes {
+                    match piece {
+                        Piece::Sent(_) => self.blocks.push(piece, &mut Out::new()),
+                        other => out.push(other),
+                    }
+                }
+            }
+            AgentEvent::AgentEnd(end) => self.run_end(end, out),
+            AgentEvent::TurnStart | AgentEvent::TurnEnd { .. } | AgentEvent::MessageUpdate(_) => {}
+        }
+    }
+
+    fn message_start(&mut self, message: &AssistantMessage, out: &mut Out) {
+        self.ignored = is_mirror(message);
+        if self.ignored {
+            return;
+        }
+        self.reset_message();
+        self.delivered.clear();
+        self.feed(Piece::MessageStart, out);
+        out.push(Piece::AssistantStart);
+    }
+
+    fn reset_message(&mut self) {
+        self.partial = PartialText::default();
+        self.told_text = false;
+        self.reasoning.reset();
+        self.open = None;
+        self.has_text = false;
+    }
+
+    fn stream_event(&mut self, event: &StreamEvent, out: &mut Out) {
+        match event {
+            StreamEvent::BlockStart { index, kind } => {
+                let open = match kind {
+                    BlockKind::Text => {
+                        if self.has_text {
+                            // Blocks are joined by a line break, as they are in the finished message.
+                            self.text("\n", out);
+                        }
+                        Open::Text(String::new())
+                    }
+                    BlockKind::Thinking { .. } => Open::Thinking,
+                    BlockKind::ToolCall { .. } => Open::Call,
+                };
+                self.open = Some((*index, open));
+            }
+            StreamEvent::Delta { index, text } => match &mut self.open {
+                Some((open, Open::Text(so_far))) if open == index => {
+                    so_far.push_str(text);
+                    self.text(text, out);
+                }
+                Some((open, Open::Thinking)) if open == index => self.thought(text, out),
+                _ => {}
+            },
+            StreamEvent::BlockEnd { index, block } => match &**block {
+                Block::Text(text) => {
+                    let so_far = match &mut self.open {
+                        Some((open, Open::Text(so_far))) if open == index => std::mem::take(so_far),
+                        _ => String::new(),
+                    };
+                    let missing = missing_text(&so_far, &text.text).to_owned();
+                    self.open = Some((*index, Open::Text(so_far + &missing)));
+                    if !missing.is_empty() {
+                        self.text(&missing, out);
+                    }
+                    self.feed(Piece::TextEnd, out);
+                }
+                Block::Thinking(thinking) => {
+                    let grown = self.reasoning.set(&thinking.thinking);
+                    self.tell_reasoning(grown, out);
+                    self.end_reasoning(out);
+                }
+                Block::Image(_) | Block::ToolCall(_) | Block::Other(_) => {}
+            },
+            StreamEvent::Start(_) | StreamEvent::Usage(_) | StreamEvent::End(_) => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, out: &mut Out) {
+        self.has_text = true;
+        self.feed(Piece::Text(text.to_owned()), out);
+    }
+
+    fn thought(&mut self, text: &str, out: &mut Out) {
+        let grown = self.reasoning.add(text);
+        self.tell_reasoning(grown, out);
+    }
+
+    fn tell_reasoning(&mut self, grown: Option<ReasoningText>, out: &mut Out) {
+        let Some(grown) = grown.filter(|_| self.options.reasoning == ReasoningLevel::Stream) else { return };
+        let delta = grown.formatted.strip_prefix(&self.reasoning_sent).unwrap_or(&grown.formatted);
+        let mut note = AgentNote::new(AgentStream::Thinking, json!({"text": grown.formatted, "delta": delta}));
+        note.reduced = Some(Arc::new(Value::Null));
+        out.push(Piece::Agent(note));
+        self.reasoning_sent.clone_from(&grown.formatted);
+        out.push(Piece::Reasoning(grown));
+    }
+
+    fn end_reasoning(&mut self, out: &mut Out) {
+        if self.reasoning.end() && self.options.reasoning == ReasoningLevel::Stream {
+            out.push(Piece::ReasoningEnd);
+        }
+    }
+
+    fn message_end(&mut self, message: &Arc<AssistantMessage>, out: &mut Out) {
+        if is_mirror(message) {
+            return;
+        }
+        self.usage.add(&message.usage);
+        self.last_assistant = Some(Arc::clone(message));
+        let final_tag = if self.options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
+        let text = visible_text(&message.content, final_tag);
+        if !self.told_text && !is_silent(&text) {
+            self.tell_whole(&text, out);
+        }
+        let thinking =
+            if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(&message.content) };
+        let formatted = format_reasoning(&thinking);
+        let sends = self.options.reasoning == ReasoningLevel::On
+            && self.options.block_streaming
+            && !formatted.is_empty()
+            && formatted != self.reasoning_block;
+        let is_first = !self.blocks.has_spoken();
+        let block = BlockReply { is_reasoning: true, ..BlockReply::text(formatted.clone()) };
+        if sends {
+            self.reasoning_block = formatted;
+        }
+        let is_before = sends && is_first;
+        if is_before {
+            self.through_stages(vec![Piece::Block(block.clone())], out);
+        }
+        self.feed(Piece::MessageEnd(text), out);
+        if sends && !is_before {
+            self.through_stages(vec![Piece::Block(block)], out);
+        }
+        if self.options.reasoning == ReasoningLevel::Stream {
+            let grown = self.reasoning.set(&thinking);
+            self.tell_reasoning(grown, out);
+            self.end_reasoning(out);
+        }
+    }
+
+    /// Tells the text of an answer that came as a whole.
+    fn tell_whole(&mut self, text: &str, out: &mut Out) {
+        let parsed = directives::parse(text, None);
+        if parsed.text.is_empty() && parsed.media_urls.is_empty() {
+            return;
+        }
+        self.told_text = true;
+        out.push(Piece::Partial(Growth {
+            before: Some(String::new()),
+            delta: parsed.text,
+            media_urls: parsed.media_urls,
+            shown: false,
+        }));
+    }
+
+    fn run_end(&mut self, end: &RunEnd, out: &mut Out) {
+        let failed = end.messages.iter().rev().find_map(|message| message.as_assistant());
+        let failed = failed.or(self.last_assistant.as_ref()).filter(|message| message.stop_reason == StopReason::Error);
+        let data = match failed {
+            Some(message) => json!({"phase": "error", "error": message.error_message.as_deref().unwrap_or_default()}),
+            None => json!({"phase": "end"}),
+        };
+        self.lifecycle(data, out);
+        if self.options.block_streaming {
+            self.feed(Piece::Flush, out);
+        }
+        self.compaction.pending_retries = self.compaction.pending_retries.saturating_sub(1);
+    }
+
+    fn lifecycle(&self, data: Value, out: &mut Out) {
+        if !self.options.quiet_lifecycle {
+            out.push(Piece::Agent(AgentNote::new(AgentStream::Lifecycle, data)));
+        }
+    }
+
+    fn begin_again(&mut self) {
+        self.blocks.reset();
+        self.tools.reset();
+        self.delivered.clear();
+        self.scan.push(Piece::Restart, &mut Out::new());
+        self.reset_message();
+    }
+
+    /// Pushes a piece through all parts.
+    fn feed(&mut self, piece: Piece, out: &mut Out) {
+        let mut between = Out::new();
+        self.scan.push(piece, &mut between);
+        self.from_scan(between, out);
+    }
+
+    /// Reasoning and partial text are told between the first part and the second; both before the blocks of the same words.
+    fn from_scan(&mut self, pieces: Out, out: &mut Out) {
+        let mut visible = String::new();
+        for piece in &pieces {
+            match piece {
+                Piece::Visible(text) => visible.push_str(text),
+                Piece::Thought(text) => self.thought(text, out),
+                Piece::ThoughtEnd => self.end_reasoning(out),
+                _ => {}
+            }
+        }
+        if let Some(mut growth) = (!visible.is_empty()).then(|| self.partial.push(&visible)).flatten() {
+            self.told_text = true;
+            growth.shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
+            out.push(Piece::Partial(growth));
+        }
+        for piece in pieces {
+            let mut between = Out::new();
+            self.blocks.push(piece, &mut between);
+            self.through_stages(between, out);
+        }
+    }
+
+    fn through_stages(&mut self, pieces: Out, out: &mut Out) {
+        for piece in pieces {
+            let mut done = Out::new();
+            push_through(&mut self.stages, piece, &mut done);
+            self.deliver(done, out);
+        }
+    }
+
+    /// Of what comes out at the end, only what somebody outside wants.
+    fn deliver(&mut self, pieces: Out, out: &mut Out) {
+        for piece in pieces {
+            if let Piece::Block(block) = piece {
+                if !block.is_reasoning {
+                    self.delivered.push(block.text.clone());
+                }
+                out.push(Piece::Block(block));
+            }
+        }
+    }
+}
+
+/// A copy of what a channel delivered, kept for display: no answer.
+fn is_mirror(message: &AssistantMessage) -> bool {
+    message.model.as_str() == "delivery-mirror"
+}
+
+fn compaction_note(data: Value) -> Piece {
+    Piece::Agent(AgentNote::new(AgentStream::Compaction, data))
+}
+
+/// The overlap from which on two texts count as pieces of one.
+const MIN_OVERLAP: usize = 10;
+
+/// What of a block's whole text the deltas did not bring.
+fn missing_text<'a>(so_far: &str, whole: &'a str) -> &'a str {
+    if so_far.is_empty() {
+        return whole;
+    }
+    if let Some(rest) = whole.strip_prefix(so_far) {
+        return rest;
+    }
+    if so_far.contains(whole) {
+        return "";
+    }
+    let ends = whole.char_indices().map(|(at, _)| at).chain([whole.len()]).filter(|at| *at <= so_far.len()).rev();
+    let overlap = ends.into_iter().find(|at| so_far.ends_with(&whole[..*at])).unwrap_or(0);
+    if whole[..overlap].chars().count() >= MIN_OVERLAP { &whole[overlap..] } else { whole }
+}

@@ -1,0 +1,138 @@
+//! Tool markup and other scaffolding that leaks into a model's words, and what is left of a message without it.
+
+use std::sync::Arc;
+
+use pinch_llm::message::Block;
+
+use super::code::CodeState;
+use super::piece::Piece;
+use super::scan::{FinalTag, Scan};
+use super::user_text;
+
+pub mod downgraded;
+pub mod tool_xml;
+
+pub use downgraded::strip_downgraded;
+pub use tool_xml::strip_tool_xml;
+
+/// The visible text of a message: text blocks without markup and reasoning, joined by line breaks.
+pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> String {
+    let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    user_text::sanitise(texts.join("\n").trim())
+}
+
+/// The visible text of one text block.
+pub fn visible_of_block(text: &str, final_tag: FinalTag) -> String {
+    let text = strip_minimax(text);
+    let text = strip_memories(&text);
+    let text = strip_tool_xml(&text);
+    let text = strip_downgraded(&text);
+    super::scan::visible(&text, final_tag).trim().to_owned()
+}
+
+/// What becomes of reasoning that never ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unclosed {
+    /// It is dropped.
+    Strict,
+    /// It stays.
+    Preserve,
+}
+
+/// Removes reasoning and final tags.
+pub fn strip_reasoning(text: &str, unclosed: Unclosed) -> String {
+    let (mut scan, mut out) = (Scan::new(FinalTag::Optional), Vec::new());
+    scan.text(text, &mut out);
+    scan.settle(&mut out);
+    let last_end = out.iter().rposition(|piece| matches!(piece, Piece::ThoughtEnd)).map_or(0, |at| at + 1);
+    let mut shown = String::new();
+    for (at, piece) in out.iter().enumerate() {
+        match piece {
+            Piece::Visible(text) => shown.push_str(text),
+            Piece::Thought(text) if unclosed == Unclosed::Preserve && at >= last_end => shown.push_str(text),
+            _ => {}
+        }
+    }
+    shown
+}
+
+/// Removes `<invoke>` calls and the tags around them, as one provider's models write them.
+fn strip_minimax(text: &str) -> String {
+    const TAG: &str = "minimax:tool_call";
+    let lower = text.to_ascii_lowercase();
+    if !lower.contains(TAG) {
+        return text.to_owned();
+    }
+    let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
+    let is_code = code_at(text);
+    while let Some(start) = lower[at..].find('<').map(|n| at + n) {
+        kept.push_str(&text[at..start]);
+        let rest = &lower[start..];
+        let is_tag = rest.trim_start_matches(['<', '/']).starts_with(TAG);
+        let is_invoke =
+            rest.strip_prefix("<invoke").is_some_and(|r| r.starts_with(|c: char| c == '>' || c.is_whitespace()));
+        let end = match (is_code(start), is_invoke, is_tag) {
+            (false, true, _) => rest.find("</invoke>").map(|n| n + "</invoke>".len()),
+            (false, _, true) => rest.find('>').map(|n| n + 1),
+            _ => None,
+        };
+        at = start + end.unwrap_or(1);
+        if end.is_none() {
+            kept.push('<');
+        }
+    }
+    kept.push_str(&text[at..]);
+    kept
+}
+
+/// Removes blocks of memories that were given to the model, outside code.
+pub fn strip_memories(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    if !lower.contains("relevant-memories") && !lower.contains("relevant_memories") {
+        return text.to_owned();
+    }
+    let is_code = code_at(text);
+    let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
+    while let Some(start) = lower[at..].find('<').map(|n| at + n) {
+        kept.push_str(&text[at..start]);
+        let rest = &lower[start..];
+        let name = ["relevant-memories", "relevant_memories"];
+        let is =
+            |prefix: &str| name.iter().any(|name| rest.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(name)));
+        let end = if is_code(start) {
+            None
+        } else if is("</") {
+            rest.find('>').map(|n| n + 1)
+        } else if is("<") {
+            let close = name.iter().filter_map(|name| rest.find(&format!("</{name}"))).min();
+            Some(close.and_then(|n| rest[n..].find('>').map(|m| n + m + 1)).unwrap_or(rest.len()))
+        } else {
+            None
+        };
+        at = start + end.unwrap_or(1);
+        if end.is_none() {
+            kept.push('<');
+        }
+    }
+    kept.push_str(&text[at..]);
+    kept
+}
+
+/// Which positions of a text stand in code.
+pub(super) fn code_at(text: &str) -> impl Fn(usize) -> bool {
+    let mut state = CodeState::default();
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for (at, c) in text.char_indices() {
+        if state.push(c) {
+            match ranges.last_mut() {
+                Some((_, end)) if *end == at => *end += c.len_utf8(),
+                _ => ranges.push((at, at + c.len_utf8())),
+            }
+        }
+    }
+    move |at| {
+        let next = ranges.partition_point(|(_, end)| *end <= at);
+        ranges.get(next).is_some_and(|(start, _)| *start <= at)
+    }
+}

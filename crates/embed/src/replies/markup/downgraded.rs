@@ -1,0 +1,97 @@
+//! Tool calls that a history made into text, and a model repeats.
+
+/// Removes `[Tool Call: …]` with its arguments, `[Tool Result for ID …]` with what follows, and `[Historical context: …]`.
+pub fn strip_downgraded(text: &str) -> String {
+    if !["[tool call:", "[tool result for id", "[historical context:"]
+        .iter()
+        .any(|mark| contains_ignoring_case(text, mark))
+    {
+        return text.to_owned();
+    }
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find('[') {
+        kept.push_str(&rest[..start]);
+        let tail = &rest[start..];
+        let n = if has_prefix(tail, "[tool call:") {
+            call_len(tail)
+        } else if has_prefix(tail, "[tool result for id") {
+            Some(result_len(tail))
+        } else if has_prefix(tail, "[historical context:") {
+            tail.find(']').map(|n| n + 1)
+        } else {
+            None
+        };
+        match n {
+            Some(n) => {
+                rest = &tail[n..];
+                if kept.is_empty() || kept.ends_with('\n') {
+                    rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
+                }
+            }
+            None => {
+                kept.push('[');
+                rest = &tail[1..];
+            }
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// The length of a call with its arguments.
+fn call_len(text: &str) -> Option<usize> {
+    let head = text.find(']')? + 1;
+    let rest = &text[head..];
+    let after = rest.trim_start_matches([' ', '\t', '\r']);
+    let after = after.strip_prefix('\n').unwrap_or(after).trim_start_matches([' ', '\t']);
+    if !has_prefix(after, "arguments:") {
+        return Some(head);
+    }
+    let value = after["arguments:".len()..].trim_start();
+    Some(text.len() - value.len() + json_len(value))
+}
+
+fn result_len(text: &str) -> usize {
+    let Some(head) = text.find(']') else { return text.len() };
+    let next = text[head..].match_indices('[').find(|(at, _)| has_prefix(&text[head + at..], "[tool "));
+    next.map_or(text.len(), |(at, _)| head + at)
+}
+
+/// The length of the JSON value a text begins with; without one, of the line.
+fn json_len(text: &str) -> usize {
+    let line = text.find('\n').unwrap_or(text.len());
+    if !text.starts_with(['{', '[', '"']) {
+        return line;
+    }
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => {
+                in_string = !in_string;
+                if !in_string && depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ if in_string => {}
+            '{' | '[' => depth += 1,
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn has_prefix(text: &str, lower: &str) -> bool {
+    text.get(..lower.len()).is_some_and(|head| head.eq_ignore_ascii_case(lower))
+}
+
+fn contains_ignoring_case(text: &str, lower: &str) -> bool {
+    text.match_indices('[').any(|(at, _)| has_prefix(&text[at..], lower))
+}

@@ -1,0 +1,113 @@
+//! Tool calls written as XML in the text of an answer.
+
+use super::code_at;
+
+const NAMES: [&str; 7] =
+    ["tool_calls", "tool_call", "tool_result", "function_calls", "function_call", "function_response", "function"];
+
+/// Removes tags of tool calls with the call inside. A tag around prose is an example and stays.
+pub fn strip_tool_xml(text: &str) -> String {
+    if !NAMES.iter().any(|name| text.contains(name)) {
+        return text.to_owned();
+    }
+    let is_code = code_at(text);
+    let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
+    let mut examples: Vec<&str> = Vec::new();
+    while let Some(start) = text[at..].find('<').map(|n| at + n) {
+        kept.push_str(&text[at..start]);
+        let tag = if is_code(start) { None } else { read_tag(&text[start..]) };
+        let removed = tag.and_then(|tag| match tag.kind {
+            TagKind::Empty => Some(tag.len),
+            TagKind::Close => match examples.iter().rposition(|name| *name == tag.name) {
+                Some(open) => {
+                    examples.remove(open);
+                    None
+                }
+                None => Some(tag.len),
+            },
+            TagKind::Open if tag.name == "tool_result" || holds_call(&text[start + tag.len..]) => {
+                Some(tag.len + content_len(&text[start + tag.len..], tag.name))
+            }
+            TagKind::Open => {
+                examples.push(tag.name);
+                None
+            }
+        });
+        match removed {
+            Some(n) => {
+                at = start + n;
+                // One space where two would meet.
+                if kept.ends_with(' ') && text[at..].starts_with(' ') {
+                    at += 1;
+                }
+            }
+            None => {
+                kept.push('<');
+                at = start + 1;
+            }
+        }
+    }
+    kept.push_str(&text[at..]);
+    kept
+}
+
+#[derive(Clone, Copy)]
+enum TagKind {
+    Open,
+    Close,
+    Empty,
+}
+
+#[derive(Clone, Copy)]
+struct XmlTag {
+    name: &'static str,
+    kind: TagKind,
+    len: usize,
+}
+
+fn read_tag(text: &str) -> Option<XmlTag> {
+    let len = text.find('>')? + 1;
+    let inner = text[1..len - 1].trim();
+    let (closes, inner) = inner.strip_prefix('/').map_or((false, inner), |rest| (true, rest.trim_start()));
+    let name = NAMES.into_iter().find(|name| {
+        let rest = inner.get(..name.len()).filter(|head| head.eq_ignore_ascii_case(name)).map(|_| &inner[name.len()..]);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '/'))
+    })?;
+    let kind = match (closes, inner.ends_with('/')) {
+        (true, _) => TagKind::Close,
+        (false, true) => TagKind::Empty,
+        (false, false) => TagKind::Open,
+    };
+    (!inner.contains('<')).then_some(XmlTag { name, kind, len })
+}
+
+/// Whether what stands after an opening tag is a call: JSON, or the markup of one.
+fn holds_call(content: &str) -> bool {
+    let content = content.trim_start();
+    content.starts_with(['{', '['])
+        || ["<invoke", "<parameter", "<function=", "<function ", "<tool_call", "<arg_key", "<tool_name"]
+            .iter()
+            .any(|mark| content.starts_with(mark))
+}
+
+/// The length of the content with its closing tag. A closing tag inside a JSON string does not count.
+fn content_len(content: &str, name: &str) -> usize {
+    let is_json = content.trim_start().starts_with(['{', '[']);
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, c) in content.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' if is_json => in_string = !in_string,
+            '<' if !in_string => {
+                if let Some(tag) = read_tag(&content[at..]) {
+                    if matches!(tag.kind, TagKind::Close) && tag.name == name {
+                        return at + tag.len;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    content.len()
+}

@@ -1,0 +1,181 @@
+//! The one currency of the stages: what flows from the model's words to what is delivered.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// One thing that flows through the stages. A stage passes on what it does not know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// An answer begins.
+    MessageStart,
+    /// More text of the model, as it came.
+    Text(String),
+    /// More text that may be shown: tags are gone.
+    Visible(String),
+    /// More reasoning.
+    Thought(String),
+    /// A stretch of reasoning is over.
+    ThoughtEnd,
+    /// A text block of the answer is over.
+    TextEnd,
+    /// The answer is over; its visible text as a whole.
+    MessageEnd(String),
+    /// What is held must go out now: a tool begins, or the run ends.
+    Flush,
+    /// The attempt failed and another begins: what was not delivered is forgotten.
+    Restart,
+    /// The time a stage asked for has come.
+    Wake,
+    /// A messaging tool sent this text.
+    Sent(String),
+    /// The text shown so far grew.
+    Partial(Growth),
+    /// A finished block.
+    Block(BlockReply),
+    /// Everything before this has left the block stages.
+    Flushed,
+    /// An answer of the model begins: the typing signal.
+    AssistantStart,
+    /// The reasoning so far, formatted.
+    Reasoning(ReasoningText),
+    /// The reasoning is over.
+    ReasoningEnd,
+    /// A tool's summary or output.
+    ToolResult(ToolNote),
+    /// An event for programs.
+    Agent(AgentNote),
+}
+
+/// What stages put their results into.
+pub type Out = Vec<Piece>;
+
+/// How the cumulative text of an answer grew.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Growth {
+    /// The text before, where it is not what was told before: at the start of an answer, and after a rewind.
+    pub before: Option<String>,
+    /// What is new.
+    pub delta: String,
+    /// Media named in this part.
+    pub media_urls: Vec<String>,
+    /// Whether it is for people too, not only for programs.
+    pub shown: bool,
+}
+
+/// Which block of which answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockId {
+    /// The answer, counted within the run.
+    pub message: usize,
+    /// The block, counted within the answer.
+    pub block: usize,
+}
+
+/// A block ready for delivery.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BlockReply {
+    /// The text; empty when there are only media.
+    pub text: String,
+    /// Media to send along.
+    pub media_urls: Vec<String>,
+    /// Deliver audio as a voice note.
+    pub audio_as_voice: bool,
+    /// The message to reply to.
+    pub reply_to_id: Option<String>,
+    /// A reply tag was there.
+    pub reply_to_tag: bool,
+    /// Reply to the message that started the run.
+    pub reply_to_current: bool,
+    /// Formatted reasoning, not answer.
+    pub is_reasoning: bool,
+    /// Its place, where it has one: equal texts with different places are different blocks.
+    pub id: Option<BlockId>,
+}
+
+impl BlockReply {
+    /// A block of text and nothing else.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Whether there is anything to deliver.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.media_urls.is_empty() && !self.audio_as_voice
+    }
+}
+
+/// Reasoning so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReasoningText {
+    /// As it is shown.
+    pub formatted: String,
+    /// As the model gave it.
+    pub raw: String,
+}
+
+/// A message about a tool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolNote {
+    /// The text; empty when there are only media.
+    pub text: String,
+    /// Media to send along.
+    pub media_urls: Vec<String>,
+    /// Deliver audio as a voice note.
+    pub audio_as_voice: bool,
+    /// The call.
+    pub call_id: String,
+    /// Output of the call, not its announcement.
+    pub is_output: bool,
+}
+
+/// Which stream an event for programs belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentStream {
+    /// Runs begin and end.
+    Lifecycle,
+    /// Text of the answer.
+    Assistant,
+    /// Reasoning.
+    Thinking,
+    /// Tool calls.
+    Tool,
+    /// Compaction.
+    Compaction,
+}
+
+impl AgentStream {
+    /// The word used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lifecycle => "lifecycle",
+            Self::Assistant => "assistant",
+            Self::Thinking => "thinking",
+            Self::Tool => "tool",
+            Self::Compaction => "compaction",
+        }
+    }
+}
+
+/// An event for programs. Times, run id and number are added by whoever owns the bus.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentNote {
+    /// The stream.
+    pub stream: AgentStream,
+    /// The payload for the bus.
+    pub data: Arc<Value>,
+    /// The payload for the caller of the run, where it is a smaller one: no arguments, no results.
+    pub reduced: Option<Arc<Value>>,
+}
+
+impl AgentNote {
+    /// An event with one payload for all.
+    pub fn new(stream: AgentStream, data: Value) -> Self {
+        Self { stream, data: Arc::new(data), reduced: None }
+    }
+
+    /// The payload for the caller of the run.
+    pub fn for_caller(&self) -> &Arc<Value> {
+        self.reduced.as_ref().unwrap_or(&self.data)
+    }
+}

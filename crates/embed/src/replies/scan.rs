@@ -1,0 +1,251 @@
+//! The first stage: takes tags out of the model's words, and tells reasoning from answer.
+//!
+//! One pass over each answer, independent of how it arrives. A beginning that may become a tag is kept back until it is decided, so no half
+//! of a tag is ever shown.
+
+use super::Stage;
+use super::code::CodeState;
+use super::piece::{Out, Piece};
+use super::tags::{self, Tag, TagKind};
+
+/// Which of the model's words are meant for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FinalTag {
+    /// Everything outside reasoning; final tags are removed.
+    #[default]
+    Optional,
+    /// Only what stands between final tags.
+    Enforced,
+}
+
+/// Takes tags out.
+#[derive(Clone, Debug, Default)]
+pub struct Scan {
+    final_tag: FinalTag,
+    code: CodeState,
+    held: String,
+    thinking: bool,
+    in_final: bool,
+}
+
+impl Scan {
+    /// A scanner at the start of an answer.
+    pub fn new(final_tag: FinalTag) -> Self {
+        Self { final_tag, ..Self::default() }
+    }
+
+    /// Takes more text in; visible text and reasoning go to `out`.
+    pub fn text(&mut self, text: &str, out: &mut Out) {
+        let mut run = Run { visible: String::new(), thought: String::new(), out };
+        for c in text.chars() {
+            let in_code = self.code.push(c);
+            if self.held.is_empty() {
+                if c == '<' && !in_code {
+                    self.held.push(c);
+                } else {
+                    self.put(c.encode_utf8(&mut [0; 4]), &mut run);
+                }
+                continue;
+            }
+            if c == '<' {
+                self.release(&mut run);
+                self.held.push(c);
+                continue;
+            }
+            self.held.push(c);
+            if c == '>' {
+                match tags::parse(&self.held) {
+                    Some(tag) => {
+                        self.held.clear();
+                        self.tag(tag, &mut run);
+                    }
+                    None => self.release(&mut run),
+                }
+            } else if !tags::may_become(&self.held) {
+                self.release(&mut run);
+            }
+        }
+        run.flush();
+    }
+
+    /// Gives out what was kept back as a possible tag: nothing more will follow.
+    pub fn settle(&mut self, out: &mut Out) {
+        let mut run = Run { visible: String::new(), thought: String::new(), out };
+        self.release(&mut run);
+        run.flush();
+    }
+
+    /// Whether the text so far ended inside reasoning.
+    pub fn is_thinking(&self) -> bool {
+        self.thinking
+    }
+
+    fn release(&mut self, run: &mut Run<'_>) {
+        let held = std::mem::take(&mut self.held);
+        self.put(&held, run);
+    }
+
+    fn put(&self, text: &str, run: &mut Run<'_>) {
+        if self.thinking {
+            run.think(text);
+        } else if self.final_tag == FinalTag::Optional || self.in_final {
+            run.show(text);
+        }
+    }
+
+    fn tag(&mut self, tag: Tag, run: &mut Run<'_>) {
+        match tag.kind {
+            TagKind::Think if tag.closes => {
+                if std::mem::take(&mut self.thinking) {
+                    run.end_thought();
+                }
+            }
+            TagKind::Think => self.thinking |= !tag.empty,
+            TagKind::Final if self.thinking => {}
+            TagKind::Final if tag.closes => self.in_final = false,
+            TagKind::Final => self.in_final |= !tag.empty,
+        }
+    }
+}
+
+/// Collects neighbouring characters of one sort.
+struct Run<'o> {
+    visible: String,
+    thought: String,
+    out: &'o mut Out,
+}
+
+impl Run<'_> {
+    fn show(&mut self, text: &str) {
+        self.flush_thought();
+        self.visible.push_str(text);
+    }
+
+    fn think(&mut self, text: &str) {
+        self.flush_visible();
+        self.thought.push_str(text);
+    }
+
+    fn end_thought(&mut self) {
+        self.flush();
+        self.out.push(Piece::ThoughtEnd);
+    }
+
+    fn flush_visible(&mut self) {
+        if !self.visible.is_empty() {
+            self.out.push(Piece::Visible(std::mem::take(&mut self.visible)));
+        }
+    }
+
+    fn flush_thought(&mut self) {
+        if !self.thought.is_empty() {
+            self.out.push(Piece::Thought(std::mem::take(&mut self.thought)));
+        }
+    }
+
+    fn flush(&mut self) {
+        self.flush_visible();
+        self.flush_thought();
+    }
+}
+
+impl Stage for Scan {
+    fn push(&mut self, piece: Piece, out: &mut Out) {
+        match piece {
+            Piece::Text(text) => self.text(&text, out),
+            Piece::MessageStart | Piece::Restart => {
+                *self = Self::new(self.final_tag);
+                out.push(piece);
+            }
+            Piece::TextEnd | Piece::Flush => {
+                self.settle(out);
+                out.push(piece);
+            }
+            Piece::MessageEnd(_) => {
+                self.settle(out);
+                if self.thinking {
+                    out.push(Piece::ThoughtEnd);
+                }
+                out.push(piece);
+                *self = Self::new(self.final_tag);
+            }
+            other => out.push(other),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Out) {
+        self.settle(out);
+    }
+}
+
+/// Visible text of a whole text: what the stage would let through.
+pub fn visible(text: &str, final_tag: FinalTag) -> String {
+    parts(text, final_tag).0
+}
+
+/// Reasoning inside the tags of a text, a stretch that is still open included.
+pub fn thinking(text: &str) -> String {
+    parts(text, FinalTag::Optional).1.trim().to_owned()
+}
+
+/// Visible text and reasoning of a whole text.
+pub fn parts(text: &str, final_tag: FinalTag) -> (String, String) {
+    let (mut scan, mut out) = (Scan::new(final_tag), Out::new());
+    scan.text(text, &mut out);
+    scan.settle(&mut out);
+    let (mut shown, mut thought) = (String::new(), String::new());
+    for piece in out {
+        match piece {
+            Piece::Visible(text) => shown.push_str(&text),
+            Piece::Thought(text) => thought.push_str(&text),
+            _ => {}
+        }
+    }
+    (shown, thought)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_shown() {
+        for (text, enforced, expect) in [
+            ("a<think>b</think>c", false, "ac"),
+            ("</think>stray", false, "stray"),
+            ("a <final>b</final> c", false, "a b c"),
+            ("plan <final>Hi</final> rest", true, "Hi"),
+            ("<final type=\"x\"/>no<final>Yes", true, "Yes"),
+            ("no tags", true, ""),
+            ("a `<think>` b", false, "a `<think>` b"),
+            ("```\n<think>\n```\nb", false, "```\n<think>\n```\nb"),
+            ("1 < 2 <b>x</b> <thin", false, "1 < 2 <b>x</b> <thin"),
+            ("<think>open", false, ""),
+        ] {
+            let final_tag = if enforced { FinalTag::Enforced } else { FinalTag::Optional };
+            assert_eq!(visible(text, final_tag), expect, "{text}");
+        }
+        assert_eq!(thinking("<think>a</think>x<think>b"), "ab");
+    }
+
+    proptest! {
+        #[test]
+        fn splits_do_not_matter(
+            words in prop::collection::vec(prop::sample::select(vec![
+                "<think>", "</think>", "<final>", "</final>", "`", "```", "\n", "\n\n", "~~~", " ", "a", "<", ">", "<thi", "é",
+            ]), 0..40),
+            enforced: bool,
+        ) {
+            let text = words.concat();
+            let final_tag = if enforced { FinalTag::Enforced } else { FinalTag::Optional };
+            let (mut scan, mut out) = (Scan::new(final_tag), Out::new());
+            for c in text.chars() {
+                scan.text(c.encode_utf8(&mut [0; 4]), &mut out);
+            }
+            scan.settle(&mut out);
+            let shown: String = out.iter().filter_map(|p| match p { Piece::Visible(t) => Some(t.as_str()), _ => None }).collect();
+            prop_assert_eq!(shown, visible(&text, final_tag));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What messaging tools sent during a run, and whether a reply says the same.
+
+use pinch_agent_core::tool::JsonObject;
+use serde_json::Value;
+
+/// The newest entries that are kept.
+const MAX_SENT: usize = 200;
+
+/// The shortest text that is compared.
+const MIN_COMPARED: usize = 10;
+
+/// Text as it is compared: lower case, no emoji, white space collapsed.
+pub fn normal_form(text: &str) -> String {
+    let text: String = text.to_lowercase().chars().filter(|c| !is_emoji(*c)).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Pictures shown as emoji by themselves.
+fn is_emoji(c: char) -> bool {
+    matches!(u32::from(c),
+        0xA9 | 0xAE | 0x203C | 0x2049 | 0x2122 | 0x2139 | 0x2194..=0x21AA | 0x231A..=0x23FF | 0x24C2 | 0x25AA..=0x25FE
+        | 0x2600..=0x27BF | 0x2934..=0x2935 | 0x2B05..=0x2B55 | 0x3030 | 0x303D | 0x3297 | 0x3299
+        | 0x1F000..=0x1FAFF)
+}
+
+/// Whether a text says what was sent already: one contains the other. A short text that was sent does not silence a long answer.
+pub fn is_duplicate<S: AsRef<str>>(text: &str, sent: &[S]) -> bool {
+    let text = normal_form(text);
+    let n_text = text.chars().count();
+    n_text >= MIN_COMPARED
+        && sent.iter().any(|sent| {
+            let sent = normal_form(sent.as_ref());
+            let n_sent = sent.chars().count();
+            n_sent >= MIN_COMPARED && (sent.contains(&text) || (text.contains(&sent) && n_sent * 2 >= n_text))
+        })
+}
+
+/// Where a messaging tool sent something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SentTarget {
+    /// The tool.
+    pub tool: String,
+    /// The channel.
+    pub provider: String,
+    /// The account, when the call names one.
+    pub account_id: Option<String>,
+    /// The receiver, in its normal form.
+    pub to: String,
+}
+
+/// Whether a call of a tool sends something.
+pub fn is_send(tool: &str, args: &JsonObject) -> bool {
+    match tool {
+        "sessions_send" => true,
+        "message" => matches!(text_arg(args, "action").map(str::trim), Some("send" | "thread-reply")),
+        _ => false,
+    }
+}
+
+/// The text a call sends.
+pub fn text_of(args: &JsonObject) -> Option<String> {
+    ["content", "message"]
+        .iter()
+        .find_map(|name| text_arg(args, name).filter(|text| !text.is_empty()))
+        .map(str::to_owned)
+}
+
+/// Where a call sends to; `normalise` is how the channel writes receivers.
+pub fn target_of(tool: &str, args: &JsonObject, normalise: &dyn Fn(&str) -> String) -> Option<SentTarget> {
+    if tool != "message" || !is_send(tool, args) {
+        return None;
+    }
+    let to = text_arg(args, "to").map(str::trim).filter(|to| !to.is_empty())?;
+    let hint =
+        ["provider", "channel"].iter().find_map(|name| text_arg(args, name).map(str::trim).filter(|t| !t.is_empty()));
+    let provider = hint.map_or_else(|| "message".to_owned(), str::to_lowercase);
+    let to = normalise(to);
+    let account_id = text_arg(args, "accountId").map(str::to_owned);
+    (!to.is_empty()).then(|| SentTarget { tool: tool.to_owned(), provider, account_id, to })
+}
+
+/// The normal form of a receiver where the channel has none of its own.
+pub fn plain_target(to: &str) -> String {
+    to.trim().to_lowercase()
+}
+
+fn text_arg<'a>(args: &'a JsonObject, name: &str) -> Option<&'a str> {
+    args.get(name).and_then(Value::as_str)
+}
+
+/// What was sent, newest last.
+#[derive(Clone, Debug, Default)]
+pub struct Sent {
+    texts: Vec<String>,
+    targets: Vec<SentTarget>,
+}
+
+impl Sent {
+    /// Remembers a successful send.
+    pub fn add(&mut self, text: Option<String>, target: Option<SentTarget>) {
+        self.texts.extend(text);
+        self.targets.extend(target);
+        let n_old = self.texts.len().saturating_sub(MAX_SENT);
+        self.texts.drain(..n_old);
+        let n_old = self.targets.len().saturating_sub(MAX_SENT);
+        self.targets.drain(..n_old);
+    }
+
+    /// The texts.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// The targets.
+    pub fn targets(&self) -> &[SentTarget] {
+        &self.targets
+    }
+
+    /// Whether anything was sent.
+    pub fn any(&self) -> bool {
+        !self.texts.is_empty()
+    }
+}

@@ -1,0 +1,324 @@
+//! Tool calls of a run: what is announced, what went wrong last, and what messaging tools sent.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use pinch_agent_core::event::ToolStart;
+use pinch_agent_core::tool::{JsonObject, ToolOutput};
+use pinch_llm::message::Block;
+use serde_json::{Value, json};
+
+use super::directives;
+use super::piece::{AgentNote, AgentStream, Out, Piece, ToolNote};
+use super::sent::{Sent, SentTarget, is_send, plain_target, target_of, text_of};
+use super::tool_display::{aggregate, normal_name, tool_meta};
+
+pub mod mutating;
+
+use mutating::{Fingerprint, is_mutating};
+
+/// How much is said about tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbose {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Which tool runs, and what on.
+    On,
+    /// What it gave back, too.
+    Full,
+}
+
+/// How messages about tools are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolFormat {
+    /// With back-quotes and fences.
+    #[default]
+    Markdown,
+    /// Without.
+    Plain,
+}
+
+/// A finished call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolMeta {
+    /// The tool.
+    pub tool_name: String,
+    /// What it was about.
+    pub meta: Option<String>,
+}
+
+/// The last failure of a tool that nothing has made good.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LastToolError {
+    /// The tool.
+    pub tool_name: String,
+    /// What the call was about.
+    pub meta: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// The call would have changed something; `None` when only the tool's name is known.
+    pub mutating: Option<bool>,
+    /// What it would have changed.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+/// What is kept of a call between its start and its end.
+#[derive(Clone, Debug)]
+struct Pending {
+    meta: Option<String>,
+    args: JsonObject,
+    text: Option<String>,
+    target: Option<SentTarget>,
+}
+
+/// Follows the tool calls of a run.
+#[derive(Clone, Debug, Default)]
+pub struct ToolNotes {
+    /// How much is said.
+    pub verbose: Verbose,
+    /// How it is written.
+    pub format: ToolFormat,
+    /// The home folder, shown as `~`.
+    pub home: Option<String>,
+    pending: HashMap<String, Pending>,
+    announced: HashSet<String>,
+    metas: Vec<ToolMeta>,
+    last_error: Option<LastToolError>,
+    sent: Sent,
+}
+
+impl ToolNotes {
+    /// No calls yet. `home` is the home folder, shown as `~`.
+    pub fn new(verbose: Verbose, format: ToolFormat, home: Option<String>) -> Self {
+        Self { verbose, format, home, ..Self::default() }
+    }
+
+    /// A call begins.
+    pub fn start(&mut self, start: &ToolStart, out: &mut Out) {
+        let name = normal_name(&start.name);
+        let args = Value::Object((*start.args).clone());
+        let meta = tool_meta(&name, &args, self.home.as_deref());
+        let sends = is_send(&name, &start.args);
+        let pending = Pending {
+            meta: meta.clone(),
+            args: (*start.args).clone(),
+            text: text_of(&start.args).filter(|_| sends),
+            target: target_of(&name, &start.args, &plain_target),
+        };
+        let id = start.id.as_str();
+        self.pending.insert(id.to_owned(), pending);
+        let base = json!({"phase": "start", "name": name, "toolCallId": id});
+        out.push(note(base, [("args", args)]));
+        if self.verbose >= Verbose::On && self.announced.insert(id.to_owned()) {
+            let text = self.aggregate(&name, meta);
+            self.say(&text, id, false, out);
+        }
+    }
+
+    /// A result so far.
+    pub fn update(&self, start: &ToolStart, so_far: &ToolOutput, out: &mut Out) {
+        let base = json!({"phase": "update", "name": normal_name(&start.name), "toolCallId": start.id.as_str()});
+        out.push(note(base, [("partialResult", sanitised(so_far))]));
+    }
+
+    /// A call is over.
+    pub fn end(&mut self, start: &ToolStart, output: &ToolOutput, out: &mut Out) {
+        let (name, id) = (normal_name(&start.name), start.id.as_str());
+        let pending = self.pending.remove(id);
+        self.announced.remove(id);
+        let meta = pending.as_ref().and_then(|pending| pending.meta.clone());
+        self.metas.push(ToolMeta { tool_name: name.clone(), meta: meta.clone() });
+        let failed = output.failed || status_failed(output);
+        let args = pending.as_ref().map_or(&*start.args, |pending| &pending.args);
+        let mutating = is_mutating(&name, args);
+        let fingerprint = mutating.then(|| Fingerprint::of(&name, args, meta.as_deref()));
+        if failed {
+            let (tool_name, meta, error) = (name.clone(), meta.clone(), error_text(output));
+            self.last_error = Some(LastToolError { tool_name, meta, error, mutating: Some(mutating), fingerprint });
+        } else if self.last_error.as_ref().is_some_and(|error| is_made_good(error, fingerprint.as_ref())) {
+            self.last_error = None;
+        }
+        if let Some(pending) = pending.filter(|_| !failed) {
+            if let Some(text) = &pending.text {
+                out.push(Piece::Sent(text.clone()));
+            }
+            self.sent.add(pending.text, pending.target);
+        }
+        let mut base = json!({"phase": "result", "name": name, "toolCallId": id, "isError": failed});
+        if let Some(meta) = &meta {
+            base["meta"] = json!(meta);
+        }
+        out.push(note(base, [("result", sanitised(output))]));
+        let text = joined_text(output);
+        if self.verbose == Verbose::Full && !text.trim().is_empty() {
+            let text = format!("{}\n{}", self.aggregate(&name, meta), output_block(&text, self.format));
+            self.say(&text, id, true, out);
+        }
+    }
+
+    /// Forgets everything but what is said: the run begins again after a compaction.
+    pub fn reset(&mut self) {
+        let (verbose, format, home) = (self.verbose, self.format, self.home.take());
+        *self = Self { verbose, format, home, ..Self::default() };
+    }
+
+    /// Finished calls in order.
+    pub fn metas(&self) -> &[ToolMeta] {
+        &self.metas
+    }
+
+    /// The last failure that nothing has made good.
+    pub fn last_error(&self) -> Option<&LastToolError> {
+        self.last_error.as_ref()
+    }
+
+    /// What messaging tools sent.
+    pub fn sent(&self) -> &Sent {
+        &self.sent
+    }
+
+    fn aggregate(&self, name: &str, meta: Option<String>) -> String {
+        let metas: Vec<String> = meta.into_iter().collect();
+        aggregate(name, &metas, self.format == ToolFormat::Markdown)
+    }
+
+    fn say(&self, text: &str, id: &str, is_output: bool, out: &mut Out) {
+        let parsed = directives::parse(text, None);
+        if parsed.is_renderable() {
+            out.push(Piece::ToolResult(ToolNote {
+                text: parsed.text,
+                media_urls: parsed.media_urls,
+                audio_as_voice: parsed.audio_as_voice,
+                call_id: id.to_owned(),
+                is_output,
+            }));
+        }
+    }
+}
+
+/// Whether a good call makes an earlier failure good.
+fn is_made_good(error: &LastToolError, done: Option<&Fingerprint>) -> bool {
+    match (error.mutating, &error.fingerprint) {
+        (Some(true), Some(failed)) => done == Some(failed),
+        (Some(true), None) => false,
+        _ => true,
+    }
+}
+
+/// Whether a success of one call makes the failure of another good.
+pub fn success_clears(failed: (&str, &JsonObject), succeeded: (&str, &JsonObject)) -> bool {
+    let of = |(name, args): (&str, &JsonObject)| {
+        let name = normal_name(name);
+        let meta = tool_meta(&name, &Value::Object(args.clone()), None);
+        is_mutating(&name, args).then(|| Fingerprint::of(&name, args, meta.as_deref()))
+    };
+    of(failed).is_none_or(|failed| of(succeeded) == Some(failed))
+}
+
+/// An event with a part that only the bus gets.
+fn note<const N: usize>(base: Value, more: [(&str, Value); N]) -> Piece {
+    let mut full = base.clone();
+    for (name, value) in more {
+        full[name] = value;
+    }
+    let mut note = AgentNote::new(AgentStream::Tool, full);
+    note.reduced = Some(base.into());
+    Piece::Agent(note)
+}
+
+fn status_failed(output: &ToolOutput) -> bool {
+    let status = output.details.as_ref().and_then(|details| details["status"].as_str());
+    status.is_some_and(|status| matches!(status.trim().to_lowercase().as_str(), "error" | "timeout"))
+}
+
+fn joined_text(output: &ToolOutput) -> String {
+    pinch_llm::message::block::join_text(&output.content, "\n")
+}
+
+/// Output in a fence that nothing inside it closes.
+fn output_block(text: &str, format: ToolFormat) -> String {
+    let text = text.trim();
+    let text = if text.is_empty() { "(no output)" } else { text };
+    if format == ToolFormat::Plain {
+        return text.to_owned();
+    }
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}txt\n{text}\n{fence}")
+}
+
+const MAX_RESULT: usize = 8000;
+
+/// A result as it is put on the bus: long texts cut, images without their data.
+pub fn sanitised(output: &ToolOutput) -> Value {
+    let blocks = output.content.iter().map(|block| match block {
+        Block::Text(text) => json!({"type": "text", "text": cut_result(&text.text)}),
+        Block::Image(image) => {
+            json!({"type": "image", "mimeType": image.mime_type, "bytes": image.data.len(), "omitted": true})
+        }
+        Block::Other(raw) => raw.raw.clone(),
+        Block::Thinking(_) | Block::ToolCall(_) => Value::Null,
+    });
+    let mut result = json!({"content": blocks.filter(|block| !block.is_null()).collect::<Vec<_>>()});
+    if let Some(details) = &output.details {
+        result["details"] = details.clone();
+    }
+    result
+}
+
+/// A result as JSON, as foreign runtimes give it.
+pub fn sanitised_value(result: &Value) -> Value {
+    let mut result = result.clone();
+    for block in result.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
+        if block["type"] == "text" {
+            if let Some(text) = block["text"].as_str() {
+                block["text"] = cut_result(text).into();
+            }
+        } else if block["type"] == "image" {
+            let n_bytes = block["data"].as_str().map(str::len);
+            if let Some(image) = block.as_object_mut() {
+                image.shift_remove("data");
+                if let Some(n_bytes) = n_bytes {
+                    image.insert("bytes".into(), n_bytes.into());
+                }
+                image.insert("omitted".into(), true.into());
+            }
+        }
+    }
+    result
+}
+
+fn cut_result(text: &str) -> String {
+    if text.chars().count() <= MAX_RESULT {
+        return text.to_owned();
+    }
+    text.chars().take(MAX_RESULT).collect::<String>() + "\n…(truncated)…"
+}
+
+const MAX_ERROR: usize = 400;
+
+/// What went wrong, in one line.
+fn error_text(output: &ToolOutput) -> Option<String> {
+    let found = output.details.as_ref().and_then(error_in);
+    let found = found.or_else(|| {
+        let text = joined_text(output);
+        let parsed: Option<Value> = serde_json::from_str(text.trim()).ok();
+        parsed.as_ref().and_then(error_in).or(Some(text))
+    })?;
+    let line = found.trim().lines().next()?.trim();
+    if line.is_empty() {
+        return None;
+    }
+    let cut: String = line.chars().take(MAX_ERROR).collect();
+    Some(if cut.len() < line.len() { cut + "…" } else { cut })
+}
+
+fn error_in(value: &Value) -> Option<String> {
+    let named = ["error", "message", "reason"].iter().find_map(|name| {
+        let found = &value[*name];
+        let inner = || found["message"].as_str().or_else(|| found["error"].as_str());
+        found.as_str().or_else(inner).map(str::trim).filter(|text| !text.is_empty())
+    });
+    named.or_else(|| value["status"].as_str()).map(str::to_owned)
+}

@@ -1,0 +1,101 @@
+//! Which tool calls change something, and what: a later success on the same thing makes a failure good.
+
+use pinch_agent_core::tool::JsonObject;
+use serde_json::Value;
+
+const ALWAYS: &[&str] = &["write", "edit", "apply_patch", "exec", "bash", "sessions_send"];
+
+const PROCESS_ACTIONS: &[&str] = &["write", "send_keys", "submit", "paste", "kill"];
+
+const MESSAGE_ACTIONS: &[&str] =
+    &["send", "reply", "thread_reply", "threadreply", "edit", "delete", "react", "pin", "unpin"];
+
+const READING_ACTIONS: &[&str] = &[
+    "get", "list", "read", "status", "show", "fetch", "search", "query", "view", "poll", "log", "inspect", "check",
+    "probe",
+];
+
+/// Whether a tool by its name alone is one that changes something.
+pub fn is_mutating_name(name: &str) -> bool {
+    ALWAYS.contains(&name)
+        || matches!(name, "process" | "message" | "cron" | "gateway" | "canvas" | "nodes" | "session_status")
+        || name.starts_with("message_")
+        || name.ends_with("_actions")
+        || name.contains("send")
+}
+
+/// Whether a call changes something.
+pub fn is_mutating(name: &str, args: &JsonObject) -> bool {
+    let action = action_of(args);
+    let action = action.as_deref();
+    let has_text = |key: &str| args.get(key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
+    match name {
+        _ if ALWAYS.contains(&name) => true,
+        "process" => action.is_some_and(|action| PROCESS_ACTIONS.contains(&action)),
+        "message" => {
+            action.is_some_and(|action| MESSAGE_ACTIONS.contains(&action))
+                || ["content", "message"].iter().any(|key| args.get(*key).is_some_and(Value::is_string))
+        }
+        "session_status" => has_text("model"),
+        "nodes" => action != Some("list"),
+        "cron" | "gateway" | "canvas" => action.is_none_or(|action| !READING_ACTIONS.contains(&action)),
+        _ if name.ends_with("_actions") => action.is_none_or(|action| !READING_ACTIONS.contains(&action)),
+        _ => name.starts_with("message_") || name.contains("send"),
+    }
+}
+
+fn action_of(args: &JsonObject) -> Option<String> {
+    let action = args.get("action").and_then(Value::as_str)?.trim().to_lowercase();
+    (!action.is_empty()).then(|| action.replace([' ', '-'], "_"))
+}
+
+/// What a call changes: two calls with equal fingerprints change the same thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint(String);
+
+/// What a target is called, and the arguments that may name it. Paths keep their case.
+const TARGETS: &[(&str, &[&str])] = &[
+    ("path", &["path", "file_path", "filePath", "filepath", "file"]),
+    ("oldpath", &["oldPath", "old_path"]),
+    ("newpath", &["newPath", "new_path"]),
+    ("to", &["to", "target"]),
+    ("messageid", &["messageId", "message_id"]),
+    ("sessionkey", &["sessionKey", "session_key"]),
+    ("jobid", &["jobId", "job_id"]),
+    ("id", &["id"]),
+    ("model", &["model"]),
+];
+
+impl Fingerprint {
+    /// The fingerprint of a call.
+    pub fn of(name: &str, args: &JsonObject, meta: Option<&str>) -> Self {
+        let mut parts = vec![format!("tool={name}")];
+        if let Some(action) = action_of(args) {
+            parts.push(format!("action={action}"));
+        }
+        let n_before = parts.len();
+        for (label, names) in TARGETS {
+            let value = names.iter().find_map(|name| match args.get(*name)? {
+                Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            });
+            if let Some(value) = value {
+                let value = if label.ends_with("path") { value } else { value.to_lowercase() };
+                parts.push(format!("{label}={value}"));
+            }
+        }
+        if parts.len() == n_before {
+            if let Some(meta) = meta {
+                let words: Vec<&str> = meta.split_whitespace().collect();
+                parts.push(format!("meta={}", words.join(" ").to_lowercase()));
+            }
+        }
+        Self(parts.join("|"))
+    }
+
+    /// The fingerprint as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}

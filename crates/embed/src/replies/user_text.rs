@@ -1,0 +1,136 @@
+//! The last look at text before people see it: scaffolding goes, and everything else stays as it is.
+
+use super::api_error;
+use super::code::CodeState;
+use super::markup::{strip_memories, strip_tool_xml};
+use super::tags;
+
+/// The longest text that is looked at for an error payload.
+const MAX_PAYLOAD: usize = 16_384;
+
+/// Cleans an answer. Text about errors is left alone: only a provider's own error payload, marked as one, is put in words.
+pub fn sanitise(text: &str) -> String {
+    let text = without_scaffolding(text);
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    match marked_payload(&text) {
+        Some(shown) => shown,
+        None => tidy(&text),
+    }
+}
+
+/// Removes final tags, tool markup and blocks that only programs should read.
+pub fn without_scaffolding(text: &str) -> String {
+    let text = without_final_tags(text);
+    let text = strip_tool_xml(&text);
+    let text = strip_memories(&text);
+    without_internal_blocks(&text)
+}
+
+fn without_final_tags(text: &str) -> String {
+    if !text.to_ascii_lowercase().contains("final") {
+        return text.to_owned();
+    }
+    let mut code = CodeState::default();
+    let (mut kept, mut skip_to) = (String::with_capacity(text.len()), 0);
+    for (at, c) in text.char_indices() {
+        let in_code = code.push(c);
+        if at < skip_to {
+            continue;
+        }
+        if c == '<' && !in_code {
+            let end = text[at..].find('>').map(|n| at + n + 1);
+            let tag = end.and_then(|end| tags::parse(&text[at..end]));
+            if let (Some(end), Some(tags::Tag { kind: tags::TagKind::Final, .. })) = (end, tag) {
+                skip_to = end;
+                continue;
+            }
+        }
+        kept.push(c);
+    }
+    kept
+}
+
+/// Removes `<<<BEGIN…>>>` to `<<<END…>>>` and metadata that a channel put in front of a message and the model copied.
+fn without_internal_blocks(text: &str) -> String {
+    const METADATA: &str = "(untrusted metadata):";
+    if !text.contains("<<<BEGIN") && !text.contains(METADATA) {
+        return text.to_owned();
+    }
+    let mut kept: Vec<&str> = Vec::new();
+    let mut lines = text.split('\n').peekable();
+    while let Some(line) = lines.next() {
+        let trimmed = line.trim();
+        if trimmed.starts_with("<<<BEGIN") && trimmed.ends_with(">>>") {
+            while lines.next().is_some_and(|line| !line.trim().starts_with("<<<END")) {}
+        } else if trimmed.ends_with(METADATA) && lines.peek().is_some_and(|next| next.trim().starts_with("```")) {
+            lines.next();
+            while lines.next().is_some_and(|line| line.trim() != "```") {}
+        } else {
+            kept.push(line);
+        }
+    }
+    kept.join("\n")
+}
+
+/// A provider's error payload that says it is one, in words.
+fn marked_payload(text: &str) -> Option<String> {
+    let trimmed = text.trim();
+    if trimmed.len() > MAX_PAYLOAD || trimmed.starts_with('{') || api_error::leading_status(trimmed).is_some() {
+        return None;
+    }
+    let rest = api_error::without_error_prefix(trimmed)?;
+    let is_codex = trimmed.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("codex"));
+    let payload = api_error::raw_payload(rest).filter(|_| is_codex)?;
+    let kind = payload["error"]["type"].as_str().or_else(|| payload["error"]["code"].as_str()).unwrap_or("");
+    let status =
+        ["status", "code"].iter().find_map(|name| payload["error"][*name].as_u64().or(payload[*name].as_u64()));
+    (kind.ends_with("_error") || status.is_some_and(|status| status >= 400)).then(|| api_error::shown(rest))
+}
+
+/// Drops blank lines at the start, and paragraphs that directly repeat the one before. Code stays as it is.
+pub fn tidy(text: &str) -> String {
+    let n_blank = text.len() - text.trim_start().len();
+    let text = text[..n_blank].rfind('\n').map_or(text, |at| &text[at + 1..]);
+    if !text.contains("\n\n") {
+        return text.to_owned();
+    }
+    let mut kept = String::with_capacity(text.len());
+    let mut last: Option<String> = None;
+    for (paragraph, gap) in paragraphs(text) {
+        let folded = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_code = paragraph.contains("```") || paragraph.contains("~~~");
+        let repeats = !is_code && !folded.is_empty() && last.as_ref() == Some(&folded);
+        if repeats {
+            // The gap before it goes with it; what follows keeps its own.
+            kept.truncate(kept.trim_end_matches('\n').len());
+        } else {
+            kept.push_str(paragraph);
+        }
+        kept.push_str(gap);
+        last = Some(folded);
+    }
+    if text.ends_with('\n') { kept } else { kept.trim_end_matches('\n').to_owned() }
+}
+
+/// Paragraphs with the blank lines after them; a fence is never cut.
+fn paragraphs(text: &str) -> Vec<(&str, &str)> {
+    let mut code = CodeState::default();
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    while let Some(n) = text[at..].find('\n') {
+        let line_end = at + n;
+        text[at..=line_end].chars().for_each(|c| {
+            code.push(c);
+        });
+        at = line_end + 1;
+        let gap = text[at..].len() - text[at..].trim_start_matches('\n').len();
+        if gap > 0 && !code.in_fence() {
+            parts.push((&text[start..line_end], &text[line_end..at + gap]));
+            at += gap;
+            start = at;
+        }
+    }
+    parts.push((&text[start..], ""));
+    parts
+}

@@ -1,0 +1,197 @@
+//! What a run gives back for people: the error if there was one, the answer, and a note on a tool that failed.
+
+use pinch_llm::message::{AssistantMessage, StopReason};
+
+use super::error_text::{RETURNED_ERROR, assistant_error_text};
+use crate::replies::ReasoningLevel;
+use crate::replies::api_error;
+use crate::replies::directives;
+use crate::replies::markup::visible_text;
+use crate::replies::piece::BlockReply;
+use crate::replies::reasoning::{format_reasoning, reasoning_of};
+use crate::replies::scan::FinalTag;
+use crate::replies::sent::{is_duplicate, normal_form};
+use crate::replies::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat};
+use crate::replies::tool_display::aggregate;
+use crate::replies::tool_notes::mutating::is_mutating_name;
+use crate::replies::tool_notes::{LastToolError, ToolFormat, ToolMeta, Verbose};
+use crate::replies::user_text::sanitise;
+
+/// One thing to deliver when the run is over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Payload {
+    /// Text, media and thread.
+    pub reply: BlockReply,
+    /// It tells of a failure: no rule that drops repeated payloads may drop it.
+    pub is_error: bool,
+}
+
+impl Payload {
+    /// A failure in words.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { reply: BlockReply::text(text), is_error: true }
+    }
+}
+
+/// What payloads are made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PayloadInput<'a> {
+    /// Visible texts of the run, directives included.
+    pub assistant_texts: &'a [String],
+    /// Finished tool calls; listed only when `inline_tools` is set.
+    pub tool_metas: &'a [ToolMeta],
+    /// The last answer of the model.
+    pub last_assistant: Option<&'a AssistantMessage>,
+    /// The last failure of a tool that nothing has made good.
+    pub last_tool_error: Option<&'a LastToolError>,
+    /// How much is said about tools.
+    pub verbose: Verbose,
+    /// What happens to reasoning.
+    pub reasoning: ReasoningLevel,
+    /// How messages about tools are written.
+    pub tool_format: ToolFormat,
+    /// Tool calls are listed before the answer.
+    pub inline_tools: bool,
+    /// Failed tools are never told.
+    pub suppress_tool_warnings: bool,
+    /// Failed tools that changed nothing are not told (`messages.suppressToolErrors`).
+    pub suppress_tool_errors: bool,
+    /// Only text inside final tags is for people.
+    pub enforce_final_tag: bool,
+}
+
+/// Makes the payloads of a run.
+pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
+    let mut payloads: Vec<Payload> = Vec::new();
+    let failed = input.last_assistant.filter(|message| message.stop_reason == StopReason::Error);
+    let error = failed.and_then(assistant_error_text);
+    payloads.extend(error.clone().map(Payload::error));
+    if input.inline_tools && input.verbose > Verbose::Off {
+        payloads.extend(input.tool_metas.iter().map(|meta| {
+            let metas: Vec<String> = meta.meta.iter().cloned().collect();
+            of_text(&aggregate(&meta.tool_name, &metas, input.tool_format == ToolFormat::Markdown))
+        }));
+    }
+    if input.reasoning == ReasoningLevel::On {
+        let reasoning = input.last_assistant.map(|message| format_reasoning(&reasoning_of(&message.content)));
+        let reasoning = reasoning.filter(|text| !text.is_empty());
+        payloads.extend(reasoning.map(|text| Payload {
+            reply: BlockReply { is_reasoning: true, ..BlockReply::text(text) },
+            is_error: false,
+        }));
+    }
+    let mut answers: Vec<String> = input.assistant_texts.to_vec();
+    if answers.is_empty() {
+        let final_tag = if input.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
+        answers.extend(input.last_assistant.map(|message| visible_text(&message.content, final_tag)));
+    }
+    if let Some(message) = failed {
+        let raw = message.error_message.as_deref().unwrap_or("");
+        answers.retain(|text| !repeats_error(text, error.as_deref().unwrap_or(""), raw));
+    }
+    let has_answer = answers.iter().any(|text| !text.trim().is_empty());
+    payloads.extend(answers.iter().map(|text| of_text(text)));
+    if let Some(text) = input.last_tool_error.and_then(|error| tool_error_text(error, input, has_answer)) {
+        let known = payloads.iter().any(|payload| normal_form(&payload.reply.text) == normal_form(&text));
+        payloads.extend((!known).then(|| Payload::error(text)));
+    }
+    finish(payloads)
+}
+
+fn of_text(text: &str) -> Payload {
+    let parsed = directives::parse(text, None);
+    Payload {
+        reply: BlockReply {
+            text: parsed.text,
+            media_urls: parsed.media_urls,
+            audio_as_voice: parsed.audio_as_voice,
+            reply_to_id: parsed.reply_to_id,
+            reply_to_tag: parsed.reply_to_tag,
+            reply_to_current: parsed.reply_to_current,
+            ..BlockReply::default()
+        },
+        is_error: false,
+    }
+}
+
+/// A voice flag holds for all media; what has nothing to say goes.
+fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
+    let voice = payloads.iter().any(|payload| payload.reply.audio_as_voice);
+    for Payload { reply, .. } in &mut payloads {
+        reply.text = reply.text.trim().to_owned();
+        reply.audio_as_voice = voice && !reply.media_urls.is_empty();
+    }
+    payloads.retain(|payload| !payload.reply.is_empty() && !is_silent(&payload.reply.text));
+    payloads
+}
+
+/// Whether a text of a failed answer only says the failure again.
+fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
+    let text = text.trim();
+    let said = [shown, raw, &api_error::shown(raw), RETURNED_ERROR].map(str::trim).map(str::to_owned);
+    let is_said = said.iter().any(|said| {
+        !said.is_empty() && (said == text || (!normal_form(said).is_empty() && normal_form(said) == normal_form(text)))
+    });
+    is_said || api_error::raw_payload(text).is_some()
+}
+
+/// Whether a model can help itself: it called the tool in a wrong way.
+fn is_recoverable(error: &LastToolError) -> bool {
+    let text = error.error.as_deref().unwrap_or("").to_lowercase();
+    ["required", "missing", "invalid", "must be", "must have", "needs", "requires"]
+        .iter()
+        .any(|word| text.contains(word))
+}
+
+fn tool_error_text(error: &LastToolError, input: &PayloadInput<'_>, has_answer: bool) -> Option<String> {
+    if input.suppress_tool_warnings {
+        return None;
+    }
+    let mutating = error.mutating.unwrap_or_else(|| is_mutating_name(&error.tool_name));
+    if !mutating && (has_answer || is_recoverable(error) || input.suppress_tool_errors) {
+        return None;
+    }
+    let metas: Vec<String> = error.meta.iter().cloned().collect();
+    let head = aggregate(&error.tool_name, &metas, input.tool_format == ToolFormat::Markdown);
+    let detail = error.error.as_deref().filter(|_| input.verbose > Verbose::Off);
+    Some(detail.map_or_else(|| format!("⚠️ {head} failed"), |detail| format!("⚠️ {head} failed: {detail}")))
+}
+
+/// Removes payloads that say what a messaging tool sent during the run. Failures stay.
+pub fn without_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
+    payloads.retain(|payload| {
+        payload.is_error || !payload.reply.media_urls.is_empty() || !is_duplicate(&payload.reply.text, sent)
+    });
+}
+
+/// The last step of any reply: tokens go, scaffolding goes, the prefix comes; `None` when nothing is worth sending. `has_more` says that the
+/// payload has media or data of a channel.
+pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Option<String> {
+    if text.trim().is_empty() && !has_more {
+        return None;
+    }
+    let mut text = text.to_owned();
+    if is_silent(&text) {
+        if !has_more {
+            return None;
+        }
+        text.clear();
+    }
+    if text.contains(HEARTBEAT) {
+        let stripped = strip_heartbeat(&text, HeartbeatMode::Message);
+        if stripped.skip && !has_more {
+            return None;
+        }
+        text = stripped.text;
+    }
+    text = sanitise(&text);
+    if text.trim().is_empty() && !has_more {
+        return None;
+    }
+    match prefix.filter(|prefix| !prefix.is_empty() && !text.is_empty()) {
+        Some(prefix) if !text.starts_with(prefix) && text.trim() != HEARTBEAT && text.trim() != SILENT => {
+            Some(format!("{prefix} {text}"))
+        }
+        _ => Some(text),
+    }
+}

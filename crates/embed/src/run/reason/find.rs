@@ -1,0 +1,48 @@
+//! Finding words in lower-cased error texts.
+
+/// Whether one of the words is there.
+pub(super) fn any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+/// Whether all of the words are there.
+pub(super) fn all(text: &str, words: &[&str]) -> bool {
+    words.iter().all(|word| text.contains(word))
+}
+
+/// Whether a word stands alone somewhere: no letter, digit or underscore next to it.
+pub(super) fn word(text: &str, word: &str) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(word).any(|(at, found)| {
+        !is_word(text[..at].chars().next_back()) && !is_word(text[at + found.len()..].chars().next())
+    })
+}
+
+/// Whether one of the words stands alone.
+pub(super) fn any_word(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|w| word(text, w))
+}
+
+/// Whether the words come one after another on the way through the text, whatever is between them.
+pub(super) fn in_order(text: &str, words: &[&str]) -> bool {
+    let mut rest = text;
+    words.iter().all(|word| match rest.find(word) {
+        Some(at) => {
+            rest = &rest[at + word.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+/// Whether one of the first words is followed by one of the second.
+pub(super) fn then(text: &str, first: &[&str], second: &[&str]) -> bool {
+    first.iter().any(|first| text.find(first).is_some_and(|at| any(&text[at + first.len()..], second)))
+}
+
+/// The first number after a phrase, commas in it passed over.
+pub(super) fn number_after(text: &str, phrase: &str) -> Option<u64> {
+    let rest = text[text.find(phrase)? + phrase.len()..].trim_start();
+    let digits: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(|c| *c != ',').collect();
+    digits.parse().ok()
+}

@@ -1,0 +1,68 @@
+//! Error texts: what they mean, and how they are worded.
+
+use pinch_embed::replies::api_error;
+use pinch_embed::replies::user_text::sanitise;
+use pinch_embed::run::error_text::{Asked, error_text, sanitise_error};
+use pinch_embed::run::reason::image::{image_dimension, image_size_mb};
+use pinch_embed::run::reason::{
+    Classified, FailoverReason, Named, Signal, is_abort, is_timeout, overflow, payment, reason_of_code, reason_of_signal,
+    reason_of_status, reason_of_text, text as texts,
+};
+use serde_json::{Value, json};
+
+use super::text;
+
+/// The result of an operation; `None` when it is none of these.
+pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
+    let given = text(&input["text"]);
+    let named = |value: &'_ Value| (text(&value["name"]).to_owned(), text(&value["message"]).to_owned());
+    let status = || input["status"].as_u64().and_then(|n| u16::try_from(n).ok());
+    Some(Ok(match op {
+        "classify_failover_reason" => word(reason_of_text(given)),
+        "classify_failover_signal" => {
+            let signal = Signal { status: status(), code: input["code"].as_str(), message: input["message"].as_str() };
+            match reason_of_signal(signal) {
+                Classified::Reason(reason) => json!({"kind": "reason", "reason": reason.as_str()}),
+                Classified::ContextOverflow => json!({"kind": "context_overflow"}),
+                Classified::None => json!({"kind": "none"}),
+            }
+        }
+        "classify_http_status" => word(status().and_then(|status| reason_of_status(status, input["message"].as_str()))),
+        "classify_error_code" => word(reason_of_code(text(&input["code"]))),
+        "failover_status" => FailoverReason::parse(text(&input["reason"])).and_then(FailoverReason::status).into(),
+        "is_billing" => payment::is_billing(given).into(),
+        "is_auth" => texts::is_auth(given).into(),
+        "is_cloud_code_assist_format" => (texts::is_format(given) && image_dimension(given).is_none()).into(),
+        "is_context_overflow" => overflow::is_context_overflow(given).into(),
+        "is_likely_context_overflow" => overflow::is_likely_context_overflow(given).into(),
+        "is_compaction_failure" => overflow::is_compaction_failure(given).into(),
+        "is_transient_http" => texts::is_transient_http(given).into(),
+        "observed_overflow_tokens" => overflow::observed_tokens(given).into(),
+        "parse_image_dimension" => image_dimension(given).map_or(Value::Null, |found| {
+            json!({"maxDimensionPx": found.max_px, "messageIndex": found.message_idx, "contentIndex": found.content_idx})
+        }),
+        "parse_image_size_mb" => image_size_mb(given).into(),
+        "format_raw_error" => api_error::shown(given).into(),
+        "format_assistant_error" => {
+            let failed = input["stopReason"] == "error";
+            let asked = Asked { provider: input["provider"].as_str(), model: input["model"].as_str() };
+            failed.then(|| error_text(text(&input["errorMessage"]), asked)).into()
+        }
+        "sanitize_user_facing" if input["errorContext"] == true => sanitise_error(given).into(),
+        "sanitize_user_facing" => sanitise(given).into(),
+        "is_abort_error" => {
+            let (name, message) = named(input);
+            is_abort(Named { name: &name, message: &message }).into()
+        }
+        "is_timeout_error" => {
+            let ((name, message), (cause, cause_message)) = (named(input), named(&input["cause"]));
+            let error = Named { name: &name, message: &message };
+            is_timeout(error, &[Named { name: &cause, message: &cause_message }]).into()
+        }
+        _ => return None,
+    }))
+}
+
+fn word(reason: Option<FailoverReason>) -> Value {
+    reason.map(FailoverReason::as_str).into()
+}
