@@ -88,7 +88,8 @@ fn reply_options(options: &Value, block_streaming: bool) -> ReplyOptions {
         "paragraph" => BlockBreak::Paragraph,
         _ => BlockBreak::TextEnd,
     };
-    made.chunking = options["blockReplyChunking"].is_object().then(|| -> Chunking { chunking(&options["blockReplyChunking"]) });
+    made.chunking =
+        options["blockReplyChunking"].is_object().then(|| -> Chunking { chunking(&options["blockReplyChunking"]) });
     made.reasoning = match text(&options["reasoningMode"]) {
         "on" => ReasoningLevel::On,
         "stream" => ReasoningLevel::Stream,
@@ -140,7 +141,9 @@ fn told_calls(piece: &Piece, told: &mut String, calls: &mut Vec<Value>, agent_ev
         Piece::ToolResult(note) => {
             let media = (!note.media_urls.is_empty()).then_some(&note.media_urls);
             let text = (!note.text.is_empty()).then_some(&note.text);
-            calls.push(json!({"cb": "onToolResult", "text": text, "mediaUrls": media, "audioAsVoice": note.audio_as_voice}));
+            calls.push(
+                json!({"cb": "onToolResult", "text": text, "mediaUrls": media, "audioAsVoice": note.audio_as_voice}),
+            );
         }
         Piece::Agent(note) => {
             agent_events.push(json!({"stream": note.stream.as_str(), "data": note.data}));
@@ -185,9 +188,10 @@ impl Feed {
                 agent(AgentEvent::MessageEnd { message, error: None, queued: None })
             }
             "tool_execution_start" => agent(AgentEvent::ToolStart(tool_start(event))),
-            "tool_execution_update" => {
-                agent(AgentEvent::ToolUpdate { start: tool_start(event), so_far: tool_output(&event["partialResult"], false) })
-            }
+            "tool_execution_update" => agent(AgentEvent::ToolUpdate {
+                start: tool_start(event),
+                so_far: tool_output(&event["partialResult"], false),
+            }),
             "tool_execution_end" => agent(AgentEvent::ToolEnd {
                 start: tool_start(event),
                 output: tool_output(&event["result"], event["isError"] == true),
