@@ -1,6 +1,7 @@
 //! Payloads as a person reads them, or as JSON.
 
 use pinch_embed::run::RunResult;
+use pinch_embed::run::payloads::Payload;
 use pinch_embed::stdx::json;
 use serde_json::{Value, json};
 
@@ -17,9 +18,10 @@ pub(crate) fn json(result: &RunResult) -> String {
 
 /// The texts with a blank line between payloads; media as lines of their own.
 pub(crate) fn text(result: &RunResult) -> String {
-    let payload = |payload: &pinch_embed::run::result::Payload| {
-        let media = payload.media_urls.iter().map(|url| format!("MEDIA:{url}"));
-        payload.text.iter().cloned().chain(media).collect::<Vec<_>>().join("\n")
+    let payload = |payload: &Payload| {
+        let text = Some(payload.reply.text.trim().to_owned()).filter(|text| !text.is_empty());
+        let media = payload.reply.media_urls.iter().map(|url| format!("MEDIA:{url}"));
+        text.into_iter().chain(media).collect::<Vec<_>>().join("\n")
     };
     result.payloads.iter().map(payload).collect::<Vec<_>>().join("\n\n")
 }

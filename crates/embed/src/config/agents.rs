@@ -246,8 +246,8 @@ impl BlockStreaming {
             let min_chars = size("minChars", 800, problems);
             let max_chars = size("maxChars", 1200, problems).max(min_chars);
             let words = ["paragraph", "newline", "sentence"];
-            let prefer = chunk.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
-            Chunking { min_chars, max_chars, preference: prefer, flush_on_paragraph: false }
+            let preference = chunk.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
+            Chunking { min_chars, max_chars, preference, ..Chunking::default() }
         });
         Self {
             on: node.get("blockStreamingDefault").word(problems, &["on", "off"], switch),

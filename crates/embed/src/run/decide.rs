@@ -10,11 +10,10 @@
 use std::time::Duration;
 
 mod failure;
-pub mod overflow;
+mod overflow;
 pub mod state;
 pub mod thinking;
 
-pub use failure::max_image_mb;
 pub use state::{ProfileSlot, RunState, RunTerms};
 
 use self::state::Pending;

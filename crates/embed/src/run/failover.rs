@@ -246,7 +246,8 @@ fn exhausted(state: &FailoverState) -> RunError {
         return error.clone();
     }
     let Some(last) = state.attempts.last() else { return RunError::Config("no model is configured".into()) };
-    let each = |attempt: &CandidateAttempt| format!("{}: {} ({})", attempt.model, attempt.error, attempt.reason);
+    let each =
+        |attempt: &CandidateAttempt| format!("{}: {} ({})", attempt.model, attempt.error, attempt.reason.as_str());
     let summary = state.attempts.iter().map(each).collect::<Vec<_>>().join(" | ");
     let source = match &state.last_error {
         Some(RunError::Failover(error)) => error.source.clone(),

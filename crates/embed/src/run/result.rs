@@ -5,6 +5,7 @@ use pinch_llm::message::Usage;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::{Map, Value, json};
 
+use super::payloads::Payload;
 use super::reason::FailoverReason;
 use crate::profiles::ProfileId;
 
@@ -16,27 +17,6 @@ pub struct RunResult {
     pub payloads: Vec<Payload>,
     /// What is to be known.
     pub meta: RunMeta,
-}
-
-/// One message to the user.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Payload {
-    /// The text, trimmed; `None` when there is none.
-    pub text: Option<String>,
-    /// Media: files or addresses.
-    pub media_urls: Vec<String>,
-    /// The message it answers.
-    pub reply_to_id: Option<String>,
-    /// The model chose what it answers.
-    pub reply_to_tag: bool,
-    /// It answers the message that started the run.
-    pub reply_to_current: bool,
-    /// Its audio is a voice message.
-    pub audio_as_voice: bool,
-    /// It tells of a failure.
-    pub is_error: bool,
-    /// It is thinking.
-    pub is_reasoning: bool,
 }
 
 /// What is to be known about a run.
@@ -216,46 +196,35 @@ impl RunResult {
     pub fn to_json(&self) -> Value {
         let mut root = Map::new();
         if !self.payloads.is_empty() {
-            root.insert("payloads".into(), self.payloads.iter().map(Payload::to_json).collect());
+            root.insert("payloads".into(), self.payloads.iter().map(payload_json).collect());
         }
         root.insert("meta".into(), self.meta.to_json());
         Value::Object(root)
     }
 }
 
-impl Payload {
-    /// A text and nothing else.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), ..Self::default() }
+/// The form programs know: `text` and `mediaUrl` are always there, everything else only when it says something.
+pub fn payload_json(payload: &Payload) -> Value {
+    let reply = &payload.reply;
+    let mut object = Map::new();
+    object.insert("text".into(), json!(Some(reply.text.trim()).filter(|text| !text.is_empty())));
+    object.insert("mediaUrl".into(), json!(reply.media_urls.first()));
+    if !reply.media_urls.is_empty() {
+        object.insert("mediaUrls".into(), json!(reply.media_urls));
     }
-
-    /// A text that tells of a failure.
-    pub fn error(text: impl Into<String>) -> Self {
-        Self { is_error: true, ..Self::text(text) }
-    }
-
-    /// The form programs know: `text` and `mediaUrl` are always there, everything else only when it says something.
-    pub fn to_json(&self) -> Value {
-        let mut object = Map::new();
-        object.insert("text".into(), json!(self.text));
-        object.insert("mediaUrl".into(), json!(self.media_urls.first()));
-        if !self.media_urls.is_empty() {
-            object.insert("mediaUrls".into(), json!(self.media_urls));
+    put(&mut object, "replyToId", reply.reply_to_id.as_deref());
+    for (name, flag) in [
+        ("replyToTag", reply.reply_to_tag),
+        ("replyToCurrent", reply.reply_to_current),
+        ("audioAsVoice", reply.audio_as_voice),
+        ("isError", payload.is_error),
+        ("isReasoning", reply.is_reasoning),
+    ] {
+        if flag {
+            object.insert(name.into(), Value::Bool(true));
         }
-        put(&mut object, "replyToId", self.reply_to_id.as_deref());
-        for (name, flag) in [
-            ("replyToTag", self.reply_to_tag),
-            ("replyToCurrent", self.reply_to_current),
-            ("audioAsVoice", self.audio_as_voice),
-            ("isError", self.is_error),
-            ("isReasoning", self.is_reasoning),
-        ] {
-            if flag {
-                object.insert(name.into(), Value::Bool(true));
-            }
-        }
-        Value::Object(object)
     }
+    Value::Object(object)
 }
 
 impl RunMeta {

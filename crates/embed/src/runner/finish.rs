@@ -9,9 +9,9 @@ use super::{Runner, millis};
 use crate::run::RunResult;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome};
-use crate::run::payloads::{self, PayloadInput, build_payloads};
+use crate::run::payloads::{Payload, PayloadInput, build_payloads};
 use crate::run::reason::reason_of;
-use crate::run::result::{AgentMeta, MetaError, Payload, PendingToolCall, RunMeta, ToolReport};
+use crate::run::result::{AgentMeta, MetaError, PendingToolCall, RunMeta, ToolReport};
 
 impl Runner<'_> {
     /// Builds the result of a run that came to an end.
@@ -61,42 +61,18 @@ impl Runner<'_> {
             reasoning: request.reasoning_level,
             ..PayloadInput::default()
         };
-        build_payloads(&input).into_iter().map(to_payload).collect()
+        build_payloads(&input)
     }
 
     fn payloads(&self, finish: &Finish, last: Option<&AttemptOutcome>) -> Vec<Payload> {
-        let said = |payloads: Vec<Payload>, text: &str| {
-            if payloads.is_empty() { vec![Payload::error(text)] } else { payloads }
-        };
-        let built = || self.build_payloads(last);
+        let instead = |text| vec![Payload::error(text)];
         match finish {
-            Finish::Answer => built(),
-            Finish::Aborted => built(),
-            Finish::TimedOut => said(
-                built(),
-                "The request timed out before there was an answer. A longer time can be allowed with agents.defaults.timeoutSeconds.",
-            ),
-            Finish::Incomplete { verify } => {
-                let check =
-                    if *verify { " A tool may already have changed something: look before you try again." } else { "" };
-                said(built(), &format!("The model couldn't generate a response. Please try again.{check}"))
+            Finish::Error { text, .. } => instead(text.as_str()),
+            _ => {
+                let built = self.build_payloads(last);
+                finish.text().filter(|_| built.is_empty()).map_or(built, instead)
             }
-            Finish::Error { text, .. } => vec![Payload::error(text.as_str())],
         }
-    }
-}
-
-fn to_payload(payload: payloads::Payload) -> Payload {
-    let reply = payload.reply;
-    Payload {
-        text: Some(reply.text).filter(|text| !text.is_empty()),
-        media_urls: reply.media_urls,
-        reply_to_id: reply.reply_to_id,
-        reply_to_tag: reply.reply_to_tag,
-        reply_to_current: reply.reply_to_current,
-        audio_as_voice: reply.audio_as_voice,
-        is_error: payload.is_error,
-        is_reasoning: reply.is_reasoning,
     }
 }
 

@@ -1,14 +1,14 @@
 //! A failure that is no overflow: the next profile, the same one again, another thinking level, the next model, or the end.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use pinch_llm::error::LlmError;
-use regex::Regex;
 
 use super::state::{Pending, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
+use crate::run::error_text::image_size_text;
 use crate::run::outcome::{AttemptOutcome, FailureStage};
+use crate::run::reason::image::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
 use crate::run::reason::{FailoverReason, reason_of};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 
@@ -17,7 +17,7 @@ const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(60);
 
 /// What is done about a failure of the provider.
 pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError) -> Decision {
-    if is_image_dimension(&error.text) || (stage == FailureStage::Answer && is_image_size(&error.text)) {
+    if image_dimension(&error.text).is_some() || (stage == FailureStage::Answer && is_image_size(&error.text)) {
         return end(state, stage, error, Vec::new());
     }
     if stage == FailureStage::Prompt {
@@ -30,7 +30,7 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
     } else if let Some(level) = thinking::next_level(&error.text, &state.tried_thinking) {
         return retry_thinking(state, level, Vec::new());
     }
-    let Some(reason) = reason_of(error) else {
+    let Some(reason) = reason_of(error).filter(|reason| is_worth_another(*reason)) else {
         return match thinking::next_level(&error.text, &state.tried_thinking) {
             Some(level) => retry_thinking(state, level, Vec::new()),
             None => end(state, stage, error, Vec::new()),
@@ -114,6 +114,11 @@ fn end(state: &RunState, stage: FailureStage, error: &LlmError, marks: Vec<Mark>
 fn retry_thinking(state: &mut RunState, level: pinch_llm::thinking::ThinkingLevel, marks: Vec<Mark>) -> Decision {
     state.thinking = level;
     Decision { marks, action: state.attempt() }
+}
+
+/// Whether another profile or model may help. What nobody can name may as well be the request's own fault.
+fn is_worth_another(reason: FailoverReason) -> bool {
+    !matches!(reason, FailoverReason::Unknown | FailoverReason::NoErrorDetails | FailoverReason::EmptyResponse)
 }
 
 /// Whether a failure says something about the credentials. A request the provider does not take, a model it does not have, a slow or broken
@@ -205,27 +210,6 @@ pub(super) fn is_incomplete(outcome: &AttemptOutcome) -> bool {
         && matches!(stop, Some(StopReason::ToolUse | StopReason::Error))
 }
 
-fn is_role_ordering(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    lower.contains("incorrect role information") || lower.contains("roles must alternate")
-}
-
-fn is_image_dimension(text: &str) -> bool {
-    text.to_lowercase().contains("image dimensions exceed max allowed size")
-}
-
-fn is_image_size(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    lower.contains("image exceeds") && lower.contains("mb")
-}
-
-/// How many megabytes an image may have, as a provider says.
-pub fn max_image_mb(text: &str) -> Option<f64> {
-    #[expect(clippy::unwrap_used, reason = "a constant pattern, compiled in a test")]
-    static SIZE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?i)image exceeds\s+(\d+(?:\.\d+)?)\s*mb").unwrap());
-    SIZE.captures(text)?.get(1)?.as_str().parse().ok()
-}
-
 fn role_ordering(error: &LlmError) -> Action {
     Action::Finish(Finish::Error {
         kind: RunErrorKind::RoleOrdering,
@@ -236,10 +220,9 @@ fn role_ordering(error: &LlmError) -> Action {
 }
 
 fn image_size(error: &LlmError) -> Action {
-    let limit = max_image_mb(&error.text).map_or_else(String::new, |mb| format!(" (max {mb}MB)"));
     Action::Finish(Finish::Error {
         kind: RunErrorKind::ImageSize,
         message: error.text.clone(),
-        text: format!("Image too large for the model{limit}. Please compress or resize the image and try again."),
+        text: image_size_text(image_size_mb(&error.text)),
     })
 }

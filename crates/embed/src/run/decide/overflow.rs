@@ -1,14 +1,11 @@
 //! The conversation is too long: compact it, then shorten tool results, then give up.
 
-use std::sync::LazyLock;
-
-use pinch_llm::error::overflow::text_is_overflow;
 use pinch_llm::error::{LlmError, LlmErrorKind};
-use regex::Regex;
 
 use super::state::{Pending, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
 use crate::run::outcome::AttemptOutcome;
+use crate::run::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::run::result::RunErrorKind;
 
 /// What was done about overflows so far.
@@ -25,27 +22,8 @@ pub(super) struct OverflowProgress {
 pub(super) fn is_overflow(error: &LlmError) -> bool {
     match error.kind {
         LlmErrorKind::ContextOverflow => true,
-        _ => error.status.is_none() && text_is_overflow(error.provider.as_str(), &error.text),
+        _ => error.status.is_none() && is_likely_context_overflow(&error.text),
     }
-}
-
-/// Whether a text says that compacting failed because the conversation is too long.
-pub fn is_compaction_failure(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    (lower.contains("compaction") || lower.contains("summarization failed"))
-        && (text_is_overflow("", text) || lower.contains("context overflow"))
-}
-
-/// How many tokens a provider says the request had.
-pub fn observed_tokens(text: &str) -> Option<u64> {
-    #[expect(clippy::unwrap_used, reason = "a constant pattern, compiled in a test")]
-    static COUNT: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?i)prompt is too long:\s*([\d,]+)\s*tokens|requested\s+([\d,]+)\s+tokens|resulted in\s+([\d,]+)\s+tokens")
-            .unwrap()
-    });
-    let found = COUNT.captures(text)?;
-    let digits = found.iter().skip(1).flatten().next()?.as_str().replace(',', "");
-    digits.parse().ok()
 }
 
 /// The first step against an overflow.
@@ -104,25 +82,4 @@ fn give_up(state: &RunState) -> Decision {
                larger-context model."
                 .into(),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_in_texts() {
-        for (text, expected) in [
-            ("prompt is too long: 210,000 tokens > 200000 maximum", Some(210_000)),
-            ("you requested 12 tokens", Some(12)),
-            ("your messages resulted in 7 tokens", Some(7)),
-            ("too long", None),
-        ] {
-            assert_eq!(observed_tokens(text), expected, "{text}");
-        }
-        assert!(is_compaction_failure(
-            "request_too_large: summarization failed - Request size exceeds model context window"
-        ));
-        assert!(!is_compaction_failure("prompt is too long"));
-    }
 }

@@ -39,6 +39,7 @@ fn times_out() -> AttemptOutcome {
 }
 
 /// Something the runner reports.
+#[expect(clippy::large_enum_variant, reason = "a script is short")]
 enum Step {
     Outcome(AttemptOutcome),
     Repair(Repaired),
@@ -53,7 +54,7 @@ fn play(state: &mut RunState, script: Vec<Step>) -> String {
     loop {
         for mark in &decision.marks {
             words.push(match mark {
-                Mark::Failure { profile, reason, .. } => format!("fail:{profile}:{reason}"),
+                Mark::Failure { profile, reason, .. } => format!("fail:{profile}:{}", reason.as_str()),
                 Mark::Good { profile } => format!("good:{profile}"),
                 Mark::Used { profile } => format!("used:{profile}"),
             });

@@ -1,0 +1,163 @@
+//! Models: references, candidates, windows, what follows when one fails.
+
+use pinch_embed::config::agents::ModelSetting;
+use pinch_embed::models::select::Allowed;
+use pinch_embed::models::{Aliases, CandidateRequest, ModelRef, Window, WindowSource, candidates};
+use pinch_embed::run::failover::{CandidateSeen, FailoverState, Next, ProbeThrottle, ProviderHealth, next_candidate};
+use pinch_embed::run::reason::overflow::is_likely_context_overflow;
+use pinch_embed::run::reason::{Classified, FailoverReason, Named, Signal, is_abort, is_timeout, reason_of_signal};
+use pinch_embed::run::{FailoverError, RunError};
+use pinch_stdx::cancel::CancelReason;
+use serde_json::{Value, json};
+
+use super::{NOW, check, config};
+
+pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<(), String>> {
+    let actual = match area {
+        "context-guard" => window(given),
+        "fallback-candidates" => list(given).iter().map(ToString::to_string).collect(),
+        "fallback-run" => return Some(fallback(given, expect)),
+        "model-refs" => {
+            let aliases = given["aliases"].as_object().into_iter().flatten();
+            let aliases = Aliases::new(aliases.filter_map(|(alias, target)| Some((alias.as_str(), target.as_str()?))));
+            json!(aliases.resolve(given["raw"].as_str().unwrap_or("")).map(|found| found.to_string()))
+        }
+        "allowlist" => allowed(given)?,
+        _ => return None,
+    };
+    Some(check(expect, &actual))
+}
+
+fn window(given: &Value) -> Value {
+    let tokens = |name: &str| given[name].as_f64().filter(|n| n.is_finite() && *n > 0.0).map(|n| n as u64);
+    if let (Some(provider), Some(model)) = (given["provider"].as_str(), given["model"].as_str()) {
+        let window = Window { tokens: tokens("tokens").unwrap_or(0), source: WindowSource::Model };
+        let Err(error) = window.check(provider, model) else { return Value::Null };
+        return json!({
+            "failover": {"reason": error.reason.map(FailoverReason::as_str), "messagePrefix": error.message},
+            "classified_as_overflow": is_likely_context_overflow(&error.message),
+        });
+    }
+    let window = match given["info"].as_object() {
+        Some(info) => Window { tokens: info["tokens"].as_u64().unwrap_or(0), source: WindowSource::Model },
+        None => Window::resolve(tokens("modelsConfig"), tokens("model"), tokens("contextTokens")),
+    };
+    json!({
+        "tokens": window.tokens, "source": window.source.as_str(),
+        "warn": window.is_small(), "block": window.is_too_small(),
+    })
+}
+
+fn list(given: &Value) -> Vec<ModelRef> {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let defaults = config(json!({"agents": {"defaults": {"models": given["models"]}}})).agents.defaults;
+    let aliases = Aliases::of(&defaults);
+    let setting = ModelSetting {
+        primary: given["model"]["primary"].as_str().map(str::to_owned),
+        fallbacks: texts(&given["model"]["fallbacks"]),
+    };
+    let request = &given["request"];
+    let requested = match request {
+        Value::String(text) => aliases.resolve(text),
+        Value::Object(_) => {
+            Some(ModelRef::new(request["provider"].as_str().unwrap_or(""), request["model"].as_str().unwrap_or("")))
+        }
+        _ => None,
+    };
+    let fallbacks = given["fallbacksOverride"].is_array().then(|| texts(&given["fallbacksOverride"]));
+    candidates(&CandidateRequest {
+        setting: &setting,
+        aliases: &aliases,
+        requested: requested.as_ref(),
+        fallbacks_override: fallbacks.as_deref(),
+    })
+}
+
+fn allowed(given: &Value) -> Option<Value> {
+    let models: Vec<ModelRef> = (given["models"].as_object().into_iter().flatten())
+        .filter_map(|(name, _)| ModelRef::parse(name, "anthropic"))
+        .collect();
+    let default = given["default"].as_str().and_then(|text| ModelRef::parse(text, "anthropic")).unwrap_or_default();
+    let wanted = ModelRef::parse(given["ref"].as_str()?, "anthropic")?;
+    Some(match (Allowed { models: &models, default: &default }).check(&wanted) {
+        Ok(()) => true.into(),
+        Err(error) => json!({"error": error.to_string()}),
+    })
+}
+
+/// What a candidate that failed so gives: what the runner would have made of it.
+fn error_of(outcome: &Value) -> RunError {
+    let message = outcome["error"].as_str().or(outcome["message"].as_str()).unwrap_or("");
+    let name = outcome["name"].as_str().unwrap_or("");
+    let error = Named { name, message };
+    let status = outcome["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+    if name == "AbortError" && is_abort(error) && !is_timeout(error, &[]) && status.is_none() {
+        return RunError::Cancelled(CancelReason::User);
+    }
+    let code = outcome["code"].as_str();
+    let classified = reason_of_signal(Signal { status, code, message: Some(message), ..Signal::default() });
+    let (reason, is_overflow) = match classified {
+        Classified::Reason(reason) => (Some(reason), false),
+        Classified::ContextOverflow => (None, true),
+        Classified::None => {
+            (is_timeout(error, &[]).then_some(FailoverReason::Timeout), is_likely_context_overflow(message))
+        }
+    };
+    let error = FailoverError { message: message.to_owned(), reason, status, is_overflow, ..FailoverError::default() };
+    FailoverError { code: code.map(str::to_owned), ..error }.into()
+}
+
+fn fallback(given: &Value, expect: &Value) -> Result<(), String> {
+    let health = |model: &ModelRef| {
+        let provider = model.provider.as_str();
+        let reason = given["cooldownReason"].as_str().and_then(FailoverReason::parse);
+        if let Some(left) = given["cooldown"][provider].as_i64() {
+            return ProviderHealth::Resting { until: NOW + left, reason };
+        }
+        let ids = given["profiles"][provider].as_array().map_or(&[][..], Vec::as_slice);
+        let left = |id: &Value| given["cooldownProfiles"][id.as_str().unwrap_or("")].as_i64();
+        match ids.iter().map(left).collect::<Option<Vec<i64>>>() {
+            Some(left) if !left.is_empty() => {
+                ProviderHealth::Resting { until: NOW + left.into_iter().min().unwrap_or(0), reason }
+            }
+            _ => ProviderHealth::Usable,
+        }
+    };
+    let mut state = FailoverState::new(list(given));
+    let mut throttle = ProbeThrottle::default();
+    let (mut calls, mut options, mut winner, mut throws) = (0, Vec::new(), Value::Null, Value::Null);
+    let mut next = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, NOW, health);
+    let mut outcomes = given["outcomes"].as_array().into_iter().flatten();
+    loop {
+        match next {
+            Next::Fail(error) => {
+                throws = error.to_string().into();
+                break;
+            }
+            Next::Run(candidate) => {
+                calls += 1;
+                options.push(json!({"allowTransientCooldownProbe": candidate.allow_cooldown_probe}));
+                let outcome = outcomes.next().ok_or("more candidates were tried than the case has outcomes")?;
+                if outcome == "ok" {
+                    winner = candidate.model.to_string().into();
+                    break;
+                }
+                let error = error_of(outcome);
+                let seen = CandidateSeen::Failed { error: &error, duration_ms: 1 };
+                next = next_candidate(&mut state, seen, &mut throttle, NOW, health);
+            }
+        }
+    }
+    let attempts = state.attempts().iter().map(|attempt| {
+        json!({
+            "provider": attempt.model.provider, "model": attempt.model.model, "error": attempt.error,
+            "reason": attempt.reason.as_str(), "status": attempt.status, "code": attempt.code,
+        })
+    });
+    let actual = json!({
+        "calls": calls, "options": options, "winner": winner, "throws": throws, "attempts": attempts.collect::<Vec<_>>(),
+    });
+    check(expect, &actual)
+}
