@@ -210,6 +210,25 @@ pub enum Finish {
     },
 }
 
+impl Finish {
+    /// What the user reads in place of an answer; `None` when the attempt speaks for itself.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Answer | Self::Aborted => None,
+            Self::TimedOut => Some(
+                "The request timed out before an answer was ready. Please try again, or raise \
+                 agents.defaults.timeoutSeconds in the configuration.",
+            ),
+            Self::Incomplete { verify: false } => Some("The agent couldn't generate a response. Please try again."),
+            Self::Incomplete { verify: true } => Some(
+                "The agent couldn't generate a response. Tools that change things have run: please verify what was done \
+                 before you try again.",
+            ),
+            Self::Error { text, .. } => Some(text),
+        }
+    }
+}
+
 /// Above this part of the window a timeout is taken for the fault of a long conversation.
 const LONG_CONVERSATION: f64 = 0.65;
 

@@ -381,12 +381,8 @@ impl<'a> Play<'a> {
         let (text, error, kind) = match finish {
             Finish::Answer => (said, failed, None),
             Finish::Aborted => (said, None, None),
-            Finish::TimedOut => (None, Some("The request timed out before an answer."), None),
-            Finish::Incomplete { verify: true } => {
-                (None, Some("The model gave no answer; verify what was done."), None)
-            }
-            Finish::Incomplete { verify: false } => (None, Some("The model gave no answer."), None),
-            Finish::Error { kind, text, .. } => (None, Some(text.as_str()), Some(kind.as_str())),
+            Finish::TimedOut | Finish::Incomplete { .. } => (None, finish.text(), None),
+            Finish::Error { kind, .. } => (None, finish.text(), Some(kind.as_str())),
         };
         let usage = state.usage();
         json!({

@@ -97,7 +97,7 @@ fn error_of(outcome: &Value) -> RunError {
         return RunError::Cancelled(CancelReason::User);
     }
     let code = outcome["code"].as_str();
-    let classified = reason_of_signal(Signal { status, code, message: Some(message), ..Signal::default() });
+    let classified = reason_of_signal(Signal { status, code, message: Some(message) });
     let (reason, is_overflow) = match classified {
         Classified::Reason(reason) => (Some(reason), false),
         Classified::ContextOverflow => (None, true),

@@ -7,10 +7,11 @@ use pinch_embed::config::{AuthConfig, Cooldowns};
 use pinch_embed::profiles::health::{self, Failure, Health};
 use pinch_embed::profiles::order::{Order, order};
 use pinch_embed::profiles::resolve::resolve;
-use pinch_embed::profiles::{Credential, Profile, ProfileFile, ProfileId};
+use pinch_embed::profiles::{Credential, Profile, ProfileFile, ProfileId, Profiles};
 use pinch_embed::run::FailoverReason;
 use pinch_llm::ids::ProviderId;
-use pinch_stdx::host::Env;
+use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::host::{Env, Host};
 use serde_json::{Map, Value, json};
 
 use super::{NOW, check, config};
@@ -20,7 +21,10 @@ pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> O
     let actual = match area {
         "cooldown-series" => series(given),
         "mark-failure" => return Some(mark_failure(given, expect, now)),
-        "mark-success" => mark_success(given, now)?,
+        "mark-success" => match mark_success(given, now)? {
+            Ok(actual) => actual,
+            Err(why) => return Some(Err(why)),
+        },
         "clear-expired" => {
             let before = Health::read(Some(&given["stats"]));
             with_unchanged(&before, &before.without_ended(now))
@@ -77,9 +81,8 @@ fn series(given: &Value) -> Value {
 }
 
 fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
-    if given["profile"].is_string() {
-        // Only a profile that exists is marked: the store is asked before any maths.
-        return check(expect, &json!({"unchanged": true}));
+    if let Some(id) = given["profile"].as_str() {
+        return check(expect, &mark_on_disk(id, given["reason"].as_str(), now)?);
     }
     let before = Health::read(Some(&given["existing"]));
     let provider = ProviderId::new(given["provider"].as_str().unwrap_or("openai"));
@@ -100,16 +103,53 @@ fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
     check_absent(expect, &actual)
 }
 
-fn mark_success(given: &Value, now: i64) -> Option<Value> {
+/// `None` for a good mark of another provider's profile: marks know no provider but the profile's own.
+fn mark_success(given: &Value, now: i64) -> Option<Result<Value, String>> {
     if given["mark"] == "good" {
         let id = given["profile"].as_str()?;
-        let is_of_provider = id.split(':').next() == given["provider"].as_str();
-        return Some(match is_of_provider {
-            true => json!({"lastGood": {given["provider"].as_str()?: id}}),
-            false => json!({"unchanged": true}),
-        });
+        let is_own = given["provider"].as_str() == Some(OWNER);
+        return is_own.then(|| mark_on_disk(id, None, now));
     }
-    Some(Health::read(Some(&given["existing"])).after_success(now).to_json())
+    Some(Ok(Health::read(Some(&given["existing"])).after_success(now).to_json()))
+}
+
+/// Whose profile is in the store of cases that mark one.
+const OWNER: &str = "openai";
+
+/// Marks a profile of a store that holds one, as failed for a reason or else as good; the store afterwards.
+fn mark_on_disk(id: &str, reason: Option<&str>, now: i64) -> Result<Value, String> {
+    let store = json!({"version": 1, "profiles": {"openai:p1": {"type": "api_key", "provider": OWNER, "key": "k"}}});
+    let (profiles, dir) = open(&AuthConfig::default(), &store, Env::default(), now)?;
+    let id = ProfileId::new(id);
+    block_on(async {
+        match reason.and_then(FailoverReason::parse) {
+            Some(reason) => profiles.mark_failure(&id, reason, None, None).await,
+            None => profiles.mark_good(&id).await,
+        }
+    })?
+    .map_err(|error| error.to_string())?;
+    let mut after = read(&dir)?;
+    after["unchanged"] = (after == store).into();
+    Ok(after)
+}
+
+/// A store on disk, as the real one is.
+fn open(auth: &AuthConfig, store: &Value, env: Env, now: i64) -> Result<(Profiles, tempfile::TempDir), String> {
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = dir.path().join("auth-profiles.json");
+    write_atomic(&path, store.to_string().as_bytes(), Access::Private).map_err(|error| error.to_string())?;
+    let host = Host::builder().clock(now, 0).env(env).build();
+    Ok((Profiles::load(host, auth.clone(), Some(path), None).0, dir))
+}
+
+fn read(dir: &tempfile::TempDir) -> Result<Value, String> {
+    let bytes = std::fs::read(dir.path().join("auth-profiles.json")).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    Ok(runtime.map_err(|error| error.to_string())?.block_on(work))
 }
 
 fn half_open(given: &Value, now: i64) -> Value {
@@ -183,32 +223,21 @@ fn config_profiles(given: &Value, expect: &Value, now: i64) -> Result<(), String
     let auth: &AuthConfig = &config.auth;
     let vars = given["env"].as_object().into_iter().flatten();
     let env = Env::from_iter(vars.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))));
-    let file = ProfileFile::from_document(json!({"profiles": given["store"]}).as_object().cloned().unwrap_or_default());
-    let mut profiles: Vec<Profile> = auth.profiles.iter().filter_map(Profile::inline).collect();
-    profiles.extend(file.profiles());
-    let by_provider = expect["order"].as_object().into_iter().flatten().map(|(provider, _)| {
-        let provider_id = ProviderId::new(provider);
-        let by = Order {
-            provider: &provider_id,
-            preferred: None,
-            profiles: &profiles,
-            file: &file,
-            config: auth,
-            env: &env,
-            now,
-        };
-        (provider.clone(), ids(&order(&by)))
-    });
-    let credentials = profiles.iter().map(|profile| {
-        let key = resolve(profile, &env, now).ok();
-        (profile.id.to_string(), json!(key.as_ref().map(|key| key.reveal())))
-    });
-    let actual = json!({
-        "order": by_provider.collect::<Map<_, _>>(),
-        "credential": credentials.collect::<Map<_, _>>(),
-        "fileUnchanged": true,
-    });
-    check(expect, &actual)
+    let store = json!({"version": 1, "profiles": given["store"]});
+    let (profiles, dir) = open(auth, &store, env.clone(), now)?;
+    let by_provider = expect["order"].as_object().into_iter().flatten();
+    let order = by_provider.map(|(name, _)| (name.clone(), ids(&profiles.candidates(&ProviderId::new(name), None))));
+    let order = order.collect::<Map<_, _>>();
+    let mut credentials = Map::new();
+    for (id, _) in expect["credential"].as_object().into_iter().flatten() {
+        let id = ProfileId::new(id);
+        let key = profiles.get(&id).and_then(|profile| resolve(&profile, &env, now).ok());
+        credentials.insert(id.to_string(), json!(key.as_ref().map(|key| key.reveal())));
+        block_on(profiles.mark_good(&id))?.map_err(|error| error.to_string())?;
+    }
+    // Health is written, credentials are not.
+    let file_unchanged = read(&dir)?["profiles"] == store["profiles"];
+    check(expect, &json!({"order": order, "credential": credentials, "fileUnchanged": file_unchanged}))
 }
 
 fn store_load(given: &Value) -> Value {
