@@ -53,6 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
+#[expect(clippy::print_stderr, reason = "the program talks to a person")]
 fn report(failure: &Failure) -> ExitCode {
     eprintln!("{failure}");
     failure.code()
