@@ -2,4 +2,6 @@
 
 pub mod replies;
 
+pub mod delivery;
+
 pub mod run;

@@ -89,7 +89,9 @@ fn content_value(content: &[Arc<Block>]) -> Value {
     let block = |block: &Arc<Block>| match &**block {
         Block::Text(text) => json!({"type": "text", "text": text.text}),
         Block::Thinking(thinking) => json!({"type": "thinking", "thinking": thinking.thinking}),
-        Block::ToolCall(call) => json!({"type": "toolCall", "id": call.id.as_str(), "name": call.name, "arguments": call.arguments}),
+        Block::ToolCall(call) => {
+            json!({"type": "toolCall", "id": call.id.as_str(), "name": call.name, "arguments": call.arguments})
+        }
         Block::Image(image) => json!({"type": "image", "data": image.data, "mimeType": image.mime_type}),
         Block::Other(raw) => raw.raw.clone(),
     };

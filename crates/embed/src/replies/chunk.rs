@@ -69,7 +69,12 @@ pub struct Chunker {
 enum Break {
     At(usize),
     /// Inside a fence: content ends at the first position, and goes on at the second.
-    Fence { end: usize, next: usize, closing: String, reopen: String },
+    Fence {
+        end: usize,
+        next: usize,
+        closing: String,
+        reopen: String,
+    },
 }
 
 impl Chunker {
@@ -191,10 +196,10 @@ impl Chunker {
                 end = at + 1;
             }
         }
-        if preference != BreakPreference::Sentence {
-            if let Some(at) = window.rmatch_indices('\n').map(|(at, _)| at).find(fits) {
-                return Some(at);
-            }
+        if preference != BreakPreference::Sentence
+            && let Some(at) = window.rmatch_indices('\n').map(|(at, _)| at).find(fits)
+        {
+            return Some(at);
         }
         if preference != BreakPreference::Newline {
             if let Some(at) = sentence_ends(window).filter(|end| *end > least && is_good(*end)).last() {
@@ -219,10 +224,10 @@ impl Chunker {
                 }
             }
         }
-        if preference != BreakPreference::Sentence {
-            if let Some(at) = window.match_indices('\n').map(|(at, _)| at).find(fits) {
-                return Some(Break::At(at));
-            }
+        if preference != BreakPreference::Sentence
+            && let Some(at) = window.match_indices('\n').map(|(at, _)| at).find(fits)
+        {
+            return Some(Break::At(at));
         }
         if preference != BreakPreference::Newline {
             return sentence_ends(&window).filter(fits).last().map(Break::At);
@@ -326,10 +331,12 @@ impl Chunker {
             match self.paragraph_end(&window) {
                 Some((at, next)) => {
                     let (head, n_reopened_units) = (self.head, utf16_len(&self.reopened));
-                    let piece = format!("{}{}", self.reopened, &self.text[self.head..self.head + (at - self.reopened.len())]);
+                    let piece =
+                        format!("{}{}", self.reopened, &self.text[self.head..self.head + (at - self.reopened.len())]);
                     self.head += next - self.reopened.len();
                     self.reopened.clear();
-                    let n_newlines = self.text.len() - self.head - self.text[self.head..].trim_start_matches('\n').len();
+                    let n_newlines =
+                        self.text.len() - self.head - self.text[self.head..].trim_start_matches('\n').len();
                     self.head += n_newlines;
                     self.settle(head, n_reopened_units);
                     if !piece.trim().is_empty() {
@@ -363,3 +370,6 @@ fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
         rest.is_empty() || rest.starts_with(char::is_whitespace)
     })
 }
+
+#[cfg(test)]
+mod tests;

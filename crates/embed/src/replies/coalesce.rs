@@ -70,7 +70,8 @@ impl Coalesce {
     }
 
     fn enqueue(&mut self, block: BlockReply, out: &mut Out) {
-        if !block.media_urls.is_empty() || block.is_reasoning || (block.text.trim().is_empty() && block.audio_as_voice) {
+        if !block.media_urls.is_empty() || block.is_reasoning || (block.text.trim().is_empty() && block.audio_as_voice)
+        {
             self.flush(out);
             out.push(Piece::Block(block));
             return;

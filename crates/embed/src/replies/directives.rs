@@ -174,7 +174,8 @@ fn join_around_tag(kept: &mut String, rest: &str, done: &mut usize) {
 /// Reads the inside of `[[…]]`; false when it is no directive.
 fn take_tag(body: &str, found: &mut Parsed) -> bool {
     let body = body.trim();
-    let (name, value) = body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
+    let (name, value) =
+        body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
     match (name.to_ascii_lowercase().as_str(), value) {
         ("reply_to_current" | "reply", None) => {
             (found.reply_to_current, found.reply_to_tag) = (true, true);

@@ -76,7 +76,13 @@ impl Marks {
     fn open_span(&mut self) {
         let Some(fence) = self.state.fence() else { return };
         let closing = format!("{}{}", " ".repeat(fence.indent), fence.marker.to_string().repeat(fence.len));
-        self.spans.push_back(Span { start: self.line_start, end: None, close: None, open_line: String::new(), closing });
+        self.spans.push_back(Span {
+            start: self.line_start,
+            end: None,
+            close: None,
+            open_line: String::new(),
+            closing,
+        });
     }
 
     /// Rows of a table stay together.
@@ -95,10 +101,11 @@ impl Marks {
         let inline = !self.state.in_fence() && self.state.in_inline();
         if inline && !self.inline {
             self.kept.push_back((self.at, None));
-        } else if !inline && self.inline {
-            if let Some(open) = self.kept.iter_mut().rev().find(|(_, end)| end.is_none()) {
-                open.1 = Some(self.at);
-            }
+        } else if !inline
+            && self.inline
+            && let Some(open) = self.kept.iter_mut().rev().find(|(_, end)| end.is_none())
+        {
+            open.1 = Some(self.at);
         }
         self.inline = inline;
     }
@@ -108,10 +115,11 @@ impl Marks {
             self.bracket = None;
         } else if c == '[' && self.last == Some('[') && self.bracket.is_none() {
             self.bracket = Some(self.at - 1);
-        } else if c == ']' && self.last == Some(']') {
-            if let Some(start) = self.bracket.take() {
-                self.kept.push_back((start, Some(self.at + 1)));
-            }
+        } else if c == ']'
+            && self.last == Some(']')
+            && let Some(start) = self.bracket.take()
+        {
+            self.kept.push_back((start, Some(self.at + 1)));
         }
     }
 

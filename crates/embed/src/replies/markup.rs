@@ -70,7 +70,8 @@ fn strip_minimax(text: &str) -> String {
         kept.push_str(&text[at..start]);
         let rest = &lower[start..];
         let is_tag = rest.trim_start_matches(['<', '/']).starts_with(TAG);
-        let is_invoke = rest.strip_prefix("<invoke").is_some_and(|r| r.starts_with(|c: char| c == '>' || c.is_whitespace()));
+        let is_invoke =
+            rest.strip_prefix("<invoke").is_some_and(|r| r.starts_with(|c: char| c == '>' || c.is_whitespace()));
         let end = match (is_code(start), is_invoke, is_tag) {
             (false, true, _) => rest.find("</invoke>").map(|n| n + "</invoke>".len()),
             (false, _, true) => rest.find('>').map(|n| n + 1),
@@ -97,7 +98,8 @@ pub fn strip_memories(text: &str) -> String {
         kept.push_str(&text[at..start]);
         let rest = &lower[start..];
         let name = ["relevant-memories", "relevant_memories"];
-        let is = |prefix: &str| name.iter().any(|name| rest.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(name)));
+        let is =
+            |prefix: &str| name.iter().any(|name| rest.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(name)));
         let end = if is_code(start) {
             None
         } else if is("</") {

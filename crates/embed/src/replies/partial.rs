@@ -47,14 +47,13 @@ impl PartialText {
             self.media.media_urls.iter().chain(&found.media_urls).skip(self.n_media_told).cloned().collect();
         let voice = (self.media.audio_as_voice || found.audio_as_voice) && !self.voice_told;
         let growth = match now.strip_prefix(before) {
-            Some(delta) if !is_empty || !media.is_empty() || voice => {
-                (!delta.is_empty() || !media.is_empty() || voice).then(|| Growth {
+            Some(delta) if !is_empty || !media.is_empty() || voice => (!delta.is_empty() || !media.is_empty() || voice)
+                .then(|| Growth {
                     before: (!self.in_step || !had_text).then(|| format!("{}{before}", &done[..base])),
                     delta: delta.to_owned(),
                     media_urls: media.clone(),
                     shown: true,
-                })
-            }
+                }),
             _ => None,
         };
         if growth.is_some() {

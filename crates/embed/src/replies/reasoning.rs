@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pinch_llm::message::{Block, Text, Thinking};
 
 use super::piece::Piece;
-use super::scan::Scan;
 use super::scan::FinalTag;
+use super::scan::Scan;
 
 /// Formats reasoning for people: a heading, each line in italics. Empty for nothing.
 pub fn format_reasoning(text: &str) -> String {

@@ -59,7 +59,10 @@ pub fn is_send(tool: &str, args: &JsonObject) -> bool {
 
 /// The text a call sends.
 pub fn text_of(args: &JsonObject) -> Option<String> {
-    ["content", "message"].iter().find_map(|name| text_arg(args, name).filter(|text| !text.is_empty())).map(str::to_owned)
+    ["content", "message"]
+        .iter()
+        .find_map(|name| text_arg(args, name).filter(|text| !text.is_empty()))
+        .map(str::to_owned)
 }
 
 /// Where a call sends to; `normalise` is how the channel writes receivers.
@@ -68,7 +71,8 @@ pub fn target_of(tool: &str, args: &JsonObject, normalise: &dyn Fn(&str) -> Stri
         return None;
     }
     let to = text_arg(args, "to").map(str::trim).filter(|to| !to.is_empty())?;
-    let hint = ["provider", "channel"].iter().find_map(|name| text_arg(args, name).map(str::trim).filter(|t| !t.is_empty()));
+    let hint =
+        ["provider", "channel"].iter().find_map(|name| text_arg(args, name).map(str::trim).filter(|t| !t.is_empty()));
     let provider = hint.map_or_else(|| "message".to_owned(), str::to_lowercase);
     let to = normalise(to);
     let account_id = text_arg(args, "accountId").map(str::to_owned);

@@ -60,7 +60,8 @@ pub fn may_become(text: &str) -> bool {
     NAMES.iter().any(|(name, _)| match inner.get(..name.len()) {
         Some(head) => {
             let rest = &inner[name.len()..];
-            head.eq_ignore_ascii_case(name) && (rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '/'))
+            head.eq_ignore_ascii_case(name)
+                && (rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '/'))
         }
         None => name.get(..inner.len()).is_some_and(|start| start.eq_ignore_ascii_case(inner)),
     })
@@ -85,7 +86,9 @@ mod tests {
         ] {
             assert_eq!(parse(text), expect, "{text}");
         }
-        for (text, expect) in [("<", true), ("<thi", true), ("</ fin", true), ("<think a=", true), ("<thin ", false), ("<b", false)] {
+        for (text, expect) in
+            [("<", true), ("<thi", true), ("</ fin", true), ("<think a=", true), ("<thin ", false), ("<b", false)]
+        {
             assert_eq!(may_become(text), expect, "{text}");
         }
     }

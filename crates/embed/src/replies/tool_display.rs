@@ -24,9 +24,14 @@ pub fn tool_meta(name: &str, args: &Value, home: Option<&str>) -> Option<String>
     let display = display_of(&name);
     let action = args["action"].as_str().map(str::trim).filter(|action| !action.is_empty());
     let known = action.and_then(|action| display.and_then(|d| d.actions.iter().find(|(name, ..)| *name == action)));
-    let verb = action.map(|action| known.map_or_else(|| action.replace('_', " "), |(name, label, _)| {
-        if label.is_empty() { name.replace('_', " ") } else { (*label).to_owned() }
-    }));
+    let verb = action.map(|action| {
+        known.map_or_else(
+            || action.replace('_', " "),
+            |(name, label, _)| {
+                if label.is_empty() { name.replace('_', " ") } else { (*label).to_owned() }
+            },
+        )
+    });
     let detail = match name.as_str() {
         "read" => read_detail(args),
         "write" | "edit" | "attach" => path_arg(args),
@@ -38,7 +43,9 @@ pub fn tool_meta(name: &str, args: &Value, home: Option<&str>) -> Option<String>
     });
     let mut parts: Vec<String> = verb.into_iter().chain(detail).collect();
     if name == "exec" {
-        parts.extend(["pty", "elevated"].iter().filter(|flag| args[**flag] == Value::Bool(true)).map(|f| (*f).to_owned()));
+        parts.extend(
+            ["pty", "elevated"].iter().filter(|flag| args[**flag] == Value::Bool(true)).map(|f| (*f).to_owned()),
+        );
     }
     let meta = parts.join(" · ");
     let meta = match home.filter(|home| home.len() > 1) {

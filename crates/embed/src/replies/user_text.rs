@@ -84,7 +84,8 @@ fn marked_payload(text: &str) -> Option<String> {
     let is_codex = trimmed.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("codex"));
     let payload = api_error::raw_payload(rest).filter(|_| is_codex)?;
     let kind = payload["error"]["type"].as_str().or_else(|| payload["error"]["code"].as_str()).unwrap_or("");
-    let status = ["status", "code"].iter().find_map(|name| payload["error"][*name].as_u64().or(payload[*name].as_u64()));
+    let status =
+        ["status", "code"].iter().find_map(|name| payload["error"][*name].as_u64().or(payload[*name].as_u64()));
     (kind.ends_with("_error") || status.is_some_and(|status| status >= 400)).then(|| api_error::shown(rest))
 }
 
@@ -133,4 +134,3 @@ fn paragraphs(text: &str) -> Vec<(&str, &str)> {
     parts.push((&text[start..], ""));
     parts
 }
-

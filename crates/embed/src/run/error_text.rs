@@ -37,8 +37,7 @@ const OAUTH_FAILED: &str = "The login has expired and could not be renewed. Log 
 const OAUTH_BUSY: &str = "The login is being renewed elsewhere. Please try again in a moment.";
 const OAUTH_SLOW: &str = "Renewing the login timed out. Please try again.";
 const HTML_AUTH: &str = "The provider refused the login with a web page. Log in again, then retry.";
-const HTML_PAGE: &str =
-    "The provider returned an HTML error page instead of an API response. Please try again, or check the provider's status.";
+const HTML_PAGE: &str = "The provider returned an HTML error page instead of an API response. Please try again, or check the provider's status.";
 const PROXY: &str = "A proxy or tunnel blocked the request to the provider. Check the proxy settings.";
 const SCHEMA: &str = "LLM request failed: the provider rejected the request schema or tool payload.";
 const REPLAY: &str = "Session history or replay state is invalid. Use /new to start a fresh session.";
@@ -82,7 +81,8 @@ pub fn error_text(raw: &str, asked: Asked<'_>) -> String {
     if has(&lower, &["unexpected event order", "message_start", "message_stop"]) {
         return INVALID_STREAM.to_owned();
     }
-    if is_role_ordering(raw) || (lower.contains("400") && lower.split("400").skip(1).any(|rest| rest.contains("role"))) {
+    if is_role_ordering(raw) || (lower.contains("400") && lower.split("400").skip(1).any(|rest| rest.contains("role")))
+    {
         return ROLE_ORDERING.to_owned();
     }
     if is_missing_tool_input(&lower) {
@@ -141,7 +141,10 @@ fn local_text(lower: &str) -> Option<&'static str> {
         HTML_AUTH
     } else if is_html && (lower.starts_with('<') || leading_status(lower).is_some()) {
         HTML_PAGE
-    } else if has_any(lower, &["proxy authentication required", "tunneling socket", "tunnel connection failed", "proxyerror"]) {
+    } else if has_any(
+        lower,
+        &["proxy authentication required", "tunneling socket", "tunnel connection failed", "proxyerror"],
+    ) {
         PROXY
     } else {
         return None;
@@ -180,7 +183,10 @@ fn rate_limit_text(raw: &str) -> String {
 fn transport_text(lower: &str) -> Option<&'static str> {
     Some(if has_any(lower, &["econnrefused", "connection refused"]) {
         "LLM request failed: connection refused by the provider endpoint."
-    } else if has_any(lower, &["socket hang up", "econnreset", "connection reset", "econnaborted", "epipe", "enetreset"]) {
+    } else if has_any(
+        lower,
+        &["socket hang up", "econnreset", "connection reset", "econnaborted", "epipe", "enetreset"],
+    ) {
         "LLM request failed: network connection was interrupted."
     } else if has_any(lower, &["enotfound", "eai_again", "getaddrinfo", "no such host"]) {
         "LLM request failed: DNS lookup for the provider endpoint failed."
@@ -222,7 +228,8 @@ pub fn sanitise_error(text: &str) -> String {
     }
     let lower = raw.to_lowercase();
     let is_payload = api_error::raw_payload(raw).is_some();
-    let is_http = leading_status(raw).is_some_and(|(status, rest)| status >= 400 && has_any(&rest.to_lowercase(), HTTP_HINTS));
+    let is_http =
+        leading_status(raw).is_some_and(|(status, rest)| status >= 400 && has_any(&rest.to_lowercase(), HTTP_HINTS));
     let prefix = without_error_prefix(raw).is_some()
         || ["request failed", "failed", "exception"].iter().any(|head| starts_with_word(&lower, head));
     if has_any(&lower, &["enospc", "no space left on device", "disk full"]) {
@@ -231,7 +238,11 @@ pub fn sanitise_error(text: &str) -> String {
     if is_role_ordering(raw) {
         return ROLE_ORDERING.to_owned();
     }
-    let is_marked = is_payload || is_http || prefix || lower.starts_with("context overflow:") || lower.starts_with("prompt is too long");
+    let is_marked = is_payload
+        || is_http
+        || prefix
+        || lower.starts_with("context overflow:")
+        || lower.starts_with("prompt is too long");
     if is_marked && (is_context_overflow(raw) || is_likely_context_overflow(raw)) {
         return CONTEXT_OVERFLOW.to_owned();
     }
@@ -258,10 +269,24 @@ pub fn sanitise_error(text: &str) -> String {
 }
 
 const HTTP_HINTS: &[&str] = &[
-    "error", "bad request", "not found", "unauthorized", "forbidden", "internal server", "service unavailable", "gateway",
-    "rate limit", "overloaded", "timeout", "timed out", "invalid", "too many requests", "permission",
+    "error",
+    "bad request",
+    "not found",
+    "unauthorized",
+    "forbidden",
+    "internal server",
+    "service unavailable",
+    "gateway",
+    "rate limit",
+    "overloaded",
+    "timeout",
+    "timed out",
+    "invalid",
+    "too many requests",
+    "permission",
 ];
 
 fn starts_with_word(text: &str, word: &str) -> bool {
-    text.strip_prefix(word).is_some_and(|rest| rest.starts_with([':', ' ']) && rest.trim_start_matches(' ').starts_with([':', '-']))
+    text.strip_prefix(word)
+        .is_some_and(|rest| rest.starts_with([':', ' ']) && rest.trim_start_matches(' ').starts_with([':', '-']))
 }

@@ -138,7 +138,9 @@ fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
 /// Whether a model can help itself: it called the tool in a wrong way.
 fn is_recoverable(error: &LastToolError) -> bool {
     let text = error.error.as_deref().unwrap_or("").to_lowercase();
-    ["required", "missing", "invalid", "must be", "must have", "needs", "requires"].iter().any(|word| text.contains(word))
+    ["required", "missing", "invalid", "must be", "must have", "needs", "requires"]
+        .iter()
+        .any(|word| text.contains(word))
 }
 
 fn tool_error_text(error: &LastToolError, input: &PayloadInput<'_>, has_answer: bool) -> Option<String> {

@@ -46,9 +46,8 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
 
 /// How text is cut, as cases and configuration write it.
 pub(super) fn chunking(options: &Value) -> Chunking {
-    let number = |name: &str, default: usize| {
-        options[name].as_f64().map_or(default, |number| number.max(0.0).floor() as usize)
-    };
+    let number =
+        |name: &str, default: usize| options[name].as_f64().map_or(default, |number| number.max(0.0).floor() as usize);
     Chunking {
         min_chars: number("minChars", 800),
         max_chars: number("maxChars", 1200),
@@ -163,7 +162,11 @@ pub(super) fn hold(properties: &[Value], input: &Value, actual: &Value) -> Resul
         let holds = match name {
             "fences_balanced_in_every_block" => blocks.iter().all(|block| is_balanced(block)),
             "content_preserved_modulo_added_fence_lines" => {
-                let given = if input["text"].is_string() { text(&input["text"]).to_owned() } else { strings(&input["appends"]).concat() };
+                let given = if input["text"].is_string() {
+                    text(&input["text"]).to_owned()
+                } else {
+                    strings(&input["appends"]).concat()
+                };
                 content_lines(&given) == blocks.iter().flat_map(|block| content_lines(block)).collect::<Vec<_>>()
             }
             "no_block_longer_than_maxChars" => {
@@ -175,9 +178,7 @@ pub(super) fn hold(properties: &[Value], input: &Value, actual: &Value) -> Resul
                 blocks.iter().flat_map(|block| block.lines()).all(|line| given.lines().any(|known| known == line))
             }
             "no_call_text_contains" => !blocks.iter().any(|block| block.contains(argument)),
-            "joined_words_equal" => {
-                blocks.join(" ").split_whitespace().eq(argument.split_whitespace())
-            }
+            "joined_words_equal" => blocks.join(" ").split_whitespace().eq(argument.split_whitespace()),
             _ => return Err(format!("unknown property {property}")),
         };
         if !holds {

@@ -5,8 +5,8 @@ use pinch_embed::replies::user_text::sanitise;
 use pinch_embed::run::error_text::{Asked, error_text, sanitise_error};
 use pinch_embed::run::reason::image::{image_dimension, image_size_mb};
 use pinch_embed::run::reason::{
-    Classified, FailoverReason, Named, Signal, is_abort, is_timeout, overflow, payment, reason_of_code, reason_of_signal,
-    reason_of_status, reason_of_text, text as texts,
+    Classified, FailoverReason, Named, Signal, is_abort, is_timeout, overflow, payment, reason_of_code,
+    reason_of_signal, reason_of_status, reason_of_text, text as texts,
 };
 use serde_json::{Value, json};
 

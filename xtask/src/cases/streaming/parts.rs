@@ -77,7 +77,8 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             tool_notes::success_clears((&failed.0, &failed.1), (&done.0, &done.1)).into()
         }
         "tool_aggregate" => {
-            tool_display::aggregate(text(&input["toolName"]), &strings(&input["metas"]), input["markdown"] == true).into()
+            tool_display::aggregate(text(&input["toolName"]), &strings(&input["metas"]), input["markdown"] == true)
+                .into()
         }
         "tool_meta" => tool_display::tool_meta(text(&input["toolName"]), &input["args"], None).into(),
         "sanitize_tool_result" => tool_notes::sanitised_value(&input["result"]),
@@ -151,7 +152,11 @@ fn normalise(input: &Value) -> Value {
     let mut reply = reply(payload);
     let has_media = !reply.media_urls.is_empty() || payload["mediaUrl"].is_string();
     let has_more = has_media || payload.get("channelData").is_some_and(|data| !data.is_null());
-    match pinch_embed::run::payloads::normalise_reply(&reply.text, has_more, input["options"]["responsePrefix"].as_str()) {
+    match pinch_embed::run::payloads::normalise_reply(
+        &reply.text,
+        has_more,
+        input["options"]["responsePrefix"].as_str(),
+    ) {
         Some(text) => reply.text = text,
         None => return Value::Null,
     }

@@ -25,8 +25,9 @@ fn build(input: &Value) -> Result<Value, String> {
         fingerprint: None,
     });
     let metas = input["toolMetas"].as_array().into_iter().flatten();
-    let metas: Vec<ToolMeta> =
-        metas.map(|meta| ToolMeta { tool_name: text(&meta["toolName"]).to_owned(), meta: word(&meta["meta"]) }).collect();
+    let metas: Vec<ToolMeta> = metas
+        .map(|meta| ToolMeta { tool_name: text(&meta["toolName"]).to_owned(), meta: word(&meta["meta"]) })
+        .collect();
     let made = build_payloads(&PayloadInput {
         assistant_texts: &texts,
         tool_metas: &metas,

@@ -29,10 +29,10 @@ pub fn media_line(line: &str) -> Option<LineMedia> {
         }
     }
     let is_local = payload.starts_with("./") || payload.starts_with("file://");
-    if targets.is_empty() || (targets.len() == 1 && !rest.is_empty() && is_local) {
-        if let Some(whole) = media_target(payload, true) {
-            (targets, rest) = (vec![whole], Vec::new());
-        }
+    if (targets.is_empty() || (targets.len() == 1 && !rest.is_empty() && is_local))
+        && let Some(whole) = media_target(payload, true)
+    {
+        (targets, rest) = (vec![whole], Vec::new());
     }
     (!targets.is_empty()).then(|| LineMedia { targets, rest: rest.join(" ") })
 }
@@ -83,7 +83,14 @@ mod tests {
             let expect = LineMedia { targets: targets.iter().map(|t| (*t).to_owned()).collect(), rest: rest.into() };
             assert_eq!(media_line(line), Some(expect), "{line}");
         }
-        for line in ["MEDIA:/etc/passwd", "MEDIA:~/x", "MEDIA:./../x", "media:https://e.com/a", "see MEDIA:https://e.com/a", "MEDIA:"] {
+        for line in [
+            "MEDIA:/etc/passwd",
+            "MEDIA:~/x",
+            "MEDIA:./../x",
+            "media:https://e.com/a",
+            "see MEDIA:https://e.com/a",
+            "MEDIA:",
+        ] {
             assert_eq!(media_line(line), None, "{line}");
         }
     }

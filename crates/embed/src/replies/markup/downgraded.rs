@@ -2,7 +2,10 @@
 
 /// Removes `[Tool Call: …]` with its arguments, `[Tool Result for ID …]` with what follows, and `[Historical context: …]`.
 pub fn strip_downgraded(text: &str) -> String {
-    if !["[tool call:", "[tool result for id", "[historical context:"].iter().any(|mark| contains_ignoring_case(text, mark)) {
+    if !["[tool call:", "[tool result for id", "[historical context:"]
+        .iter()
+        .any(|mark| contains_ignoring_case(text, mark))
+    {
         return text.to_owned();
     }
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);

@@ -100,10 +100,11 @@ fn content_len(content: &str, name: &str) -> usize {
             '\\' if in_string => escaped = true,
             '"' if is_json => in_string = !in_string,
             '<' if !in_string => {
-                if let Some(tag) = read_tag(&content[at..]) {
-                    if matches!(tag.kind, TagKind::Close) && tag.name == name {
-                        return at + tag.len;
-                    }
+                if let Some(tag) = read_tag(&content[at..])
+                    && matches!(tag.kind, TagKind::Close)
+                    && tag.name == name
+                {
+                    return at + tag.len;
                 }
             }
             _ => {}

@@ -25,8 +25,25 @@ pub fn display_of(name: &str) -> Option<&'static Display> {
 
 /// Arguments that tell most about a tool nobody knows.
 pub const FALLBACK: &[&str] = &[
-    "command", "path", "url", "targetUrl", "targetId", "ref", "element", "node", "nodeId", "id", "requestId", "to",
-    "channelId", "guildId", "userId", "name", "query", "pattern", "messageId",
+    "command",
+    "path",
+    "url",
+    "targetUrl",
+    "targetId",
+    "ref",
+    "element",
+    "node",
+    "nodeId",
+    "id",
+    "requestId",
+    "to",
+    "channelId",
+    "guildId",
+    "userId",
+    "name",
+    "query",
+    "pattern",
+    "messageId",
 ];
 
 const fn row(name: &'static str, emoji: &'static str, title: &'static str, keys: &'static [&'static str]) -> Display {
@@ -114,9 +131,7 @@ const TABLE: &[Display] = &[
         emoji: "🔌",
         title: "Gateway",
         keys: &[],
-        actions: &[
-            ("restart", "", &["reason", "delayMs"]),
-        ],
+        actions: &[("restart", "", &["reason", "delayMs"])],
     },
     Display {
         name: "message",
@@ -161,7 +176,12 @@ const TABLE: &[Display] = &[
     row("sessions_list", "🗂️", "Sessions", &["kinds", "limit", "activeMinutes", "messageLimit"]),
     row("sessions_history", "🧾", "Session History", &["sessionKey", "limit", "includeTools"]),
     row("sessions_send", "📨", "Session Send", &["label", "sessionKey", "agentId", "timeoutSeconds"]),
-    row("sessions_spawn", "🧑‍🔧", "Sub-agent", &["label", "task", "agentId", "model", "thinking", "runTimeoutSeconds", "cleanup", "timeoutSeconds"]),
+    row(
+        "sessions_spawn",
+        "🧑‍🔧",
+        "Sub-agent",
+        &["label", "task", "agentId", "model", "thinking", "runTimeoutSeconds", "cleanup", "timeoutSeconds"],
+    ),
     row("session_status", "📊", "Session Status", &["sessionKey", "model"]),
     row("memory_search", "🧠", "Memory Search", &["query"]),
     row("memory_get", "📓", "Memory Get", &["path", "from", "lines"]),
@@ -172,9 +192,6 @@ const TABLE: &[Display] = &[
         emoji: "🟢",
         title: "WhatsApp Login",
         keys: &[],
-        actions: &[
-            ("start", "", &[]),
-            ("wait", "", &[]),
-        ],
+        actions: &[("start", "", &[]), ("wait", "", &[])],
     },
 ];

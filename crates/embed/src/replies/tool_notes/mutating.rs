@@ -85,11 +85,11 @@ impl Fingerprint {
                 parts.push(format!("{label}={value}"));
             }
         }
-        if parts.len() == n_before {
-            if let Some(meta) = meta {
-                let words: Vec<&str> = meta.split_whitespace().collect();
-                parts.push(format!("meta={}", words.join(" ").to_lowercase()));
-            }
+        if parts.len() == n_before
+            && let Some(meta) = meta
+        {
+            let words: Vec<&str> = meta.split_whitespace().collect();
+            parts.push(format!("meta={}", words.join(" ").to_lowercase()));
         }
         Self(parts.join("|"))
     }

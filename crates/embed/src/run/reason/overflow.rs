@@ -62,8 +62,11 @@ pub fn is_context_overflow(text: &str) -> bool {
 
 /// Words of single providers.
 fn of_provider(text: &str) -> bool {
-    then(text, &["validationexception"], &["input too long", "input is too long", "max input token", "exceeds the max number of tokens"])
-        || in_order(text, &["validationexception", "input token", "exceed"])
+    then(
+        text,
+        &["validationexception"],
+        &["input too long", "input is too long", "max input token", "exceeds the max number of tokens"],
+    ) || in_order(text, &["validationexception", "input token", "exceed"])
         || then(text, &["modelstreamerrorexception"], &["input is too long", "too many input tokens"])
         || (text.contains("content_filter") && then(text, &["prompt", "input"], &["too long", "exceed"]))
         || then(text, &["ollama"], &["context length", "too many tokens", "context window"])
@@ -86,8 +89,16 @@ pub fn is_likely_context_overflow(text: &str) -> bool {
     if is_context_overflow(text) {
         return true;
     }
-    let limits = ["rate limit", "too many requests", "requests per minute", "requests per hour", "requests per day",
-        "quota", "throttl", "tokens per day"];
+    let limits = [
+        "rate limit",
+        "too many requests",
+        "requests per minute",
+        "requests per hour",
+        "requests per day",
+        "quota",
+        "throttl",
+        "tokens per day",
+    ];
     if any(&lower, &limits) || word(&lower, "429") {
         return false;
     }
@@ -112,8 +123,6 @@ pub fn is_compaction_failure(text: &str) -> bool {
 pub fn observed_tokens(text: &str) -> Option<u64> {
     let lower = text.to_lowercase();
     let named = number_after(&lower, "prompt is too long:");
-    let number = |phrase: &str| {
-        number_after(&lower, phrase).filter(|_| lower.contains("token"))
-    };
+    let number = |phrase: &str| number_after(&lower, phrase).filter(|_| lower.contains("token"));
     named.or_else(|| number("requested")).or_else(|| number("resulted in"))
 }

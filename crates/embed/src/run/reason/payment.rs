@@ -58,7 +58,9 @@ fn has_hard_mark(text: &str) -> bool {
 }
 
 fn got_402(text: &str) -> bool {
-    ["got", "returned", "received"].iter().any(|verb| word(text, &format!("{verb} 402")) || word(text, &format!("{verb} a 402")))
+    ["got", "returned", "received"]
+        .iter()
+        .any(|verb| word(text, &format!("{verb} 402")) || word(text, &format!("{verb} a 402")))
 }
 
 fn ends_with_word(text: &str, word: &str) -> bool {
@@ -85,7 +87,9 @@ pub(super) fn is_402_text(text: &str) -> bool {
 pub fn reason_of_402(text: &str) -> FailoverReason {
     let lower = text.to_lowercase();
     let mut rest = lower.trim();
-    while let Some(shorter) = ["error", "http", "402", "payment required"].iter().find_map(|head| rest.strip_prefix(head)) {
+    while let Some(shorter) =
+        ["error", "http", "402", "payment required"].iter().find_map(|head| rest.strip_prefix(head))
+    {
         rest = shorter.trim_start_matches(|c: char| matches!(c, ':' | '-' | '=' | ',' | '.') || c.is_whitespace());
     }
     if rest.is_empty() {

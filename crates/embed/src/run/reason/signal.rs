@@ -42,7 +42,8 @@ pub fn reason_of_signal(signal: Signal<'_>) -> Classified {
         return Classified::Reason(FailoverReason::AuthPermanent);
     }
     let stripped = message.trim_start();
-    let stripped = stripped.get(..6).filter(|head| head.eq_ignore_ascii_case("error:")).map_or(stripped, |_| &stripped[6..]);
+    let stripped =
+        stripped.get(..6).filter(|head| head.eq_ignore_ascii_case("error:")).map_or(stripped, |_| &stripped[6..]);
     let status = signal.status.or_else(|| leading_status(stripped).map(|(status, _)| status));
     if let Some(by_status) = status.and_then(|status| of_status(status, message, said)) {
         return by_status;
@@ -107,8 +108,15 @@ fn is_empty_body(lower: &str) -> bool {
 pub fn reason_of_code(code: &str) -> Option<FailoverReason> {
     Some(match code.trim().to_ascii_uppercase().as_str() {
         "DEACTIVATED_WORKSPACE" => FailoverReason::AuthPermanent,
-        "RESOURCE_EXHAUSTED" | "RATE_LIMIT" | "RATE_LIMITED" | "RATE_LIMIT_EXCEEDED" | "TOO_MANY_REQUESTS" | "THROTTLED"
-        | "THROTTLING" | "THROTTLINGEXCEPTION" | "THROTTLING_EXCEPTION" => FailoverReason::RateLimit,
+        "RESOURCE_EXHAUSTED"
+        | "RATE_LIMIT"
+        | "RATE_LIMITED"
+        | "RATE_LIMIT_EXCEEDED"
+        | "TOO_MANY_REQUESTS"
+        | "THROTTLED"
+        | "THROTTLING"
+        | "THROTTLINGEXCEPTION"
+        | "THROTTLING_EXCEPTION" => FailoverReason::RateLimit,
         "OVERLOADED" | "OVERLOADED_ERROR" => FailoverReason::Overloaded,
         "ETIMEDOUT" | "ESOCKETTIMEDOUT" | "ECONNRESET" | "ECONNABORTED" | "ECONNREFUSED" | "ENETUNREACH"
         | "EHOSTUNREACH" | "EHOSTDOWN" | "ENETRESET" | "EPIPE" | "EAI_AGAIN" => FailoverReason::Timeout,
