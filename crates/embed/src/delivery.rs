@@ -1,19 +1,115 @@
-//! stub
-use crate::replies::piece::{BlockReply, Piece};
-/// stub
-#[derive(Clone, Debug)]
+//! What leaves a run while it goes on, and how it reaches whoever wants it.
+//!
+//! Replies come as [`ReplyEvent`]s. A run never waits for its readers: they take events from one bounded queue, in which what belongs
+//! together merges ([`pump`]).
+
+use pinch_stdx::queue::{Merge, Room};
+
+pub mod pump;
+pub mod sinks;
+
+pub use pump::{Delivered, Pump, ReplySender};
+pub use sinks::{PartialReply, ReplySinks};
+
+use crate::replies::Piece;
+use crate::replies::piece::{AgentNote, BlockReply, Growth, ReasoningText, ToolNote};
+
+/// One thing that leaves a run.
+#[derive(Clone, Debug, PartialEq)]
 pub enum ReplyEvent {
-    /// b
+    /// The text of the answer grew. Told to programs, and to people where [`Growth::shown`].
+    PartialReply(Growth),
+    /// A finished block.
     BlockReply(BlockReply),
-    /// o
-    Other(Piece),
+    /// A tool begins: everything before this should be out first.
+    BlockReplyFlush,
+    /// An answer of the model begins.
+    AssistantMessageStart,
+    /// The reasoning so far.
+    ReasoningStream(ReasoningText),
+    /// The reasoning is over.
+    ReasoningEnd,
+    /// A tool's summary or output.
+    ToolResult(ToolNote),
+    /// An event for programs: lifecycle, thinking, tools, compaction. Text of the answer comes as [`ReplyEvent::PartialReply`].
+    Agent(AgentNote),
 }
+
 impl ReplyEvent {
-    /// x
-    pub fn of(piece: Piece) -> Self {
-        match piece {
-            Piece::Block(b) => Self::BlockReply(b),
-            o => Self::Other(o),
+    /// The event a piece makes; `None` for pieces that only stages care for.
+    pub fn of(piece: Piece) -> Option<Self> {
+        Some(match piece {
+            Piece::Partial(growth) => Self::PartialReply(growth),
+            Piece::Block(block) => Self::BlockReply(block),
+            Piece::Flushed => Self::BlockReplyFlush,
+            Piece::AssistantStart => Self::AssistantMessageStart,
+            Piece::Reasoning(text) => Self::ReasoningStream(text),
+            Piece::ReasoningEnd => Self::ReasoningEnd,
+            Piece::ToolResult(note) => Self::ToolResult(note),
+            Piece::Agent(note) => Self::Agent(note),
+            Piece::MessageStart
+            | Piece::Text(_)
+            | Piece::Visible(_)
+            | Piece::Thought(_)
+            | Piece::ThoughtEnd
+            | Piece::TextEnd
+            | Piece::MessageEnd(_)
+            | Piece::Flush
+            | Piece::Restart
+            | Piece::Wake
+            | Piece::Sent(_) => return None,
+        })
+    }
+}
+
+impl Merge for ReplyEvent {
+    fn weight(&self) -> usize {
+        const FRAME: usize = 64;
+        FRAME
+            + match self {
+                Self::PartialReply(growth) => growth.delta.len() + growth.before.as_ref().map_or(0, String::len),
+                Self::BlockReply(block) => block.text.len(),
+                Self::ReasoningStream(text) => text.formatted.len() + text.raw.len(),
+                Self::ToolResult(note) => note.text.len(),
+                Self::BlockReplyFlush | Self::AssistantMessageStart | Self::ReasoningEnd | Self::Agent(_) => 0,
+            }
+    }
+
+    fn merge(&mut self, next: Self, room: Room) -> Result<(), Self> {
+        match (self, next) {
+            (Self::PartialReply(so_far), Self::PartialReply(next)) if so_far.shown == next.shown => {
+                match next.before {
+                    // The text was told anew: what came before is in it.
+                    Some(before) => {
+                        so_far.before = Some(before);
+                        so_far.delta = next.delta;
+                    }
+                    None => so_far.delta.push_str(&next.delta),
+                }
+                so_far.media_urls.extend(next.media_urls);
+                Ok(())
+            }
+            // Each tells the whole so far: the newer replaces the older.
+            (Self::ReasoningStream(so_far), Self::ReasoningStream(next)) => {
+                *so_far = next;
+                Ok(())
+            }
+            (Self::BlockReplyFlush, Self::BlockReplyFlush) => Ok(()),
+            (Self::BlockReply(so_far), Self::BlockReply(next)) if room == Room::Full && may_join(so_far, &next) => {
+                so_far.text.push_str("\n\n");
+                so_far.text.push_str(&next.text);
+                Ok(())
+            }
+            (_, next) => Err(next),
         }
     }
+}
+
+/// Whether two neighbouring blocks may be sent as one.
+fn may_join(a: &BlockReply, b: &BlockReply) -> bool {
+    let is_plain = |block: &BlockReply| block.media_urls.is_empty() && !block.audio_as_voice && !block.is_reasoning;
+    is_plain(a)
+        && is_plain(b)
+        && a.reply_to_id == b.reply_to_id
+        && a.id.is_some_and(|a| b.id.is_some_and(|b| a.message == b.message))
 }

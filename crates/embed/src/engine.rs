@@ -17,6 +17,7 @@ use pinch_stdx::pull::{Pulled, pulled};
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::delivery::{Delivered, Pump, ReplySinks};
 use crate::key;
 use crate::lanes::{LaneError, Lanes};
 use crate::replies::Replies;
@@ -201,6 +202,26 @@ impl EngineRun {
     pub async fn finish(mut self) -> Result<RunResult, RunError> {
         while self.events.next().await.is_some() {}
         self.into_result()
+    }
+
+    /// Pulls the run to its end and hands the reply to sinks as it comes. The run never waits for a sink: what a slow one has not taken
+    /// merges, and is delivered before this returns. [`Delivered`] says which blocks the sink took; what is still to be sent of the
+    /// payloads says [`still_to_send`](crate::run::payloads::still_to_send).
+    ///
+    /// # Errors
+    /// [`RunError`]; what the sinks got until then they keep.
+    pub async fn deliver(mut self, sinks: Arc<dyn ReplySinks>) -> Result<(RunResult, Delivered), RunError> {
+        let (sender, pump) = Pump::new(sinks);
+        let pulled = async {
+            while let Some(event) = self.events.next().await {
+                if let RunEvent::Reply(event) = event {
+                    sender.send(event);
+                }
+            }
+            sender.close();
+        };
+        let ((), delivered) = futures::join!(pulled, pump.run());
+        Ok((self.into_result()?, delivered))
     }
 
     fn into_result(self) -> Result<RunResult, RunError> {

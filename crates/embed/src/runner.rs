@@ -101,7 +101,10 @@ impl Runner<'_> {
         loop {
             let candidate = match next {
                 Next::Run(candidate) => candidate,
-                Next::Fail(error) => return Err(error),
+                Next::Fail(error) => {
+                    self.close_replies().await;
+                    return Err(error);
+                }
             };
             let (provider, name) = (&candidate.model.provider, &candidate.model.model);
             let is_it = |m: &&Arc<Model>| m.provider == *provider && m.id == *name;
@@ -171,14 +174,12 @@ impl Runner<'_> {
                     self.tell.give(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
                     if self.cancel.run(tokio::time::sleep(delay)).await.is_err() {
-                        return Ok(Tried::Done(Box::new(self.finish(&Finish::Aborted, &state, model))));
+                        return Ok(self.conclude(&Finish::Aborted, &state, model).await);
                     }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Waited)
                 }
-                Action::Finish(finish) => {
-                    return Ok(Tried::Done(Box::new(self.finish(&finish, &state, model))));
-                }
+                Action::Finish(finish) => return Ok(self.conclude(&finish, &state, model).await),
                 Action::FailOver(error) => return Ok(Tried::Failed(Box::new(error), Box::new(state))),
                 Action::Fail(error) => return Err(error),
             };
@@ -255,9 +256,21 @@ impl Runner<'_> {
     }
 
     async fn say(&mut self, ready: Out) {
-        for piece in ready {
-            self.tell.give(RunEvent::Reply(ReplyEvent::of(piece))).await;
+        for event in ready.into_iter().filter_map(ReplyEvent::of) {
+            self.tell.give(RunEvent::Reply(event)).await;
         }
+    }
+
+    /// Gives out what the reply stages hold and builds the result.
+    async fn conclude(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> Tried {
+        self.close_replies().await;
+        Tried::Done(Box::new(self.finish(finish, state, model)))
+    }
+
+    async fn close_replies(&mut self) {
+        let mut rest = Out::new();
+        self.replies.finish(&mut rest);
+        self.say(rest).await;
     }
 
     async fn repair(&mut self, attempts: &mut dyn Attempts, repair: &Repair, auth: Arc<dyn RequestAuth>) -> Repaired {

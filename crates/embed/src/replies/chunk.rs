@@ -370,3 +370,6 @@ fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
         rest.is_empty() || rest.starts_with(char::is_whitespace)
     })
 }
+
+#[cfg(test)]
+mod tests;

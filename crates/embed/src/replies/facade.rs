@@ -149,7 +149,7 @@ impl Replies {
     pub fn finish(&mut self, out: &mut Out) {
         let mut between = Out::new();
         self.scan.finish(&mut between);
-        self.from_scan(between, out);
+        self.after_scan(between, out);
         let mut between = Out::new();
         self.blocks.finish(&mut between);
         self.through_stages(between, out);
@@ -428,11 +428,11 @@ impl Replies {
     fn feed(&mut self, piece: Piece, out: &mut Out) {
         let mut between = Out::new();
         self.scan.push(piece, &mut between);
-        self.from_scan(between, out);
+        self.after_scan(between, out);
     }
 
     /// Reasoning and partial text are told between the first part and the second; both before the blocks of the same words.
-    fn from_scan(&mut self, pieces: Out, out: &mut Out) {
+    fn after_scan(&mut self, pieces: Out, out: &mut Out) {
         let mut visible = String::new();
         for piece in &pieces {
             match piece {

@@ -3,6 +3,7 @@
 use pinch_llm::message::{AssistantMessage, StopReason};
 
 use super::error_text::{RETURNED_ERROR, assistant_error_text};
+use crate::delivery::Delivered;
 use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
@@ -164,6 +165,22 @@ pub fn without_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
     });
 }
 
+/// What is left to send at the end of a run whose blocks went out while it ran: nothing when the sink took all of them; otherwise what is
+/// not among the taken ones. Failures are always left.
+pub fn still_to_send(payloads: Vec<Payload>, delivered: &Delivered) -> Vec<Payload> {
+    let has_answer = delivered.blocks.iter().any(|block| !block.is_reasoning);
+    let all_went_out = has_answer && delivered.undelivered.is_empty() && !delivered.lagged;
+    let is_taken = |reply: &BlockReply| {
+        let is_same = |block: &BlockReply| {
+            block.text.trim() == reply.text.trim()
+                && block.media_urls == reply.media_urls
+                && block.reply_to_id == reply.reply_to_id
+        };
+        delivered.blocks.iter().any(is_same)
+    };
+    payloads.into_iter().filter(|payload| payload.is_error || !(all_went_out || is_taken(&payload.reply))).collect()
+}
+
 /// The last step of any reply: tokens go, scaffolding goes, the prefix comes; `None` when nothing is worth sending. `has_more` says that the
 /// payload has media or data of a channel.
 pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Option<String> {
@@ -193,5 +210,33 @@ pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Opti
             Some(format!("{prefix} {text}"))
         }
         _ => Some(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(payloads: &[Payload]) -> Vec<&str> {
+        payloads.iter().map(|payload| payload.reply.text.as_str()).collect()
+    }
+
+    fn payloads() -> Vec<Payload> {
+        let plain = |text: &str| Payload { reply: BlockReply::text(text), is_error: false };
+        vec![plain("one"), plain("two"), Payload::error("failed")]
+    }
+
+    #[test]
+    fn what_a_sink_took_is_not_sent_again() {
+        let all = Delivered { blocks: vec![BlockReply::text("o"), BlockReply::text("ne")], ..Delivered::default() };
+        assert_eq!(texts(&still_to_send(payloads(), &all)), ["failed"]);
+        let nothing = Delivered::default();
+        assert_eq!(texts(&still_to_send(payloads(), &nothing)), ["one", "two", "failed"]);
+        let cut_off = Delivered {
+            blocks: vec![BlockReply::text(" one ")],
+            undelivered: vec![BlockReply::text("two")],
+            lagged: true,
+        };
+        assert_eq!(texts(&still_to_send(payloads(), &cut_off)), ["two", "failed"]);
     }
 }

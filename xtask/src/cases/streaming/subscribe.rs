@@ -8,7 +8,6 @@ use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_embed::replies::blocks::BlockBreak;
-use pinch_embed::replies::chunk::Chunking;
 use pinch_embed::replies::piece::{Growth, Piece};
 use pinch_embed::replies::reasoning::promote;
 use pinch_embed::replies::tool_notes::{ToolFormat, Verbose};
@@ -60,13 +59,12 @@ fn subscribe(input: &Value) -> Result<Value, String> {
             "cacheWrite": some(usage.cache_write), "total": some(usage.total_tokens)})
     });
     let compaction = replies.compaction();
-    let is_own = |error: &Value| super::without_unset(error);
     Ok(outputs(json!({
         "calls": calls,
         "call_counts": counts,
         "assistantTexts": replies.assistant_texts(),
         "toolMetas": metas.collect::<Vec<_>>(),
-        "lastToolError": error.map(|e| is_own(&json!({"toolName": e.tool_name, "meta": e.meta, "error": e.error}))),
+        "lastToolError": error.map(|e| json!({"toolName": e.tool_name, "meta": e.meta, "error": e.error})),
         "lastToolErrorTool": error.map(|e| e.tool_name.clone()),
         "messagingToolSentTexts": replies.sent().texts(),
         "messagingToolSentTargets": targets.collect::<Vec<_>>(),
@@ -81,35 +79,38 @@ fn subscribe(input: &Value) -> Result<Value, String> {
 }
 
 fn reply_options(options: &Value, block_streaming: bool) -> ReplyOptions {
-    let mut made = ReplyOptions::default();
-    made.block_streaming = block_streaming;
-    made.block_reply_break = match text(&options["blockReplyBreak"]) {
-        "message_end" => BlockBreak::MessageEnd,
-        "paragraph" => BlockBreak::Paragraph,
-        _ => BlockBreak::TextEnd,
-    };
-    made.chunking =
-        options["blockReplyChunking"].is_object().then(|| -> Chunking { chunking(&options["blockReplyChunking"]) });
-    made.reasoning = match text(&options["reasoningMode"]) {
-        "on" => ReasoningLevel::On,
-        "stream" => ReasoningLevel::Stream,
-        _ => ReasoningLevel::Off,
-    };
     let verbose = match text(&options["verboseLevel"]) {
         "full" => Verbose::Full,
         "on" => Verbose::On,
         _ => Verbose::Off,
     };
-    made.verbose = match (options["shouldEmitToolResult"].as_bool(), options["shouldEmitToolOutput"].as_bool()) {
-        (_, Some(true)) => Verbose::Full,
-        (Some(false), _) => Verbose::Off,
-        (Some(true), _) => verbose.max(Verbose::On),
-        _ => verbose,
-    };
-    made.tool_result_format =
-        if text(&options["toolResultFormat"]) == "plain" { ToolFormat::Plain } else { ToolFormat::Markdown };
-    made.enforce_final_tag = options["enforceFinalTag"] == true;
-    made
+    let chunks = &options["blockReplyChunking"];
+    ReplyOptions {
+        block_streaming,
+        block_reply_break: match text(&options["blockReplyBreak"]) {
+            "message_end" => BlockBreak::MessageEnd,
+            "paragraph" => BlockBreak::Paragraph,
+            _ => BlockBreak::TextEnd,
+        },
+        chunking: chunks.is_object().then(|| chunking(chunks)),
+        reasoning: match text(&options["reasoningMode"]) {
+            "on" => ReasoningLevel::On,
+            "stream" => ReasoningLevel::Stream,
+            _ => ReasoningLevel::Off,
+        },
+        verbose: match (options["shouldEmitToolResult"].as_bool(), options["shouldEmitToolOutput"].as_bool()) {
+            (_, Some(true)) => Verbose::Full,
+            (Some(false), _) => Verbose::Off,
+            (Some(true), _) => verbose.max(Verbose::On),
+            (None, _) => verbose,
+        },
+        tool_result_format: match text(&options["toolResultFormat"]) {
+            "plain" => ToolFormat::Plain,
+            _ => ToolFormat::Markdown,
+        },
+        enforce_final_tag: options["enforceFinalTag"] == true,
+        ..ReplyOptions::default()
+    }
 }
 
 /// What a piece calls, as cases write it.

@@ -24,33 +24,48 @@ pub(super) fn reason_of_message(raw: &str) -> Option<FailoverReason> {
     let text = lower.as_str();
     let status = leading_status(text).map(|(status, _)| status);
     // The order decides: the first that says something wins.
-    let rules: [(&dyn Fn() -> bool, &dyn Fn() -> Option<R>); 22] = [
-        (&|| image_dimension(text).is_some() || is_image_size(text), &|| None),
-        (&|| is_session_expired(text), &|| Some(R::SessionExpired)),
-        (&|| is_model_not_found(text), &|| Some(R::ModelNotFound)),
-        (&|| is_context_overflow(text), &|| None),
-        (&|| is_402_text(text), &|| Some(reason_of_402(text))),
-        (&|| any(text, &["key limit exceeded", "api key budget limit"]), &|| Some(R::Billing)),
-        (&|| is_periodic_limit(text), &|| Some(if is_billing(text) { R::Billing } else { R::RateLimit })),
-        (&|| is_rate_limit(text), &|| Some(R::RateLimit)),
-        (&|| is_overloaded(text), &|| Some(R::Overloaded)),
-        (&|| is_structured_server_error(text) && !is_billing(text) && !is_auth(text), &|| Some(R::ServerError)),
-        (&|| status.is_some_and(is_transient_status), &|| {
-            Some(if status == Some(529) { R::Overloaded } else { R::Timeout })
-        }),
-        (&|| is_generic_internal(text), &|| Some(R::Timeout)),
-        (&|| is_billing(text), &|| Some(R::Billing)),
-        (&|| is_auth_permanent(text), &|| Some(R::AuthPermanent)),
-        (&|| is_auth(text), &|| Some(R::Auth)),
-        (&|| text.trim() == "an unknown error occurred", &|| Some(R::Timeout)),
-        (&|| is_server(text), &|| Some(R::Timeout)),
-        (&|| is_transient_api_error(text), &|| Some(R::Timeout)),
-        (&|| is_format(text), &|| Some(R::Format)),
-        (&|| text.contains("unknown error (no error details in response)"), &|| Some(R::NoErrorDetails)),
-        (&|| is_timeout(text), &|| Some(R::Timeout)),
-        (&|| true, &|| of_provider(text)),
-    ];
-    rules.into_iter().find(|(applies, _)| applies()).and_then(|(_, reason)| reason())
+    if image_dimension(text).is_some() || is_image_size(text) {
+        return None;
+    }
+    Some(if is_session_expired(text) {
+        R::SessionExpired
+    } else if is_model_not_found(text) {
+        R::ModelNotFound
+    } else if is_context_overflow(text) {
+        return None;
+    } else if is_402_text(text) {
+        reason_of_402(text)
+    } else if any(text, &["key limit exceeded", "api key budget limit"]) {
+        R::Billing
+    } else if is_periodic_limit(text) {
+        if is_billing(text) { R::Billing } else { R::RateLimit }
+    } else if is_rate_limit(text) {
+        R::RateLimit
+    } else if is_overloaded(text) {
+        R::Overloaded
+    } else if is_structured_server_error(text) && !is_billing(text) && !is_auth(text) {
+        R::ServerError
+    } else if status == Some(529) {
+        R::Overloaded
+    } else if status.is_some_and(is_transient_status) || is_generic_internal(text) {
+        R::Timeout
+    } else if is_billing(text) {
+        R::Billing
+    } else if is_auth_permanent(text) {
+        R::AuthPermanent
+    } else if is_auth(text) {
+        R::Auth
+    } else if text.trim() == "an unknown error occurred" || is_server(text) || is_transient_api_error(text) {
+        R::Timeout
+    } else if is_format(text) {
+        R::Format
+    } else if text.contains("unknown error (no error details in response)") {
+        R::NoErrorDetails
+    } else if is_timeout(text) {
+        R::Timeout
+    } else {
+        return of_provider(text);
+    })
 }
 
 /// Whether a text begins with a status that passes.

@@ -1,0 +1,109 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::replies::code::CodeState;
+
+fn cut(options: Chunking, pieces: &[&str]) -> Vec<String> {
+    let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
+    for piece in pieces {
+        chunker.append(piece);
+        chunker.drain(Drain::Ready, &mut |block| blocks.push(block));
+    }
+    chunker.drain(Drain::All, &mut |block| blocks.push(block));
+    assert!(!chunker.has_buffered() && chunker.buffered().is_empty());
+    blocks
+}
+
+fn chunking(min_chars: usize, max_chars: usize, preference: BreakPreference) -> Chunking {
+    Chunking { min_chars, max_chars, preference, flush_on_paragraph: false }
+}
+
+fn is_balanced(block: &str) -> bool {
+    let mut code = CodeState::default();
+    block.chars().chain(['\n']).for_each(|c| {
+        code.push(c);
+    });
+    !code.in_fence()
+}
+
+/// What a text says, without fence lines and white space.
+fn words(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
+    lines.flat_map(str::split_whitespace).collect()
+}
+
+#[test]
+fn a_long_fence_is_closed_and_opened_again() {
+    let text = "Code:\n\n```rust\nlet a = 1;\nlet b = 2;\nlet c = 3;\n```\n\nDone.";
+    insta::assert_json_snapshot!(cut(chunking(5, 32, BreakPreference::Paragraph), &[text]), @r#"
+    [
+      "Code:",
+      "```rust\nlet a = 1;\n```",
+      "```rust\nlet b = 2;\n```",
+      "```rust\nlet c = 3;\n```",
+      "Done."
+    ]
+    "#);
+}
+
+#[test]
+fn code_spans_directives_and_tables_stay_whole() {
+    let preference = BreakPreference::Paragraph;
+    for (text, expect) in [
+        ("see `a b c d e` now", &["see", "`a b c d e`", "now"][..]),
+        ("hi [[reply_to: 1]] x", &["hi", "[[reply_to: 1]]", "x"]),
+        ("top\n| a | b |\n| c | d |", &["top", "| a | b |\n| c | d |"]),
+    ] {
+        let max = expect.iter().map(|block| block.len()).max().unwrap_or(0) + 1;
+        assert_eq!(cut(chunking(1, max, preference), &[text]), expect, "{text}");
+    }
+}
+
+#[test]
+fn equal_pieces_are_different_pieces() {
+    let text = format!("```\n{}\n```", "x".repeat(80));
+    let blocks = cut(chunking(10, 33, BreakPreference::Paragraph), &[&text]);
+    assert_eq!(blocks.iter().map(|block| block.matches('x').count()).sum::<usize>(), 80);
+    assert!(blocks.iter().all(|block| is_balanced(block) && utf16_len(block) <= 33), "{blocks:?}");
+}
+
+#[test]
+fn a_megabyte_takes_no_time() {
+    let text = "Some words in a line. `code` and more.\n".repeat(30_000);
+    let start = std::time::Instant::now();
+    let blocks = cut(Chunking::default(), &[&text]);
+    assert!(blocks.len() > 800);
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+fn any_text() -> impl Strategy<Value = Vec<&'static str>> {
+    let parts = vec!["word ", "longer-word", "\n", "\n\n", "```\n", "```js\n", ". ", "`", "é", "  ", "a\n", "😀"];
+    prop::collection::vec(prop::sample::select(parts), 0..60)
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_or_said_twice(parts in any_text(), min in 1_usize..40, extra in 0_usize..40, newline: bool) {
+        let preference = if newline { BreakPreference::Newline } else { BreakPreference::Paragraph };
+        let text = parts.concat();
+        let blocks = cut(chunking(min, min + extra, preference), &parts);
+        // A fence in the middle of a line is no fence: only texts whose marks stand alone can be compared line by line.
+        if text.split("```").skip(1).all(|rest| rest.starts_with("\n") || rest.starts_with("js\n"))
+            && text.split("```").all(|before| before.is_empty() || before.ends_with('\n'))
+        {
+            let joined: String = blocks.iter().map(|block| words(block)).collect();
+            prop_assert_eq!(joined, words(&text));
+        }
+    }
+
+    #[test]
+    fn closed_fences_stay_closed(n_lines in 1_usize..20, width in 1_usize..30, max in 24_usize..80) {
+        let line = "y".repeat(width);
+        let text = format!("Intro\n\n```py\n{}```\n\nOutro", format!("{line}\n").repeat(n_lines));
+        let blocks = cut(chunking(1, max, BreakPreference::Paragraph), &[&text]);
+        for block in &blocks {
+            prop_assert!(is_balanced(block) && utf16_len(block) <= max, "{:?}", blocks);
+        }
+        prop_assert_eq!(blocks.concat().matches('y').count(), n_lines * width + blocks.concat().matches("```py").count());
+    }
+}

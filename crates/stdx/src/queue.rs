@@ -1,0 +1,198 @@
+//! A queue between a run that must not wait and a reader that may be slow.
+//!
+//! The writer never waits. Items that belong together merge in the queue; when it is full, neighbours merge that would not otherwise. What
+//! cannot merge is kept, full or not: nothing is ever lost, so whoever reads too slowly has to be cut off by other means.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// How much room is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Enough: only what belongs together should merge.
+    Enough,
+    /// None: whatever can merge should.
+    Full,
+}
+
+/// An item that others may be merged into.
+pub trait Merge: Sized {
+    /// How much room it takes, about, in bytes.
+    fn weight(&self) -> usize;
+
+    /// Takes the item that follows in, or gives it back.
+    ///
+    /// # Errors
+    /// The item, when it has to stand alone.
+    fn merge(&mut self, next: Self, room: Room) -> Result<(), Self>;
+}
+
+/// How much a queue should hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Items.
+    pub items: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { items: 256, bytes: 1 << 20 }
+    }
+}
+
+/// The queue: one reader, any number of writers.
+#[derive(Debug)]
+pub struct MergeQueue<T> {
+    bounds: Bounds,
+    state: Mutex<State<T>>,
+    ready: Notify,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<T>,
+    bytes: usize,
+    closed: bool,
+}
+
+impl<T: Merge> MergeQueue<T> {
+    /// An empty queue.
+    pub fn new(bounds: Bounds) -> Self {
+        let state = State { items: VecDeque::new(), bytes: 0, closed: false };
+        Self { bounds, state: Mutex::new(state), ready: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an item at the end, or merges it into the last one. After [`MergeQueue::close`] the item is given back.
+    ///
+    /// # Errors
+    /// The item, when nobody will read it.
+    pub fn push(&self, item: T) -> Result<(), T> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(item);
+        }
+        state.add(item, Room::Enough);
+        if state.items.len() > self.bounds.items || state.bytes > self.bounds.bytes {
+            state.squeeze();
+        }
+        drop(state);
+        self.ready.notify_one();
+        Ok(())
+    }
+
+    /// Nothing more will be put in; what is there can still be read.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.ready.notify_one();
+    }
+
+    /// The next item; `None` when the queue is closed and empty. Dropping the future loses nothing.
+    pub async fn next(&self) -> Option<T> {
+        loop {
+            if let Some(item) = self.try_next() {
+                return Some(item);
+            }
+            if self.state().closed {
+                return None;
+            }
+            self.ready.notified().await;
+        }
+    }
+
+    /// The next item, if there is one now.
+    pub fn try_next(&self) -> Option<T> {
+        let mut state = self.state();
+        let item = state.items.pop_front()?;
+        state.bytes = state.bytes.saturating_sub(item.weight());
+        Some(item)
+    }
+
+    /// How many items wait.
+    pub fn len(&self) -> usize {
+        self.state().items.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T: Merge> State<T> {
+    fn add(&mut self, item: T, room: Room) {
+        let item = match self.items.back_mut() {
+            Some(last) => {
+                let before = last.weight();
+                match last.merge(item, room) {
+                    Ok(()) => {
+                        self.bytes = (self.bytes + last.weight()).saturating_sub(before);
+                        return;
+                    }
+                    Err(item) => item,
+                }
+            }
+            None => item,
+        };
+        self.bytes += item.weight();
+        self.items.push_back(item);
+    }
+
+    fn squeeze(&mut self) {
+        let items = std::mem::take(&mut self.items);
+        self.bytes = 0;
+        for item in items {
+            self.add(item, Room::Full);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters of one case merge; of both when there is no room.
+    impl Merge for String {
+        fn weight(&self) -> usize {
+            self.len()
+        }
+
+        fn merge(&mut self, next: Self, room: Room) -> Result<(), Self> {
+            let is_upper = |text: &str| text.chars().all(char::is_uppercase);
+            if next == "!" || (room == Room::Enough && is_upper(self) != is_upper(&next)) {
+                return Err(next);
+            }
+            self.push_str(&next);
+            Ok(())
+        }
+    }
+
+    fn filled(items: usize, given: &[&str]) -> Vec<String> {
+        let queue = MergeQueue::new(Bounds { items, bytes: 1000 });
+        given.iter().for_each(|item| queue.push((*item).to_owned()).unwrap());
+        std::iter::from_fn(|| queue.try_next()).collect()
+    }
+
+    #[test]
+    fn neighbours_merge_and_nothing_is_lost() {
+        assert_eq!(filled(9, &["a", "b", "C", "D", "e", "!", "f"]), ["ab", "CD", "e", "!", "f"].map(str::to_owned));
+        assert_eq!(filled(2, &["a", "C", "e", "!", "f"]), ["aCe", "!f"].map(str::to_owned));
+        assert_eq!(filled(1, &["!", "!", "!"]), ["!", "!", "!"].map(str::to_owned));
+    }
+
+    #[tokio::test]
+    async fn the_reader_gets_the_rest_after_the_end() {
+        let queue = MergeQueue::new(Bounds::default());
+        queue.push("a".to_owned()).unwrap();
+        queue.close();
+        assert_eq!(queue.push("b".to_owned()), Err("b".to_owned()));
+        assert_eq!((queue.next().await, queue.next().await), (Some("a".to_owned()), None));
+    }
+}
