@@ -40,8 +40,7 @@ fn a_long_fence_is_closed_and_opened_again() {
       "Code:",
       "```rust\nlet a = 1;\n```",
       "```rust\nlet b = 2;\n```",
-      "```rust\nlet c = 3;\n```",
-      "Done."
+      "```rust\nlet c = 3;\n```\n\nDone."
     ]
     "#);
 }
