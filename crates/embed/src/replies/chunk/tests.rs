@@ -82,7 +82,7 @@ fn any_text() -> impl Strategy<Value = Vec<&'static str>> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_said_twice(parts in any_text(), min in 1_usize..40, extra in 0_usize..40, newline: bool) {
+    fn nothing_is_lost_or_said_twice(parts in any_text(), min in 1_usize..40, extra in 16_usize..60, newline: bool) {
         let preference = if newline { BreakPreference::Newline } else { BreakPreference::Paragraph };
         let text = parts.concat();
         let blocks = cut(chunking(min, min + extra, preference), &parts);
