@@ -44,6 +44,8 @@ pub struct Blocks {
     ended: Option<String>,
     sent: Vec<String>,
     repeats: Repeats,
+    /// Texts before the baseline that failed attempts of the answer under way delivered.
+    n_carried: usize,
 }
 
 impl Blocks {
@@ -66,6 +68,7 @@ impl Blocks {
             ended: None,
             sent: Vec::new(),
             repeats: Repeats::default(),
+            n_carried: 0,
         }
     }
 
@@ -81,9 +84,10 @@ impl Blocks {
 
     /// Forgets what was not delivered of the answer under way, and expects the next one to begin with what was.
     pub fn restart(&mut self, delivered: &[String]) {
-        self.texts.truncate(self.baseline);
+        self.texts.truncate(self.baseline.saturating_sub(self.n_carried));
         self.texts.extend_from_slice(delivered);
         self.begin();
+        self.n_carried = delivered.len();
         self.repeats = Repeats::of(delivered);
     }
 
@@ -91,6 +95,7 @@ impl Blocks {
     pub fn reset(&mut self) {
         self.texts.clear();
         self.sent.clear();
+        self.n_carried = 0;
         self.begin();
     }
 
@@ -153,7 +158,7 @@ impl Blocks {
             Delivery::Blocks => self.drain(Drain::All, out),
         }
         self.chunker.reset();
-        self.baseline = self.texts.len();
+        (self.baseline, self.n_carried) = (self.texts.len(), 0);
     }
 
     /// The answer goes out as one, so its end says best what it is.

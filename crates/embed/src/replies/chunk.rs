@@ -146,7 +146,8 @@ impl Chunker {
     }
 
     fn emit_rest(&mut self, emit: &mut dyn FnMut(String)) {
-        let rest = self.buffered();
+        // A reopened fence without content is nothing.
+        let rest = if self.head < self.text.len() { self.buffered() } else { String::new() };
         self.reset();
         if !rest.trim().is_empty() {
             emit(rest);
@@ -253,7 +254,8 @@ impl Chunker {
             // The fence begins near the end of the window: it goes to the next block as a whole.
             return Break::At(span.start - start + self.reopened.len());
         }
-        if content >= window.len() {
+        // Where a block has no room for the fence's own lines, the fence cannot be kept.
+        if content >= window.len() || utf16_len(&reopen) + utf16_len(&span.closing) + 2 > self.max {
             return Break::At(window.len());
         }
         let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);
@@ -267,9 +269,9 @@ impl Chunker {
         };
         // When only the fence's own closing line is left, it serves.
         if let Some((close, closed)) = self.marks.closes_at(span) {
-            let (close, closed) = (close - start + self.reopened.len(), closed - start + self.reopened.len());
-            if close == next {
-                return Break::At(closed);
+            let place = |at: usize| at.checked_sub(start).map(|at| at + self.reopened.len());
+            if place(close) == Some(next) {
+                return Break::At(place(closed).unwrap_or(next));
             }
         }
         Break::Fence { end, next, closing: span.closing.clone(), reopen }

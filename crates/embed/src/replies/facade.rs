@@ -60,6 +60,8 @@ pub struct Replies {
     has_text: bool,
     /// Deliveries of the answer under way.
     delivered: Vec<String>,
+    /// The next answer takes the place of one that failed.
+    restarted: bool,
     ignored: bool,
     last_assistant: Option<Arc<AssistantMessage>>,
 }
@@ -95,6 +97,7 @@ impl Replies {
             open: None,
             has_text: false,
             delivered: Vec::new(),
+            restarted: false,
             ignored: false,
             last_assistant: None,
             options,
@@ -142,6 +145,7 @@ impl Replies {
         push_through(&mut self.stages, Piece::Restart, &mut dropped);
         self.blocks.restart(&delivered);
         self.delivered = delivered;
+        self.restarted = true;
         self.reset_message();
     }
 
@@ -256,7 +260,9 @@ impl Replies {
             return;
         }
         self.reset_message();
-        self.delivered.clear();
+        if !std::mem::take(&mut self.restarted) {
+            self.delivered.clear();
+        }
         self.feed(Piece::MessageStart, out);
         out.push(Piece::AssistantStart);
     }
@@ -502,3 +508,6 @@ fn missing_text<'a>(so_far: &str, whole: &'a str) -> &'a str {
     let overlap = ends.into_iter().find(|at| so_far.ends_with(&whole[..*at])).unwrap_or(0);
     if whole[..overlap].chars().count() >= MIN_OVERLAP { &whole[overlap..] } else { whole }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,8 @@ pub struct Marks {
     spans: VecDeque<Span>,
     /// Stretches that are better not broken; the last may be open.
     kept: VecDeque<(usize, Option<usize>)>,
+    /// Tables, from before the end of their first row to the end of their last.
+    tables: VecDeque<(usize, usize)>,
     table_line: bool,
     inline: bool,
     bracket: Option<usize>,
@@ -89,9 +91,9 @@ impl Marks {
     fn end_table_line(&mut self) {
         let is_row = !self.state.in_fence() && self.line.trim_start().starts_with('|');
         if is_row && self.table_line {
-            match self.kept.back_mut() {
-                Some((_, Some(end))) if *end == self.line_start => *end = self.at + 1,
-                _ => self.kept.push_back((self.line_start - 1, Some(self.at + 1))),
+            match self.tables.back_mut() {
+                Some((_, end)) if *end + 1 == self.line_start => *end = self.at,
+                _ => self.tables.push_back((self.line_start.saturating_sub(2), self.at)),
             }
         }
         self.table_line = is_row;
@@ -125,9 +127,9 @@ impl Marks {
 
     /// The fence around a position: strictly inside, or at the end of one that is still open.
     pub fn fence_at(&self, at: usize) -> Option<&Span> {
-        self.spans.iter().find(|span| {
+        self.spans.iter().take_while(|span| span.start < at).find(|span| {
             let end = span.end.or_else(|| (self.state.line_closes()).then_some(self.at));
-            span.start < at && end.is_none_or(|end| at < end)
+            end.is_none_or(|end| at < end)
         })
     }
 
@@ -138,9 +140,14 @@ impl Marks {
 
     /// Whether a break here hurts nothing.
     pub fn is_good(&self, at: usize) -> bool {
-        let in_kept = self.kept.iter().any(|(start, end)| *start < at && end.is_none_or(|end| at < end));
+        // What was given out is forgotten, so only marks of the block that is being cut are looked at.
+        let in_kept =
+            self.kept.iter().take_while(|(start, _)| *start < at).any(|(_, end)| end.is_none_or(|end| at < end));
+        let in_table = self.tables.iter().take_while(|(start, _)| *start < at).any(|(_, end)| at < *end);
+        let may_go_on = self.line.is_empty() || self.line.trim_start().starts_with('|');
+        let in_open_table = self.table_line && may_go_on && at + 1 >= self.line_start;
         let in_directive = self.bracket.is_some_and(|start| start < at);
-        !in_kept && !in_directive && self.fence_at(at).is_none()
+        !in_kept && !in_table && !in_open_table && !in_directive && self.fence_at(at).is_none()
     }
 
     /// Forgets what lies before a position.
@@ -150,6 +157,9 @@ impl Marks {
         }
         while self.kept.front().is_some_and(|(_, end)| end.is_some_and(|end| end <= at)) {
             self.kept.pop_front();
+        }
+        while self.tables.front().is_some_and(|(_, end)| *end <= at) {
+            self.tables.pop_front();
         }
     }
 }

@@ -40,8 +40,7 @@ fn a_long_fence_is_closed_and_opened_again() {
       "Code:",
       "```rust\nlet a = 1;\n```",
       "```rust\nlet b = 2;\n```",
-      "```rust\nlet c = 3;\n```",
-      "Done."
+      "```rust\nlet c = 3;\n```\n\nDone."
     ]
     "#);
 }
@@ -83,7 +82,7 @@ fn any_text() -> impl Strategy<Value = Vec<&'static str>> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_said_twice(parts in any_text(), min in 1_usize..40, extra in 0_usize..40, newline: bool) {
+    fn nothing_is_lost_or_said_twice(parts in any_text(), min in 1_usize..40, extra in 16_usize..60, newline: bool) {
         let preference = if newline { BreakPreference::Newline } else { BreakPreference::Paragraph };
         let text = parts.concat();
         let blocks = cut(chunking(min, min + extra, preference), &parts);
