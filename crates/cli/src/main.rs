@@ -53,7 +53,6 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the program talks to a person")]
 fn report(failure: &Failure) -> ExitCode {
     eprintln!("{failure}");
     failure.code()

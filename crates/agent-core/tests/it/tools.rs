@@ -26,7 +26,7 @@ struct Stub {
 }
 
 impl Stub {
-    fn new(name: &str, flag: &Arc<AtomicBool>, work: Work) -> Arc<dyn Tool> {
+    fn tool(name: &str, flag: &Arc<AtomicBool>, work: Work) -> Arc<dyn Tool> {
         let spec = ToolSpec::new(name, "", Schema::new(json!({"type": "object"})));
         Arc::new(Self { spec, flag: Arc::clone(flag), work })
     }
@@ -43,7 +43,7 @@ impl Tool for Stub {
 }
 
 fn fine(name: &str) -> Arc<dyn Tool> {
-    Stub::new(name, &Arc::default(), |_| Box::pin(async { Ok(ToolOutput::text("fine")) }))
+    Stub::tool(name, &Arc::default(), |_| Box::pin(async { Ok(ToolOutput::text("fine")) }))
 }
 
 /// Sets the flag when it is dropped.
@@ -56,7 +56,7 @@ impl Drop for OnDrop {
 }
 
 fn deaf(flag: &Arc<AtomicBool>) -> Arc<dyn Tool> {
-    Stub::new("deaf", flag, |flag| {
+    Stub::tool("deaf", flag, |flag| {
         Box::pin(async move {
             let _on_drop = OnDrop(flag);
             std::future::pending().await
@@ -66,7 +66,7 @@ fn deaf(flag: &Arc<AtomicBool>) -> Arc<dyn Tool> {
 
 #[tokio::test]
 async fn a_tool_that_panics_costs_only_its_own_call() {
-    let broken = Stub::new("broken", &Arc::default(), |_| Box::pin(async { panic!("bug") }));
+    let broken = Stub::tool("broken", &Arc::default(), |_| Box::pin(async { panic!("bug") }));
     let (mut agent, _) =
         agent([calls(&[("a", "broken"), ("b", "fine")]), Reply::text("ok")], vec![broken, fine("fine")]);
     run(&mut agent, &Cancel::new()).await;
