@@ -1,0 +1,86 @@
+//! Profiles: the next one when one is refused, and what is remembered of both.
+
+use serde_json::json;
+
+use crate::world::{World, answer, attempts, refusal, said, stream, within};
+
+/// A refusal because of the rate, for that long.
+fn too_many(retry_after: &str) -> pinch_testing::server::Reply {
+    refusal(429, "rate_limit_error", "Number of requests has exceeded your per-minute limit")
+        .header("retry-after", retry_after)
+}
+
+#[tokio::test]
+async fn a_rate_limit_leads_to_the_next_profile() {
+    let world = World::new().await;
+    world.server.reply(too_many("30")).reply(stream(answer("m1", "Here it is.")));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert_eq!(said(&result), ["Here it is."]);
+    assert_eq!(world.keys(), ["key-1", "key-2"]);
+    assert_eq!(
+        attempts(&result),
+        ["first anthropic/claude-sonnet-4-5 rate_limit attempt", "second anthropic/claude-sonnet-4-5 ok finish"]
+    );
+
+    let health = world.health();
+    assert_eq!(health["first"]["errorCount"], 1);
+    assert_eq!(health["first"]["cooldownReason"], "rate_limit");
+    assert_eq!(health["first"]["lastWindowMs"], 30_000, "{health}");
+    let rest = health["first"]["cooldownUntil"].as_i64().zip(health["first"]["lastFailureAt"].as_i64());
+    assert_eq!(rest.map(|(until, from)| until - from), Some(30_000), "{health}");
+    assert_eq!(health["second"]["errorCount"], 0);
+    assert!(health["second"]["lastUsed"].is_number() && health["second"].get("cooldownUntil").is_none(), "{health}");
+
+    // The prompt stands in the file once, though it was sent twice.
+    let transcript = world.transcript("s1");
+    let prompts = transcript.messages().iter().filter(|line| *line == "user: go").count();
+    assert_eq!(prompts, 1, "{:?}", transcript.messages());
+}
+
+#[tokio::test]
+async fn a_resting_profile_is_left_alone_after_a_restart() {
+    let world = World::new().await;
+    world.server.reply(too_many("600")).reply(stream(answer("m1", "One.")));
+    world.ask("s1", "go").await.unwrap();
+    world.server.reply(stream(answer("m2", "Two.")));
+    let engine = world.restarted();
+    let result = within(engine.run(engine.request("s2", None, None, "again")).finish()).await.unwrap();
+    assert_eq!(said(&result), ["Two."]);
+    assert_eq!(world.keys(), ["key-1", "key-2", "key-2"]);
+}
+
+#[tokio::test]
+async fn a_refused_key_is_marked_and_the_next_one_used() {
+    let world = World::new().await;
+    world.server.reply(refusal(401, "authentication_error", "invalid x-api-key"));
+    world.server.reply(stream(answer("m1", "Here.")));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(world.keys(), ["key-1", "key-2"]);
+    assert_eq!(world.health()["first"]["errorCount"], 1);
+}
+
+#[tokio::test]
+async fn without_any_credential_the_error_says_whose_is_missing_and_what_to_do() {
+    let world = World::with(|config| config["auth"] = json!({})).await;
+    let error = world.ask("s1", "go").await.unwrap_err().to_string();
+    assert_eq!(world.keys(), Vec::<String>::new());
+    assert_eq!(
+        error,
+        "No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under auth.profiles \
+         in pinch.json."
+    );
+    assert!(!world.session_file("s1").exists(), "a run that asked nobody leaves no session");
+}
+
+#[tokio::test]
+async fn without_any_model_and_credential_the_error_says_what_to_do() {
+    let world = World::with(|config| {
+        config["auth"] = json!({});
+        config["models"] = json!({});
+        config["agents"]["defaults"]["model"] = json!({});
+    })
+    .await;
+    let error = world.ask("s1", "go").await.unwrap_err().to_string();
+    assert!(error.contains("ANTHROPIC_API_KEY") && error.contains("agents.defaults.model.primary"), "{error}");
+}
