@@ -26,7 +26,7 @@ use crate::runner::{RunEvent, Runner, millis};
 use crate::runtime::AttemptRuntime;
 use crate::runtime::native::NativeRuntime;
 
-mod credentials;
+pub(crate) mod credentials;
 pub(crate) mod parts;
 mod resolve;
 

@@ -14,6 +14,7 @@ use pinch_stdx::pull::Giver;
 use tokio::time::Instant;
 
 use crate::delivery::ReplyEvent;
+use crate::engine::credentials::advice;
 use crate::engine::parts::Parts;
 use crate::models::ModelRef;
 use crate::replies::{Out, Replies};
@@ -156,7 +157,7 @@ impl Runner<'_> {
             self.mark(&decision.marks, model).await;
             decision = match decision.action {
                 Action::Attempt(plan) => match self.parts.profiles.auth(plan.profile.as_ref(), model) {
-                    Err(error) => decide(&mut state, Seen::NoCredential { message: &error.to_string() }),
+                    Err(error) => decide(&mut state, Seen::NoCredential { message: &advice(&error) }),
                     Ok(found) => {
                         auth = Some(Arc::clone(&found));
                         self.attempt(&mut *attempts, &plan, found, model, &mut state).await?

@@ -7,6 +7,7 @@ use pinch_coding_agent::auth::{AuthError, AuthStorage, RequestAuth};
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::ids::ProviderId;
+use pinch_llm::keys;
 use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 
@@ -87,4 +88,13 @@ impl Credentials {
             Mark::Used { .. } => Ok(()),
         }
     }
+}
+
+/// What a person reads who has no credential: whose is missing, and what to do.
+pub(crate) fn advice(error: &AuthError) -> String {
+    let AuthError::Missing { provider } = error else { return error.to_string() };
+    let variables = keys::variables(provider.as_str());
+    let variable = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
+    let set = variable.map(|name| format!("Set {name}, or give ")).unwrap_or_else(|| "Give ".to_owned());
+    format!("{error} {set}the key as \"apiKey\" of a profile under auth.profiles in pinch.json.")
 }
