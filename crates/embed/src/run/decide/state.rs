@@ -10,8 +10,8 @@ use super::overflow::OverflowProgress;
 use super::{Action, Decision, Finish, Mark};
 use crate::config::agents::RunRetries;
 use crate::profiles::ProfileId;
+use crate::reason::FailoverReason;
 use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
-use crate::run::reason::FailoverReason;
 use crate::run::request::Budget;
 use crate::run::result::{FailoverError, RunErrorKind};
 
