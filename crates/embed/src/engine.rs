@@ -20,18 +20,15 @@ use crate::config::Config;
 use crate::delivery::{Delivered, Pump, ReplySinks};
 use crate::key;
 use crate::lanes::{LaneError, Lanes};
+use crate::parts::Parts;
+use crate::parts::credentials::Credentials;
 use crate::replies::Replies;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
 use crate::runtime::AttemptRuntime;
 use crate::runtime::native::NativeRuntime;
 
-pub(crate) mod credentials;
-pub(crate) mod parts;
 mod resolve;
-
-use credentials::Credentials;
-use parts::Parts;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
 #[derive(Clone)]
