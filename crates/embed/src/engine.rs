@@ -268,6 +268,7 @@ async fn carry_out(
         cancel,
         began: Instant::now(),
         replies: Replies::new(resolve::reply_options(parts, &resolved.scope.request)),
+        held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),
     };

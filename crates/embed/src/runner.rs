@@ -6,8 +6,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
+use pinch_agent_core::event::AgentEvent;
 use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::event::SessionEvent;
+use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::Giver;
@@ -82,6 +84,8 @@ pub(crate) struct Runner<'r> {
     pub(crate) cancel: Cancel,
     pub(crate) began: Instant,
     pub(crate) replies: Replies,
+    /// The end of an answer that failed or was stopped. What it would give out is said when no other attempt follows.
+    pub(crate) held: Vec<SessionEvent>,
     pub(crate) reports: Vec<AttemptReport>,
     pub(crate) outcomes: Vec<AttemptOutcome>,
 }
@@ -205,6 +209,7 @@ impl Runner<'_> {
         self.tell.give(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         if !self.outcomes.is_empty() {
+            self.held.clear();
             self.replies.restart();
         }
         let outcome = self.pull(attempts, plan, auth).await?;
@@ -249,7 +254,11 @@ impl Runner<'_> {
             match event {
                 Some(AttemptEvent::Session(event)) => {
                     let mut ready = Out::new();
-                    self.replies.push(&event, &mut ready);
+                    if is_broken_off(&event) || !self.held.is_empty() {
+                        self.held.push(event.clone());
+                    } else {
+                        self.replies.push(&event, &mut ready);
+                    }
                     self.tell.give(RunEvent::Session(Box::new(event))).await;
                     self.say(ready).await;
                 }
@@ -276,6 +285,9 @@ impl Runner<'_> {
 
     async fn close_replies(&mut self) {
         let mut rest = Out::new();
+        for event in std::mem::take(&mut self.held) {
+            self.replies.push(&event, &mut rest);
+        }
         self.replies.finish(&mut rest);
         self.say(rest).await;
     }
@@ -295,6 +307,12 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// Whether an answer ends here that failed or was stopped.
+fn is_broken_off(event: &SessionEvent) -> bool {
+    let SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) = event else { return false };
+    message.as_assistant().is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
 }
 
 async fn sleep_until(at: Option<pinch_stdx::cancel::Deadline>) {

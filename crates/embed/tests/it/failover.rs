@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, World, answer, attempts, fallback_answer, refusal, said, stream};
+use crate::world::{FALLBACK, World, answer, attempts, call, fallback_answer, refusal, said, stream};
 
 fn with_fallback(config: &mut Value) {
     config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
@@ -61,4 +61,24 @@ async fn when_all_models_fail_the_error_names_each_with_its_reason() {
     for part in ["All models failed (2)", "anthropic/claude-sonnet-4-5", "local/small", "(auth)"] {
         assert!(error.contains(part), "{part} is missing in: {error}");
     }
+}
+
+#[tokio::test]
+async fn the_fallback_goes_on_where_the_tools_are_done() {
+    let world = World::with(with_fallback).await;
+    world.write("workspace/notes.md", "Buy milk.");
+    world.server.reply(stream(call("r1", "read", &json!({"path": "notes.md"}))));
+    world.server.reply(refusal(401, "authentication_error", "invalid x-api-key"));
+    world.server.reply(stream(fallback_answer("Milk.")));
+    let result = world.ask("s1", "What do I buy?").await.unwrap();
+    assert_eq!(said(&result), ["One moment.", "Milk."]);
+    // The tool ran once; its call and its result are in the other model's own form.
+    assert_eq!(result.meta.tools.iter().map(|tool| tool.calls).collect::<Vec<_>>(), [1]);
+    let body = world.server.requests()[2].json();
+    let roles: Vec<&str> =
+        body["messages"].as_array().unwrap().iter().skip(1).filter_map(|message| message["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool"]);
+    assert_eq!(body["messages"][2]["tool_calls"][0]["id"], body["messages"][3]["tool_call_id"]);
+    assert!(body["messages"][3].to_string().contains("Buy milk."), "{body}");
+    assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
 }

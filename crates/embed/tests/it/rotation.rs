@@ -1,5 +1,6 @@
 //! Profiles: the next one when one is refused, and what is remembered of both.
 
+use pinch_testing::wires::anthropic::Response;
 use serde_json::json;
 
 use crate::world::{World, answer, attempts, refusal, said, stream, within};
@@ -83,4 +84,34 @@ async fn without_any_model_and_credential_the_error_says_what_to_do() {
     .await;
     let error = world.ask("s1", "go").await.unwrap_err().to_string();
     assert!(error.contains("ANTHROPIC_API_KEY") && error.contains("agents.defaults.model.primary"), "{error}");
+}
+
+#[tokio::test]
+async fn what_breaks_off_in_the_middle_is_said_once() {
+    let world = World::new().await;
+    let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+    let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Half of"}});
+    let error = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Too many requests"}});
+    let broken = Response::new("m1").event(start).event(delta).event(error).frames();
+    world.server.reply(stream(broken)).reply(stream(answer("m2", "The whole answer.")));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert_eq!(said(&result), ["The whole answer."]);
+    assert_eq!(world.keys(), ["key-1", "key-2"]);
+    let messages = world.transcript("s1").messages();
+    assert_eq!(messages, ["user: go", "assistant(error): Half of", "assistant(stop): The whole answer."]);
+    assert!(!world.server.requests()[1].json()["messages"].to_string().contains("Half of"));
+}
+
+#[tokio::test]
+async fn the_only_profile_is_tried_again_when_the_provider_says_so() {
+    let world = World::with(|config| {
+        config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
+    })
+    .await;
+    world.server.reply(refusal(503, "api_error", "Internal server error").header("retry-after", "0"));
+    world.server.reply(stream(answer("m1", "Here.")));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(world.keys(), ["key-1", "key-1"]);
+    assert_eq!(world.health()["first"]["errorCount"], 0, "a success forgets what was before");
 }
