@@ -178,6 +178,10 @@ impl Runner<'_> {
                         Some(auth) => self.repair(&mut *attempts, &repair, Arc::clone(auth)).await,
                         None => Repaired::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
+                    // A repair that was stopped says nothing about the conversation.
+                    if self.cancel.is_cancelled() {
+                        return Ok(self.conclude(&Finish::Aborted, &state, model).await);
+                    }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Repaired(&repaired))
                 }

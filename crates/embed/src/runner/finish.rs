@@ -69,7 +69,9 @@ impl Runner<'_> {
         match finish {
             Finish::Error { text, .. } => instead(text.as_str()),
             _ => {
-                let built = self.build_payloads(last);
+                // A run that was stopped after a failure is stopped: the failure would have been mended.
+                let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
+                let built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)));
                 finish.text().filter(|_| built.is_empty()).map_or(built, instead)
             }
         }

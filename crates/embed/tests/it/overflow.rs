@@ -1,11 +1,13 @@
 //! Conversations that become too long: compacted once, and the run goes on.
 
-use pinch_testing::server::Recorded;
+use futures::StreamExt;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_testing::server::{Gate, Recorded, Reply};
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, attempts, call, is_turn, refusal, said, stream};
+use crate::world::{World, answer, attempts, call, is_turn, refusal, said, stream, within};
 
-fn too_long() -> pinch_testing::server::Reply {
+fn too_long() -> Reply {
     refusal(400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")
 }
 
@@ -44,7 +46,7 @@ async fn an_overflow_compacts_once_and_the_run_goes_on() {
     world.ask("s1", "Remember this.").await.unwrap();
     let result = world.ask("s1", "How long are the notes?").await.unwrap();
 
-    assert_eq!(said(&result).last().map(String::as_str), Some("The notes have 200 lines."), "{:?}", said(&result));
+    assert_eq!(said(&result), ["One moment.", "The notes have 200 lines."]);
     assert_eq!(result.meta.agent.compaction_count, 1);
     assert_eq!(result.meta.error, None);
     assert_eq!(
@@ -86,4 +88,37 @@ async fn when_nothing_helps_the_user_is_told_and_the_session_stays_usable() {
 
     world.server.reply(stream(answer("m1", "Hello.")));
     assert_eq!(said(&world.ask("s1", "again").await.unwrap()), ["Hello."]);
+}
+
+#[tokio::test]
+async fn a_run_cancelled_while_it_compacts_is_cancelled() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m0", &"I remember that. ".repeat(100))));
+    world.ask("s1", "Remember this.").await.unwrap();
+    let gate = Gate::new();
+    world.server.answer_with({
+        let gate = gate.clone();
+        move |request| match is_turn(request) {
+            true => Some(too_long()),
+            false => Some(Reply::events().gate(&gate)),
+        }
+    });
+    let cancel = Cancel::new();
+    let mut run = world.engine.run(world.request("s1", "Go on.").cancel(cancel.clone()));
+    within(async {
+        let pulled = async { while run.next().await.is_some() {} };
+        let stopped = async {
+            gate.reached(1).await;
+            cancel.cancel(CancelReason::User);
+        };
+        tokio::join!(pulled, stopped)
+    })
+    .await;
+    let result = run.result().unwrap();
+    assert!(result.meta.aborted);
+    assert_eq!(result.meta.error, None);
+    assert_eq!(said(&result), Vec::<String>::new());
+    assert_eq!(world.transcript("s1").of_type("compaction").len(), 0);
+    world.server.reply(stream(answer("m2", "Here.")));
+    assert_eq!(said(&world.ask("s1", "Once more.").await.unwrap()), ["Here."]);
 }
