@@ -1,12 +1,19 @@
 //! Profiles: the next one when one is refused, and what is remembered of both.
 
+use futures::StreamExt;
+use pinch_embed::delivery::ReplyEvent;
+use pinch_embed::replies::blocks::BlockBreak;
+use pinch_embed::run::request::BlockReplies;
+use pinch_embed::runner::RunEvent;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_testing::server::Reply;
 use pinch_testing::wires::anthropic::Response;
 use serde_json::json;
 
 use crate::world::{World, answer, attempts, refusal, said, stream, within};
 
 /// A refusal because of the rate, for that long.
-fn too_many(retry_after: &str) -> pinch_testing::server::Reply {
+fn too_many(retry_after: &str) -> Reply {
     refusal(429, "rate_limit_error", "Number of requests has exceeded your per-minute limit")
         .header("retry-after", retry_after)
 }
@@ -86,20 +93,56 @@ async fn without_any_model_and_credential_the_error_says_what_to_do() {
     assert!(error.contains("ANTHROPIC_API_KEY") && error.contains("agents.defaults.model.primary"), "{error}");
 }
 
+/// An answer that breaks off because of the rate.
+fn broken_off(text: &str) -> Reply {
+    let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+    let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
+    let error = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Too many requests"}});
+    stream(Response::new("m1").event(start).event(delta).event(error).frames())
+}
+
 #[tokio::test]
 async fn what_breaks_off_in_the_middle_is_said_once() {
     let world = World::new().await;
-    let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
-    let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Half of"}});
-    let error = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Too many requests"}});
-    let broken = Response::new("m1").event(start).event(delta).event(error).frames();
-    world.server.reply(stream(broken)).reply(stream(answer("m2", "The whole answer.")));
+    world.server.reply(broken_off("Half of")).reply(stream(answer("m2", "The whole answer.")));
     let result = world.ask("s1", "go").await.unwrap();
     assert_eq!(said(&result), ["The whole answer."]);
     assert_eq!(world.keys(), ["key-1", "key-2"]);
     let messages = world.transcript("s1").messages();
     assert_eq!(messages, ["user: go", "assistant(error): Half of", "assistant(stop): The whole answer."]);
     assert!(!world.server.requests()[1].json()["messages"].to_string().contains("Half of"));
+}
+
+#[tokio::test]
+async fn blocks_that_are_out_are_not_said_again() {
+    let world = World::new().await;
+    world.server.reply(broken_off("First part.\n\nSecond pa"));
+    world.server.reply(stream(answer("m2", "First part.\n\nSecond part.")));
+    let replies = BlockReplies { break_at: BlockBreak::Paragraph, ..BlockReplies::default() };
+    let mut run = world.engine.run(world.request("s1", "go").block_replies(replies));
+    let mut blocks = Vec::new();
+    while let Some(event) = within(run.next()).await {
+        if let RunEvent::Reply(ReplyEvent::BlockReply(block)) = event {
+            blocks.push(block.text);
+        }
+    }
+    assert_eq!(blocks, ["First part.", "Second part."]);
+    assert_eq!(said(&run.result().unwrap()), blocks);
+}
+
+#[tokio::test]
+async fn what_broke_off_last_is_kept_when_the_run_is_stopped() {
+    let world = World::new().await;
+    world.server.reply(broken_off("Half of")).reply(broken_off("Half of it"));
+    // After the last profile the run waits.
+    let cancel = Cancel::new();
+    let mut run = world.engine.run(world.request("s1", "go").cancel(cancel.clone()));
+    while let Some(event) = within(run.next()).await {
+        if matches!(event, RunEvent::Wait(_)) {
+            cancel.cancel(CancelReason::User);
+        }
+    }
+    assert_eq!(said(&run.result().unwrap()), ["Half of it"]);
 }
 
 #[tokio::test]
