@@ -21,19 +21,17 @@ use crate::config::Config;
 use crate::delivery::{Delivered, Pump, ReplySinks};
 use crate::key;
 use crate::lanes::{LaneError, Lanes};
+use crate::parts::Parts;
+use crate::parts::credentials::Credentials;
 use crate::replies::Replies;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
 use crate::runtime::AttemptRuntime;
 use crate::runtime::native::NativeRuntime;
 
-mod credentials;
-pub(crate) mod parts;
 mod resolve;
 mod session_lock;
 
-use credentials::Credentials;
-use parts::Parts;
 use session_lock::SessionLock;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.

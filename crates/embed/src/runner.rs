@@ -14,8 +14,9 @@ use pinch_stdx::pull::Giver;
 use tokio::time::Instant;
 
 use crate::delivery::ReplyEvent;
-use crate::engine::parts::Parts;
 use crate::models::ModelRef;
+use crate::models::window::{Window, WindowSource};
+use crate::parts::Parts;
 use crate::replies::{Out, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
 use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, next_candidate};
@@ -107,7 +108,7 @@ impl Runner<'_> {
                 }
             };
             let (provider, name) = (&candidate.model.provider, &candidate.model.model);
-            let is_it = |m: &&Arc<Model>| m.provider == *provider && m.id == *name;
+            let is_it = |m: &&Arc<Model>| ModelRef::new(m.provider.as_str(), m.id.as_str()) == candidate.model;
             let model = candidates
                 .iter()
                 .find(is_it)
@@ -148,6 +149,11 @@ impl Runner<'_> {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
         };
+        let window = Window { tokens: model.context_window, source: WindowSource::Model };
+        if window.is_too_small() {
+            let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
+            return Ok(Tried::Failed(Box::new(error), Box::new(state)));
+        }
         let runtime = self.parts.runtime();
         let mut attempts = runtime.open(self.scope, Arc::clone(model)).await?;
         let mut auth: Option<Arc<dyn RequestAuth>> = None;

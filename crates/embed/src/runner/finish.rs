@@ -6,11 +6,11 @@ use std::sync::Arc;
 use pinch_llm::model::Model;
 
 use super::{Runner, millis};
+use crate::reason::reason_of;
 use crate::run::RunResult;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
-use crate::run::reason::reason_of;
 use crate::run::result::{AgentMeta, MetaError, PendingToolCall, RunMeta, ToolReport};
 
 impl Runner<'_> {

@@ -12,6 +12,7 @@ use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::machine::Machine;
+use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
@@ -30,8 +31,8 @@ use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
-mod outcome;
 mod repair;
+mod outcome;
 
 use outcome::Watcher;
 
@@ -79,6 +80,13 @@ impl NativeRuntime {
             deadlines: scope.deadlines,
             ..CallOptions::default()
         };
+        let system = SystemPrompt::coding(&PromptParts {
+            custom: None,
+            addendum: request.extra_system_prompt.as_deref(),
+            tools: &tools,
+            context_files: &[],
+            cwd: &scope.workspace,
+        });
         let session = AgentSession::start(SessionParts {
             host: scope.host.clone(),
             log,
@@ -87,7 +95,7 @@ impl NativeRuntime {
             // Nobody is asked before an attempt brings its credentials.
             provider: authorised(&provider, Arc::new(FixedAuth(Auth::default()))),
             tools: tools.clone(),
-            system: scope.system.clone(),
+            system,
             hooks: Arc::new(NoHooks),
             compaction: scope.compaction,
             plan: RecoveryPlan::report(),

@@ -131,7 +131,7 @@ async fn a_missing_folder_is_made() {
 async fn a_living_holder_is_waited_for() {
     let place = Place::with(&lock_of(SOMEBODY, 1000));
     let began = Instant::now();
-    place.check_busy(place.acquire(10_000).await, 10_000, &format!("pid={}", SOMEBODY));
+    place.check_busy(place.acquire(10_000).await, 10_000, &format!("pid={SOMEBODY}"));
     assert_eq!(began.elapsed(), Duration::from_secs(10));
     let (gained, ()) = tokio::join!(place.acquire(10_000), async {
         tokio::time::sleep(Duration::from_secs(1)).await;

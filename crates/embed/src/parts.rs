@@ -8,11 +8,14 @@ use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::settings::Settings;
 use pinch_stdx::host::Host;
 
-use super::credentials::Credentials;
 use crate::config::Config;
 use crate::lanes::Lanes;
 use crate::run::failover::ProbeThrottle;
 use crate::runtime::AttemptRuntime;
+
+pub(crate) mod credentials;
+
+use credentials::Credentials;
 
 /// The parts of one engine. Everything deeper takes what it needs from here as arguments.
 pub(crate) struct Parts {

@@ -12,9 +12,9 @@ use pinch_stdx::host::Host;
 
 use crate::config::Config;
 use crate::profiles::{MarkError, ProfileId, Profiles};
+use crate::reason::FailoverReason;
 use crate::run::decide::Mark;
 use crate::run::failover::ProviderHealth;
-use crate::run::reason::FailoverReason;
 
 /// All credentials of an engine.
 pub(crate) struct Credentials {
@@ -24,7 +24,7 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Reads the profiles of an agent directory. What they do not know comes from auth.json, models.json and the environment.
-    pub(super) fn load(
+    pub(crate) fn load(
         agent_dir: &Path,
         auth_json: &Path,
         config: &Config,
