@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use pinch_coding_agent::document::Problem;
@@ -29,6 +30,9 @@ use crate::runtime::AttemptRuntime;
 use crate::runtime::native::NativeRuntime;
 
 mod resolve;
+mod session_lock;
+
+use session_lock::SessionLock;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
 #[derive(Clone)]
@@ -47,6 +51,7 @@ pub struct EngineBuilder {
     store: Option<Arc<dyn SessionStore>>,
     machine: Arc<dyn Machine>,
     runtime: Option<Arc<dyn AttemptRuntime>>,
+    lock_patience: Duration,
 }
 
 impl Engine {
@@ -61,6 +66,7 @@ impl Engine {
             store: None,
             machine: Arc::new(LocalMachine),
             runtime: None,
+            lock_patience: session_lock::PATIENCE,
         }
     }
 
@@ -129,6 +135,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Waits this long for a session file that another program has locked, in place of 10 s; then a run ends with [`RunError::Busy`].
+    #[must_use]
+    pub fn lock_patience(mut self, patience: Duration) -> Self {
+        self.lock_patience = patience;
+        self
+    }
+
     /// The engine. What is wrong in documents is in [`Engine::problems`]; the rest of them counts.
     pub fn build(self) -> Engine {
         let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
@@ -161,6 +174,7 @@ impl EngineBuilder {
             lanes,
             throttle: Mutex::default(),
             runtime,
+            lock_patience: self.lock_patience,
             state_dir: self.state_dir,
             agent_dir,
         };
@@ -261,12 +275,18 @@ async fn carry_out(
     let waited_ms = millis(asked.elapsed());
     let resolved = resolve::scope(parts, request)?;
     giver.give(RunEvent::Granted { waited_ms }).await;
+    let began = Instant::now();
+    // Given back before the lanes are, however the run ends.
+    let _locked = match parts.runtime().session_file(&resolved.scope.request) {
+        Some(file) => Some(SessionLock::acquire(&file, parts.lock_patience, &parts.host, &cancel).await?),
+        None => None,
+    };
     let mut runner = Runner {
         parts,
         scope: &resolved.scope,
         tell: giver,
         cancel,
-        began: Instant::now(),
+        began,
         replies: Replies::new(resolve::reply_options(parts, &resolved.scope.request)),
         held: Vec::new(),
         reports: Vec::new(),

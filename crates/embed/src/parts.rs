@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::settings::Settings;
@@ -26,6 +27,8 @@ pub(crate) struct Parts {
     pub(crate) lanes: Lanes,
     pub(crate) throttle: Mutex<ProbeThrottle>,
     pub(crate) runtime: Arc<dyn AttemptRuntime>,
+    /// How long a locked session file is waited for.
+    pub(crate) lock_patience: Duration,
     pub(crate) state_dir: PathBuf,
     pub(crate) agent_dir: PathBuf,
 }

@@ -1,5 +1,6 @@
 //! Our own runtime: one session of `pinch-coding-agent` a model.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -109,6 +110,10 @@ impl NativeRuntime {
 impl AttemptRuntime for NativeRuntime {
     fn id(&self) -> &str {
         "native"
+    }
+
+    fn session_file(&self, request: &RunRequest) -> Option<PathBuf> {
+        self.store.file_of(&SessionRef::Path(request.session_file.clone()))
     }
 
     fn open<'a>(
