@@ -26,6 +26,8 @@ pub mod tokens;
 
 pub mod api_error;
 
+pub mod tool_display;
+
 pub mod markup;
 
 pub mod user_text;
@@ -47,8 +49,6 @@ pub mod blocks;
 pub mod coalesce;
 
 pub mod reasoning;
-
-pub mod tool_display;
 
 pub mod tool_notes;
 

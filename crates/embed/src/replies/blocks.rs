@@ -3,7 +3,7 @@
 use super::Stage;
 use super::chunk::{Chunker, Chunking, Drain};
 use super::dedupe::Repeats;
-use super::markup::strip_downgraded;
+use super::markup::{strip_channels, strip_tool_text};
 use super::piece::{BlockId, BlockReply, Out, Piece};
 use super::sent::{is_duplicate, normal_form};
 
@@ -115,7 +115,7 @@ impl Blocks {
     }
 
     fn emit(&mut self, text: &str, out: &mut Out) {
-        let text = strip_downgraded(text);
+        let text = strip_tool_text(&strip_channels(text));
         let text = without_blank_start(text.trim_end());
         if text.is_empty() || is_duplicate(text, &self.sent) || self.repeats.is_repeat(text) {
             return;

@@ -21,25 +21,11 @@ use super::usage::UsageTotals;
 use super::user_text::visible_text;
 use super::{ReasoningLevel, ReplyOptions, Stage, default_stages, directives, finish_through, push_through};
 
-/// Compactions of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompactionState {
-    /// One is under way.
-    pub in_flight: bool,
-    /// So many retries after one have not ended yet.
-    pub pending_retries: u32,
-    /// So many gave a summary.
-    pub count: u32,
-    /// Tokens after the last one.
-    pub last_tokens_after: Option<u64>,
-}
+mod compaction;
+mod open_block;
 
-impl CompactionState {
-    /// Whether the run is not over because of a compaction.
-    pub fn is_compacting(&self) -> bool {
-        self.in_flight || self.pending_retries > 0
-    }
-}
+pub use compaction::CompactionState;
+use open_block::{Heard, OpenBlock};
 
 /// Makes replies of a session's events.
 pub struct Replies {
@@ -55,8 +41,7 @@ pub struct Replies {
     tools: ToolNotes,
     usage: UsageTotals,
     compaction: CompactionState,
-    /// Text and index of the block under way, as the model gave it.
-    open: Option<(usize, Open)>,
+    open: Option<OpenBlock>,
     has_text: bool,
     /// Deliveries of the answer under way.
     delivered: Vec<String>,
@@ -64,12 +49,6 @@ pub struct Replies {
     restarted: bool,
     ignored: bool,
     last_assistant: Option<Arc<AssistantMessage>>,
-}
-
-enum Open {
-    Text(String),
-    Thinking,
-    Call,
 }
 
 impl Replies {
@@ -278,37 +257,25 @@ impl Replies {
     fn stream_event(&mut self, event: &StreamEvent, out: &mut Out) {
         match event {
             StreamEvent::BlockStart { index, kind } => {
-                let open = match kind {
-                    BlockKind::Text => {
-                        if self.has_text {
-                            // Blocks are joined by a line break, as they are in the finished message.
-                            self.text("\n", out);
-                        }
-                        Open::Text(String::new())
-                    }
-                    BlockKind::Thinking { .. } => Open::Thinking,
-                    BlockKind::ToolCall { .. } => Open::Call,
-                };
-                self.open = Some((*index, open));
-            }
-            StreamEvent::Delta { index, text } => match &mut self.open {
-                Some((open, Open::Text(so_far))) if open == index => {
-                    so_far.push_str(text);
-                    self.text(text, out);
+                if matches!(kind, BlockKind::Text) && self.has_text {
+                    // Blocks are joined by a line break, as they are in the finished message.
+                    self.text("\n", out);
                 }
-                Some((open, Open::Thinking)) if open == index => self.thought(text, out),
-                _ => {}
-            },
+                self.open = Some(OpenBlock::new(*index, kind));
+            }
+            StreamEvent::Delta { index, text } => {
+                match self.open.as_mut().map_or(Heard::Nothing, |open| open.hear(*index, text)) {
+                    Heard::Text => self.text(text, out),
+                    Heard::Thinking => self.thought(text, out),
+                    Heard::Nothing => {}
+                }
+            }
             StreamEvent::BlockEnd { index, block } => match &**block {
                 Block::Text(text) => {
-                    let so_far = match &mut self.open {
-                        Some((open, Open::Text(so_far))) if open == index => std::mem::take(so_far),
-                        _ => String::new(),
-                    };
-                    let missing = missing_text(&so_far, &text.text).to_owned();
-                    self.open = Some((*index, Open::Text(so_far + &missing)));
+                    let (open, missing) = OpenBlock::complete(self.open.take(), *index, &text.text);
+                    self.open = Some(open);
                     if !missing.is_empty() {
-                        self.text(&missing, out);
+                        self.text(missing, out);
                     }
                     self.feed(Piece::TextEnd, out);
                 }
@@ -488,25 +455,6 @@ fn is_mirror(message: &AssistantMessage) -> bool {
 
 fn compaction_note(data: Value) -> Piece {
     Piece::Agent(AgentNote::new(AgentStream::Compaction, data))
-}
-
-/// The overlap from which on two texts count as pieces of one.
-const MIN_OVERLAP: usize = 10;
-
-/// What of a block's whole text the deltas did not bring.
-fn missing_text<'a>(so_far: &str, whole: &'a str) -> &'a str {
-    if so_far.is_empty() {
-        return whole;
-    }
-    if let Some(rest) = whole.strip_prefix(so_far) {
-        return rest;
-    }
-    if so_far.contains(whole) {
-        return "";
-    }
-    let ends = whole.char_indices().map(|(at, _)| at).chain([whole.len()]).filter(|at| *at <= so_far.len()).rev();
-    let overlap = ends.into_iter().find(|at| so_far.ends_with(&whole[..*at])).unwrap_or(0);
-    if whole[..overlap].chars().count() >= MIN_OVERLAP { &whole[overlap..] } else { whole }
 }
 
 #[cfg(test)]

@@ -4,19 +4,31 @@ use super::code::CodeState;
 use super::piece::Piece;
 use super::scan::{FinalTag, Scan};
 
+pub mod bracket_blocks;
+pub mod channels;
 pub mod downgraded;
 pub mod tool_xml;
+pub mod trace_lines;
 
+pub use bracket_blocks::strip_bracket_blocks;
+pub use channels::strip_channels;
 pub use downgraded::strip_downgraded;
 pub use tool_xml::strip_tool_xml;
+pub use trace_lines::strip_trace_lines;
 
 /// The visible text of one text block.
 pub fn visible_of_block(text: &str, final_tag: FinalTag) -> String {
     let text = strip_minimax(text);
+    let text = strip_channels(&text);
     let text = strip_memories(&text);
     let text = strip_tool_xml(&text);
-    let text = strip_downgraded(&text);
+    let text = strip_tool_text(&text);
     super::scan::visible(&text, final_tag).trim().to_owned()
+}
+
+/// Removes calls and results that are written as plain text.
+pub fn strip_tool_text(text: &str) -> String {
+    strip_downgraded(&strip_bracket_blocks(&strip_trace_lines(text)))
 }
 
 /// What becomes of reasoning that never ends.

@@ -4,6 +4,8 @@ use serde_json::Value;
 
 pub mod table;
 
+pub mod shown;
+
 use table::{Display, display_of};
 
 /// The tool's name as tables know it.

@@ -50,7 +50,8 @@ const fn row(name: &'static str, emoji: &'static str, title: &'static str, keys:
     Display { name, emoji, title, keys, actions: &[] }
 }
 
-const TABLE: &[Display] = &[
+/// All rows.
+pub const TABLE: &[Display] = &[
     row("exec", "🛠️", "Exec", &["command"]),
     row("process", "🧰", "Process", &["sessionId"]),
     row("read", "📖", "Read", &["path"]),

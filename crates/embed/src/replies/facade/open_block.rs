@@ -1,0 +1,98 @@
+//! The block of an answer that is under way: which one, and what of its text came so far.
+
+use pinch_llm::event::BlockKind;
+
+/// The block under way.
+pub(super) struct OpenBlock {
+    index: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Text(String),
+    Thinking,
+    Call,
+}
+
+/// What a delta adds to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Text,
+    Thinking,
+    /// Neither; or the block is not under way.
+    Nothing,
+}
+
+impl OpenBlock {
+    pub(super) fn new(index: usize, kind: &BlockKind) -> Self {
+        let kind = match kind {
+            BlockKind::Text => Kind::Text(String::new()),
+            BlockKind::Thinking { .. } => Kind::Thinking,
+            BlockKind::ToolCall { .. } => Kind::Call,
+        };
+        Self { index, kind }
+    }
+
+    /// Takes a delta in.
+    pub(super) fn hear(&mut self, index: usize, text: &str) -> Heard {
+        match &mut self.kind {
+            _ if self.index != index => Heard::Nothing,
+            Kind::Text(so_far) => {
+                so_far.push_str(text);
+                Heard::Text
+            }
+            Kind::Thinking => Heard::Thinking,
+            Kind::Call => Heard::Nothing,
+        }
+    }
+
+    /// The block with its whole text, after what was open; and what of that text the deltas did not bring.
+    pub(super) fn complete(open: Option<Self>, index: usize, whole: &str) -> (Self, &str) {
+        let so_far = match open {
+            Some(Self { index: open, kind: Kind::Text(so_far) }) if open == index => so_far,
+            _ => String::new(),
+        };
+        let missing = missing_text(&so_far, whole);
+        (Self { index, kind: Kind::Text(so_far + missing) }, missing)
+    }
+}
+
+/// The overlap from which on two texts count as pieces of one.
+const MIN_OVERLAP: usize = 10;
+
+/// What of a block's whole text the deltas did not bring.
+fn missing_text<'a>(so_far: &str, whole: &'a str) -> &'a str {
+    if so_far.is_empty() {
+        return whole;
+    }
+    if let Some(rest) = whole.strip_prefix(so_far) {
+        return rest;
+    }
+    if so_far.contains(whole) {
+        return "";
+    }
+    let ends = whole.char_indices().map(|(at, _)| at).chain([whole.len()]).filter(|at| *at <= so_far.len()).rev();
+    let overlap = ends.into_iter().find(|at| so_far.ends_with(&whole[..*at])).unwrap_or(0);
+    if whole[..overlap].chars().count() >= MIN_OVERLAP { &whole[overlap..] } else { whole }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_deltas_did_not_bring() {
+        for (so_far, whole, expect) in [
+            ("", "Grüße", "Grüße"),
+            ("Grü", "Grüße", "ße"),
+            ("Grüße an alle", "an alle", ""),
+            ("Hallo, liebe Grüße", "liebe Grüße an alle", " an alle"),
+            ("a b", "b c", "b c"),
+        ] {
+            let mut open = OpenBlock::new(0, &BlockKind::Text);
+            assert_eq!(open.hear(0, so_far), Heard::Text);
+            assert_eq!(open.hear(1, "other"), Heard::Nothing);
+            assert_eq!(OpenBlock::complete(Some(open), 0, whole).1, expect, "{so_far} {whole}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Tool calls and results written between `[TOOL_CALL]` and `[/TOOL_CALL]`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::code_at;
+
+#[expect(clippy::unwrap_used, reason = "the patterns are constant")]
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).unwrap()
+}
+
+static MARKER: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\[\s*(/?)\s*TOOL_(CALL|RESULT)\s*\]"));
+static TOOL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?i)\btool\s*=>\s*["'][a-z_][a-z0-9_.:-]{0,119}["']"#));
+static ARGS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\bargs\s*=>"));
+static RESULT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?im)\A\s*[\[{]|^\s*(?:tool|result|output|content)\s*(?:=>|:)"));
+
+struct Marker {
+    start: usize,
+    end: usize,
+    is_result: bool,
+    closes: bool,
+}
+
+/// Removes blocks that hold a call or a result, to the end of the text when they never end. A marker in prose or in code stays.
+pub fn strip_bracket_blocks(text: &str) -> String {
+    let markers = markers(text);
+    let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
+    // Where the next block of a sort ends, looked up once a sort and block: both only move forward.
+    let mut closing = [0; 2];
+    for (n, marker) in markers.iter().enumerate() {
+        if marker.closes || marker.start < at {
+            continue;
+        }
+        // Only what stands before the next marker speaks for this one: a marker that is only mentioned takes no block with it.
+        let payload = &text[marker.end..markers.get(n + 1).map_or(text.len(), |next| next.start)];
+        if !holds_payload(payload, marker.is_result) {
+            continue;
+        }
+        let close = &mut closing[usize::from(marker.is_result)];
+        *close = (*close).max(n + 1);
+        while markers.get(*close).is_some_and(|m| !m.closes || m.is_result != marker.is_result) {
+            *close += 1;
+        }
+        kept.push_str(&text[at..marker.start]);
+        at = markers.get(*close).map_or(text.len(), |close| close.end);
+    }
+    kept.push_str(&text[at..]);
+    kept
+}
+
+/// The markers outside code.
+fn markers(text: &str) -> Vec<Marker> {
+    let mut markers: Vec<Marker> = MARKER
+        .captures_iter(text)
+        .filter_map(|found| {
+            let whole = found.get(0)?;
+            let is_result = found[2].eq_ignore_ascii_case("result");
+            Some(Marker { start: whole.start(), end: whole.end(), is_result, closes: !found[1].is_empty() })
+        })
+        .collect();
+    if !markers.is_empty() {
+        let is_code = code_at(text);
+        markers.retain(|marker| !is_code(marker.start));
+    }
+    markers
+}
+
+fn holds_payload(payload: &str, is_result: bool) -> bool {
+    if is_result { RESULT.is_match(payload) } else { TOOL.is_match(payload) && ARGS.is_match(payload) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks() {
+        let call = r#"[TOOL_CALL]{tool => "web_search", args => {"query":"é"}}[/TOOL_CALL]"#;
+        for (text, expect) in [
+            (format!("Vor\n{call}\nnäch"), "Vor\n\nnäch"),
+            (format!("{call}a{call}b"), "ab"),
+            ("a[ tool_call ]{tool => 'x', args => {}}[ / Tool_Call ]b".to_owned(), "ab"),
+            ("a [TOOL_CALL]{tool => 'x', args =>".to_owned(), "a "),
+            ("a [TOOL_RESULT]{\"output\":1}[/TOOL_RESULT] b".to_owned(), "a  b"),
+            ("a [TOOL_RESULT]\nresult: 🙂[/TOOL_CALL] [/TOOL_RESULT]b".to_owned(), "a b"),
+            ("Write [TOOL_CALL] first, [/TOOL_CALL] last.".to_owned(), "Write [TOOL_CALL] first, [/TOOL_CALL] last."),
+            (format!("Use [TOOL_CALL] so: {call}!"), "Use [TOOL_CALL] so: !"),
+            ("[TOOL_RESULT] says what the result: was".to_owned(), "[TOOL_RESULT] says what the result: was"),
+        ] {
+            assert_eq!(strip_bracket_blocks(&text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn code_is_left_alone() {
+        let call = "[TOOL_CALL]{tool => 'x', args => {}}[/TOOL_CALL]";
+        for text in [format!("see `{call}`"), format!("```\n{call}\n```\n")] {
+            assert_eq!(strip_bracket_blocks(&text), text);
+        }
+        let quoted = "a[TOOL_CALL]{tool => 'x', args => {}} `[/TOOL_CALL]` [/TOOL_CALL]b";
+        assert_eq!(strip_bracket_blocks(quoted), "ab");
+    }
+}

@@ -1,0 +1,169 @@
+//! Tokens by which a model marks the parts of its answer, when they arrive as text.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::code_at;
+
+/// Stands between planning and answer.
+const DELIMITER: &str = "<channel|>";
+
+/// Begins planning.
+const PLANNING: &str = "<|channel>";
+
+/// The longest text between two tokens that may name a part.
+const MAX_HEADER: usize = 128;
+
+#[expect(clippy::unwrap_used, reason = "the pattern is constant")]
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"<[|｜]([\w▁.:-]{1,64})[|｜]>").unwrap());
+
+/// Removes the tokens, and with them parts that were not meant for people. Outside code only.
+pub fn strip_channels(text: &str) -> String {
+    without_tokens(&without_planning(text))
+}
+
+/// Drops what stands before `<channel|>`, and what stands between `<|channel>` and it. Of several answers the last counts.
+fn without_planning(text: &str) -> String {
+    if !text.contains(DELIMITER) && !text.contains(PLANNING) {
+        return text.to_owned();
+    }
+    let is_code = code_at(text);
+    let openings: Vec<usize> = text.match_indices(PLANNING).map(|(at, _)| at).filter(|at| !is_code(*at)).collect();
+    let opening = |from: usize, to: usize| {
+        let next = openings.partition_point(|at| *at < from);
+        openings.get(next).copied().filter(|at| *at < to)
+    };
+    let (mut shown, mut from, mut goes_on) = (String::new(), 0, true);
+    for (at, _) in text.match_indices(DELIMITER) {
+        let opened = opening(from, at);
+        if is_code(at) || (opened.is_none() && !delimits(text, from, at)) {
+            continue;
+        }
+        match opened.map_or(&text[from..at], |end| &text[from..end]) {
+            before if opened.is_some() && goes_on => shown.push_str(before),
+            part if !part.trim().is_empty() && (opened.is_some() || from > 0) => part.clone_into(&mut shown),
+            _ => {}
+        }
+        goes_on = opened.is_some();
+        from = at + DELIMITER.len();
+    }
+    let rest = &text[from..opening(from, text.len()).unwrap_or(text.len())];
+    if goes_on {
+        shown.push_str(rest);
+    } else if !rest.trim().is_empty() {
+        rest.clone_into(&mut shown);
+    }
+    shown
+}
+
+/// Whether a delimiter stands where a model puts it: at a line's start or right between two texts. Between spaces it is a word.
+fn delimits(text: &str, from: usize, at: usize) -> bool {
+    let (before, after) = (&text[from..at], &text[at + DELIMITER.len()..]);
+    if before.trim().is_empty() {
+        return false;
+    }
+    let is_tight = !before.ends_with(char::is_whitespace) && !after.starts_with([' ', '\t']);
+    before.ends_with('\n') || is_tight
+}
+
+/// Removes tokens; names of parts and the parts themselves where they are reasoning or addressed to a tool.
+fn without_tokens(text: &str) -> String {
+    let tokens: Vec<_> =
+        TOKEN.captures_iter(text).filter_map(|found| Some((found.get(0)?.range(), found.get(1)?.as_str()))).collect();
+    if tokens.is_empty() {
+        return text.to_owned();
+    }
+    let is_code = code_at(text);
+    let tokens: Vec<_> = tokens.into_iter().filter(|(range, _)| !is_code(range.start)).collect();
+    let (mut kept, mut header, mut hidden) = (String::with_capacity(text.len()), String::new(), false);
+    kept.push_str(&text[..tokens.first().map_or(text.len(), |(range, _)| range.start)]);
+    for (n, (range, name)) in tokens.iter().enumerate() {
+        let next = tokens.get(n + 1);
+        let part = &text[range.end..next.map_or(text.len(), |(next, _)| next.start)];
+        let names_part = match *name {
+            "start" | "end" | "return" | "call" => {
+                header.clear();
+                hidden = false;
+                *name == "start"
+            }
+            "message" => {
+                hidden = is_hidden(&header);
+                false
+            }
+            name => matches!(name, "channel" | "constrain"),
+        };
+        let is_header = names_part
+            && part.len() <= MAX_HEADER
+            && next.is_some_and(|(_, next)| matches!(*next, "start" | "channel" | "constrain" | "message"));
+        if is_header {
+            header.push_str(part);
+            header.push('\n');
+        } else if !hidden {
+            // Two words do not become one.
+            if kept.ends_with(char::is_alphanumeric) && part.starts_with(char::is_alphanumeric) {
+                kept.push(' ');
+            }
+            kept.push_str(part);
+        }
+    }
+    kept
+}
+
+fn is_hidden(header: &str) -> bool {
+    header.lines().any(|line| line.trim() == "analysis" || line.contains("to="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(cases: &[(&str, &str)]) {
+        for (text, expect) in cases {
+            assert_eq!(strip_channels(text).trim(), *expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn planning() {
+        check(&[
+            ("internal planning<channel|>Visible", "Visible"),
+            ("I plan é.\n<channel|> Sichtbar 🙂", "Sichtbar 🙂"),
+            ("I plan.\n<channel|>", ""),
+            ("plan<channel|><|assistant|>Visible", "Visible"),
+            ("plan<channel|>Visible<channel|>", "Visible"),
+            ("plan<channel|>Use token <channel|>", "Use token <channel|>"),
+            ("The marker <channel|> splits streams.", "The marker <channel|> splits streams."),
+            ("<channel|>Visible", "<channel|>Visible"),
+            ("Hi <|channel>thought\nplan<channel|>there", "Hi there"),
+            ("<|channel>thought\nplan", ""),
+            ("`<channel|>` and\n```\na<channel|>b\n```", "`<channel|>` and\n```\na<channel|>b\n```"),
+        ]);
+    }
+
+    #[test]
+    fn tokens() {
+        check(&[
+            ("<|assistant|>Here it is<|end|>", "Here it is"),
+            ("<｜begin▁of▁sentence｜>Hello", "Hello"),
+            ("Start <|tool_begin|>middle<|tool_end|> end<|a|><|b|>é", "Start middle end é"),
+            ("<|channel|>Visible", "Visible"),
+            ("`<|end|>` and ``` <|end|>", "`<|end|>` and ``` <|end|>"),
+            ("```\n<|end|>\n```", "```\n<|end|>\n```"),
+            ("f <| g |> h, a <|> b", "f <| g |> h, a <|> b"),
+        ]);
+    }
+
+    #[test]
+    fn parts_of_an_answer() {
+        check(&[
+            (
+                "<|channel|>analysis<|message|>Plan<|end|><|start|>assistant<|channel|>final<|message|>Answer<|return|>",
+                "Answer",
+            ),
+            ("<|channel|>commentary<|message|>I look.<|end|>", "I look."),
+            ("Hi<|channel|>commentary to=functions.x <|constrain|>json<|message|>{}<|call|>", "Hi"),
+        ]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Lines that tell programs about tool calls, repeated by a model as if they were words.
+
+use super::code_at;
+use crate::replies::tool_display::shown::is_shown_call;
+
+/// Removes lines such as `🛠️ Exec: …`, `tool_call: …` and `commentary to=functions.x …`, outside code.
+pub fn strip_trace_lines(text: &str) -> String {
+    if !text.split('\n').any(is_trace) {
+        return text.to_owned();
+    }
+    let is_code = code_at(text);
+    let (mut kept, mut at, mut after_trace) = (String::with_capacity(text.len()), 0, false);
+    for line in text.split_inclusive('\n') {
+        let start = at + (line.len() - line.trim_start().len());
+        at += line.len();
+        if is_trace(line) && !is_code(start) {
+            after_trace = true;
+            continue;
+        }
+        // Of the blank lines around it one is enough.
+        let is_spare = after_trace && line.trim().is_empty() && (kept.is_empty() || kept.ends_with("\n\n"));
+        if !is_spare {
+            after_trace = false;
+            kept.push_str(line);
+        }
+    }
+    kept
+}
+
+fn is_trace(line: &str) -> bool {
+    let line = line.trim();
+    is_shown_call(line) || is_labelled(line) || is_addressed(line)
+}
+
+/// `tool_call: …`
+fn is_labelled(line: &str) -> bool {
+    let Some((label, _)) = line.split_once(':') else { return false };
+    ["tool_call", "tool_calls", "tool_result", "function_call", "function_response"]
+        .iter()
+        .any(|name| label.eq_ignore_ascii_case(name))
+}
+
+/// `commentary to=functions.x …`
+fn is_addressed(line: &str) -> bool {
+    let Some((channel, rest)) = line.split_once(char::is_whitespace) else { return false };
+    ["commentary", "analysis", "assistant"].contains(&channel) && rest.trim_start().starts_with("to=")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        for (text, expect) in [
+            ("Hi\n🛠️ Exec: ls -la\nDone", "Hi\nDone"),
+            ("Hi\n\n  🛠️ Exec: ls\n📖 Read: ~/ä.rs:1-20\n\nDone", "Hi\n\nDone"),
+            ("🛠 Exec: ls", ""),
+            ("tool_call: read {}\nÄpfel", "Äpfel"),
+            ("a\r\nTool_Result: x\r\nb", "a\r\nb"),
+            ("commentary to=functions.exec json {}\nb", "b"),
+            ("commentary follows to=you", "commentary follows to=you"),
+            ("My tool_call: it failed", "My tool_call: it failed"),
+            ("📖 Read: the first chapter", "📖 Read: the first chapter"),
+            ("✉️ Message: See you at five.", "✉️ Message: See you at five."),
+            ("✉️ Message: send · to +49", ""),
+            ("```\ntool_call: x\n```\n`🛠️ Exec: y`", "```\ntool_call: x\n```\n`🛠️ Exec: y`"),
+            ("```\ntool_call: x\n```\ntool_call: y\nz", "```\ntool_call: x\n```\nz"),
+        ] {
+            assert_eq!(strip_trace_lines(text), expect, "{text}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Telling a line that shows a call from a line somebody wrote.
+
+use super::table::{Display, TABLE};
+
+/// Marks a character as an emoji; models leave it out as they like.
+const EMOJI_STYLE: char = '\u{fe0f}';
+
+/// Whether a line is what a call is shown as: emoji, title, colon, and what the call is about. Where the title is a word people put in front
+/// of their own lines (`📝 Edit: …`), what follows must look like the arguments of that tool.
+pub fn is_shown_call(line: &str) -> bool {
+    // Nothing else is worth a look at the table.
+    !line.starts_with(|c: char| c.is_ascii()) && TABLE.iter().any(|display| is_call_of(display, line))
+}
+
+fn is_call_of(display: &Display, line: &str) -> bool {
+    let rest = line.strip_prefix(display.emoji.trim_end_matches(EMOJI_STYLE));
+    let rest = rest.and_then(|rest| rest.trim_start_matches(EMOJI_STYLE).strip_prefix(' '));
+    let Some(about) = rest.and_then(|rest| rest.strip_prefix(display.title)?.strip_prefix(':')) else { return false };
+    let about = about.trim();
+    if !display.actions.is_empty() {
+        let verb = about.split(" · ").next().unwrap_or(about);
+        return display.actions.iter().any(|(name, label, _)| verb == *label || verb == name.replace('_', " "));
+    }
+    display.keys.first() != Some(&"path") || looks_like_path(about)
+}
+
+fn looks_like_path(text: &str) -> bool {
+    let mut parts = text.split('.').skip(1);
+    text.contains(['/', '\\']) || parts.any(|part| part.starts_with(|c: char| c.is_alphanumeric()))
+}
