@@ -12,6 +12,8 @@ use super::list::{self, SessionFile, SessionSummary};
 use super::{Durability, Journal, ListScope, SessionRef, SessionStore, StoreError};
 use crate::entry::{Header, names, scan};
 
+mod read;
+
 mod append;
 
 use append::JsonlJournal;
@@ -209,9 +211,9 @@ pub fn read_header(path: &Path) -> Option<Header> {
     }
 }
 
-/// All bytes of a file, in one read; the error says which file.
+/// All bytes of a file; the error says which file.
 pub(super) fn read(path: &Path) -> Result<Bytes, StoreError> {
-    match fs::read(path) {
+    match read::whole(path) {
         Ok(text) => Ok(Bytes::from(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(StoreError::NotFound { name: path.display().to_string() })
