@@ -24,7 +24,7 @@ fn in_parts(path: &Path, n_bytes: usize, n_parts: usize) -> io::Result<Vec<u8>> 
         let parts: Vec<_> = (text.chunks_mut(part).enumerate())
             .map(|(n, bytes)| threads.spawn(move || read_at(path, n * part, bytes)))
             .collect();
-        parts.into_iter().map(|part| part.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))).collect()
+        parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
     });
     match read {
         Ok(()) => Ok(text),
