@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::parts::Parts;
 use crate::config::Config;
-use crate::key;
+use crate::key::{self, AgentId};
 use crate::replies::ReplyOptions;
 use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest};
@@ -121,11 +121,11 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     Ok(Resolved { scope, candidates })
 }
 
-/// The agent: the one that is named, the key's, or `main`.
+/// The agent: the one that is named, the key's, or `main`. It names a folder: what does not belong into a name is not in it.
 fn agent_id_of(named: Option<&str>, session_key: Option<&str>) -> String {
     let named = named.map(str::trim).filter(|id| !id.is_empty());
     let of_key = session_key.and_then(key::parse).map(|key| key.agent_id);
-    named.or(of_key).unwrap_or(key::DEFAULT_AGENT_ID).to_owned()
+    AgentId::normalise(named.or(of_key).unwrap_or(key::DEFAULT_AGENT_ID)).to_string()
 }
 
 /// A session's name as a file's.
@@ -231,5 +231,7 @@ mod tests {
         assert_eq!(agent_id_of(None, Some("agent:ops:main")), "ops");
         assert_eq!(agent_id_of(Some("dev"), Some("agent:ops:main")), "dev");
         assert_eq!(agent_id_of(None, None), "main");
+        assert_eq!(agent_id_of(Some("../../x"), None), "x");
+        assert_eq!(agent_id_of(None, Some("agent:../..:main")), "main");
     }
 }
