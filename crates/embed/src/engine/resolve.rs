@@ -50,18 +50,30 @@ pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, V
         Ok(root) => (root, Vec::new()),
         Err(problem) => (serde_json::Map::new(), vec![problem]),
     };
-    let configured = config.models.as_document();
-    let ours = configured.get("providers").and_then(Value::as_object).cloned().unwrap_or_default();
-    if root.is_empty() && ours.is_empty() {
+    let ours = config.models.as_document();
+    let configured = || ours.get("providers").and_then(Value::as_object).into_iter().flatten();
+    if root.is_empty() && configured().next().is_none() {
         return (ModelRegistry::builtin(), problems);
     }
     let providers = root.entry("providers").or_insert_with(|| Value::Object(serde_json::Map::new()));
     if let Some(providers) = providers.as_object_mut() {
-        providers.extend(ours);
+        providers.extend(configured().map(|(name, entry)| (name.clone(), entry.clone())));
     }
     let (registry, more) = ModelRegistry::from_document(&root, models_json);
-    problems.extend(more);
+    // A problem is one of the document that the provider came from.
+    let is_configured = |at: &str| configured().any(|(name, _)| is_below(at, &format!("providers.{name}")));
+    problems.extend(more.into_iter().map(|problem| match (&config.file, &problem.at) {
+        (Some(file), Some(at)) if is_configured(at) => {
+            Problem { file: file.clone(), at: Some(format!("models.{at}")), ..problem }
+        }
+        _ => problem,
+    }));
     (registry, problems)
+}
+
+/// Whether a place of a document is a member or within it.
+fn is_below(at: &str, member: &str) -> bool {
+    at.strip_prefix(member).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// A run with its surroundings, and the models it may use.
