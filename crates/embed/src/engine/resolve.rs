@@ -106,10 +106,11 @@ pub(super) fn request(
 
 /// Everything an attempt may look at. Makes the workspace if it is not there.
 pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunError> {
+    // A run that nobody can carry out leaves nothing behind.
+    let candidates = candidates(parts, &request)?;
     let workspace = request.workspace_dir.clone();
     std::fs::create_dir_all(&workspace)
         .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
-    let candidates = candidates(parts, &request)?;
     let mut compaction = parts.settings.compaction;
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
     compaction.reserve_tokens = compaction.reserve_tokens.max(floor);
@@ -171,7 +172,7 @@ fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, Ru
         let name = alias(parts, name);
         pattern::resolve(&parts.registry, provider, name, &has_auth)
             .map(|found| found.model)
-            .map_err(|error| RunError::Config(error.to_string()))
+            .map_err(RunError::UnknownModel)
     };
     let mut candidates = match (&request.model, &setting.primary) {
         (Some(model), _) => vec![find(request.provider.as_deref(), model)?],
@@ -203,13 +204,7 @@ fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc
         .chain(parts.registry.providers())
         .find(|provider| has_auth(provider))
         .and_then(|provider| parts.registry.default_model(&provider))
-        .ok_or_else(|| {
-            RunError::Config(
-                "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, name a model with \
-                 agents.defaults.model.primary in pinch.json, or give --provider and --model. See a run without any: pinch demo"
-                    .to_owned(),
-            )
-        })
+        .ok_or(RunError::NoModel)
 }
 
 /// How commands are run.
