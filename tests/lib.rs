@@ -1,1 +1,3 @@
-//! Cross-layer suites live in it/.
+//! Cross-layer suites live in it/. The examples of the README are compiled here, as tests of documentation.
+
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]

@@ -1,18 +1,17 @@
 //! What embedded runs share: how their end becomes words and an exit code.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use pinch_embed::llm::ids::ProviderId;
 use pinch_embed::replies::api_error;
 use pinch_embed::run::result::FailoverError;
 use pinch_embed::run::{FailoverReason, RunError, RunErrorKind, RunResult};
 
 use crate::exit::{Failure, Kind};
-use crate::{find_model, wiring};
+use crate::find_model;
 
 /// What a failure is explained with.
 pub(crate) struct Surroundings {
-    /// The folder of auth.json and models.json.
+    /// The folder of models.json.
     pub(crate) documents: PathBuf,
     /// The command line names the model; else it is the configuration's.
     pub(crate) names_model: bool,
@@ -29,16 +28,15 @@ pub(crate) fn failure(error: &RunError, around: &Surroundings) -> Failure {
             let kind = if around.names_model { failure.kind } else { Kind::Configuration };
             Failure { kind, ..failure }
         }
-        RunError::Failover(error) => failed_model(error, &around.documents),
+        RunError::Failover(error) => failed_model(error),
         RunError::Busy(_) | RunError::Internal(_) => Failure::internal(error.to_string()),
     }
 }
 
 /// A model that could not do it. Where nobody was asked for want of a key, it is not the provider's fault.
-fn failed_model(error: &FailoverError, documents: &Path) -> Failure {
-    if error.source.is_none() && error.reason == Some(FailoverReason::Auth) && !error.provider.is_empty() {
-        let way_on = wiring::key_way_on(&ProviderId::new(&error.provider), documents, None);
-        return Failure::configuration(format!("{} {way_on}", error.message));
+fn failed_model(error: &FailoverError) -> Failure {
+    if error.source.is_none() && error.reason == Some(FailoverReason::Auth) {
+        return Failure::configuration(error.message.clone());
     }
     let info = api_error::info(&error.message).unwrap_or_default();
     let text = match (info.message, error.status) {

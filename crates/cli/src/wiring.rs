@@ -172,22 +172,17 @@ async fn choose(
 
 /// No key for a provider that was named.
 pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
-    let way_on = key_way_on(provider, agent_dir, Some("--api-key"));
-    Failure::configuration(format!("No API key found for {provider}. {way_on}"))
-}
-
-/// How a provider gets a key: a variable, auth.json in `documents`, and the flag of this command, where it has one.
-pub(crate) fn key_way_on(provider: &ProviderId, documents: &Path, flag: Option<&str>) -> String {
     let variables = pinch_embed::llm::keys::variables(provider.as_str());
     // Some providers take tokens of other sorts first; a key is what most people have.
     let usual = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
-    let file = format!("put one into {}", documents.join("auth.json").display());
-    match (usual, flag) {
-        (Some(name), Some(flag)) => format!("Set {name}, {file}, or give {flag}"),
-        (Some(name), None) => format!("Set {name}, or {file}"),
-        (None, Some(flag)) => format!("To go on, {file}, or give {flag}"),
-        (None, None) => format!("To go on, {file}"),
-    }
+    let set = match usual {
+        Some(name) => format!("Set {name}, "),
+        None => String::new(),
+    };
+    Failure::configuration(format!(
+        "No API key found for {provider}. {set}put one into {}, or give --api-key",
+        agent_dir.join("auth.json").display()
+    ))
 }
 
 /// Opens the log that the flags name.

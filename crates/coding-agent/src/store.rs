@@ -38,6 +38,11 @@ pub trait SessionStore: Send + Sync {
     /// Opens a session. One that does not exist yet is found out by [`Journal::load`] and begins with the first append.
     fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
 
+    /// The file that holds a session, or will: what a program that keeps others from it locks. `None` when there is no file.
+    fn file_of(&self, _at: &SessionRef) -> Option<PathBuf> {
+        None
+    }
+
     /// Removes a session for good.
     fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>>;
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use pinch_coding_agent::document::Problem;
 use serde_json::{Map, Value};
 
-pub mod agents;
-pub mod auth;
-pub mod models;
-mod node;
 mod text;
+mod node;
+pub mod models;
+pub mod auth;
+pub mod agents;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};
 pub use auth::{AuthConfig, Cooldowns, InlineProfile};

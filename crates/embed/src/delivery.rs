@@ -5,8 +5,8 @@
 
 use pinch_stdx::queue::{Merge, Room};
 
-pub mod pump;
 pub mod sinks;
+pub mod pump;
 
 pub use pump::{Delivered, Pump, ReplySender};
 pub use sinks::{PartialReply, ReplySinks};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use pinch_coding_agent::document::Problem;
@@ -20,18 +21,18 @@ use crate::config::Config;
 use crate::delivery::{Delivered, Pump, ReplySinks};
 use crate::key;
 use crate::lanes::{LaneError, Lanes};
+use crate::parts::Parts;
+use crate::parts::credentials::Credentials;
 use crate::replies::Replies;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
 use crate::runtime::AttemptRuntime;
 use crate::runtime::native::NativeRuntime;
 
-mod credentials;
-pub(crate) mod parts;
 mod resolve;
+mod session_lock;
 
-use credentials::Credentials;
-use parts::Parts;
+use session_lock::SessionLock;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
 #[derive(Clone)]
@@ -50,6 +51,7 @@ pub struct EngineBuilder {
     store: Option<Arc<dyn SessionStore>>,
     machine: Arc<dyn Machine>,
     runtime: Option<Arc<dyn AttemptRuntime>>,
+    lock_patience: Duration,
 }
 
 impl Engine {
@@ -64,6 +66,7 @@ impl Engine {
             store: None,
             machine: Arc::new(LocalMachine),
             runtime: None,
+            lock_patience: session_lock::PATIENCE,
         }
     }
 
@@ -132,6 +135,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Waits this long for a session file that another program has locked, in place of 10 s; then a run ends with [`RunError::Busy`].
+    #[must_use]
+    pub fn lock_patience(mut self, patience: Duration) -> Self {
+        self.lock_patience = patience;
+        self
+    }
+
     /// The engine. What is wrong in documents is in [`Engine::problems`]; the rest of them counts.
     pub fn build(self) -> Engine {
         let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
@@ -164,6 +174,7 @@ impl EngineBuilder {
             lanes,
             throttle: Mutex::default(),
             runtime,
+            lock_patience: self.lock_patience,
             state_dir: self.state_dir,
             agent_dir,
         };
@@ -264,13 +275,20 @@ async fn carry_out(
     let waited_ms = millis(asked.elapsed());
     let resolved = resolve::scope(parts, request)?;
     giver.give(RunEvent::Granted { waited_ms }).await;
+    let began = Instant::now();
+    // Given back before the lanes are, however the run ends.
+    let _locked = match parts.runtime().session_file(&resolved.scope.request) {
+        Some(file) => Some(SessionLock::acquire(&file, parts.lock_patience, &parts.host, &cancel).await?),
+        None => None,
+    };
     let mut runner = Runner {
         parts,
         scope: &resolved.scope,
         tell: giver,
         cancel,
-        began: Instant::now(),
+        began,
         replies: Replies::new(resolve::reply_options(parts, &resolved.scope.request)),
+        held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),
     };

@@ -6,6 +6,8 @@ pub mod lanes;
 
 pub mod replies;
 
+pub mod reason;
+
 pub mod config;
 
 pub mod profiles;
@@ -17,6 +19,8 @@ pub mod delivery;
 pub mod run;
 
 pub mod runtime;
+
+pub(crate) mod parts;
 
 pub mod runner;
 

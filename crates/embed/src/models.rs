@@ -1,7 +1,7 @@
 //! Which model: references, aliases, the list of candidates, the context window.
 
-pub mod candidates;
 pub mod select;
+pub mod candidates;
 pub mod window;
 
 pub use candidates::{CandidateRequest, candidates};

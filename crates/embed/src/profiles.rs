@@ -12,11 +12,12 @@ use pinch_coding_agent::document::Problem;
 use pinch_llm::ids::ProviderId;
 use pinch_stdx::host::Host;
 
-pub mod file;
+pub mod choice;
 pub mod health;
-mod marks;
-pub mod order;
+pub mod file;
 pub mod resolve;
+pub mod order;
+mod marks;
 
 pub use self::file::{Credential, Profile, ProfileFile};
 pub use self::health::Health;
@@ -25,7 +26,7 @@ pub use crate::key::ProfileId;
 
 use self::resolve::ProfileAuth;
 use crate::config::{AuthConfig, normalise_provider};
-use crate::run::reason::FailoverReason;
+use crate::reason::FailoverReason;
 
 /// All profiles one agent may use. Cloning gives another handle of the same profiles.
 #[derive(Clone)]

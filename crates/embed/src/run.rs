@@ -1,6 +1,8 @@
 //! One run as data: what is asked, what is decided, what comes out. Nothing here performs anything.
 
-pub mod reason;
+pub mod error_text;
+
+pub mod payloads;
 
 pub mod request;
 
@@ -10,15 +12,11 @@ pub mod scope;
 
 pub mod outcome;
 
-pub mod error_text;
-
-pub mod payloads;
-
 pub mod decide;
 
 pub mod failover;
 
+pub use crate::reason::FailoverReason;
 pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
-pub use reason::FailoverReason;
 pub use request::RunRequest;
 pub use result::{FailoverError, RunError, RunErrorKind, RunResult};

@@ -6,16 +6,20 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
+use pinch_agent_core::event::AgentEvent;
 use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::event::SessionEvent;
+use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::Giver;
 use tokio::time::Instant;
 
 use crate::delivery::ReplyEvent;
-use crate::engine::parts::Parts;
 use crate::models::ModelRef;
+use crate::models::window::{Window, WindowSource};
+use crate::parts::Parts;
+use crate::parts::credentials::advice;
 use crate::replies::{Out, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
 use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, next_candidate};
@@ -80,6 +84,8 @@ pub(crate) struct Runner<'r> {
     pub(crate) cancel: Cancel,
     pub(crate) began: Instant,
     pub(crate) replies: Replies,
+    /// The end of an answer that failed or was stopped. What it would give out is said when no other attempt follows.
+    pub(crate) held: Vec<SessionEvent>,
     pub(crate) reports: Vec<AttemptReport>,
     pub(crate) outcomes: Vec<AttemptOutcome>,
 }
@@ -107,7 +113,7 @@ impl Runner<'_> {
                 }
             };
             let (provider, name) = (&candidate.model.provider, &candidate.model.model);
-            let is_it = |m: &&Arc<Model>| m.provider == *provider && m.id == *name;
+            let is_it = |m: &&Arc<Model>| ModelRef::new(m.provider.as_str(), m.id.as_str()) == candidate.model;
             let model = candidates
                 .iter()
                 .find(is_it)
@@ -148,6 +154,11 @@ impl Runner<'_> {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
         };
+        let window = Window { tokens: model.context_window, source: WindowSource::Model };
+        if window.is_too_small() {
+            let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
+            return Ok(Tried::Failed(Box::new(error), Box::new(state)));
+        }
         let runtime = self.parts.runtime();
         let mut attempts = runtime.open(self.scope, Arc::clone(model)).await?;
         let mut auth: Option<Arc<dyn RequestAuth>> = None;
@@ -156,7 +167,7 @@ impl Runner<'_> {
             self.mark(&decision.marks, model).await;
             decision = match decision.action {
                 Action::Attempt(plan) => match self.parts.profiles.auth(plan.profile.as_ref(), model) {
-                    Err(error) => decide(&mut state, Seen::NoCredential { message: &error.to_string() }),
+                    Err(error) => decide(&mut state, Seen::NoCredential { message: &advice(&error) }),
                     Ok(found) => {
                         auth = Some(Arc::clone(&found));
                         self.attempt(&mut *attempts, &plan, found, model, &mut state).await?
@@ -167,6 +178,10 @@ impl Runner<'_> {
                         Some(auth) => self.repair(&mut *attempts, &repair, Arc::clone(auth)).await,
                         None => Repaired::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
+                    // A repair that was stopped says nothing about the conversation.
+                    if self.cancel.is_cancelled() {
+                        return Ok(self.conclude(&Finish::Aborted, &state, model).await);
+                    }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Repaired(&repaired))
                 }
@@ -198,6 +213,7 @@ impl Runner<'_> {
         self.tell.give(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         if !self.outcomes.is_empty() {
+            self.held.clear();
             self.replies.restart();
         }
         let outcome = self.pull(attempts, plan, auth).await?;
@@ -242,7 +258,11 @@ impl Runner<'_> {
             match event {
                 Some(AttemptEvent::Session(event)) => {
                     let mut ready = Out::new();
-                    self.replies.push(&event, &mut ready);
+                    if is_broken_off(&event) || !self.held.is_empty() {
+                        self.held.push(event.clone());
+                    } else {
+                        self.replies.push(&event, &mut ready);
+                    }
                     self.tell.give(RunEvent::Session(Box::new(event))).await;
                     self.say(ready).await;
                 }
@@ -269,6 +289,9 @@ impl Runner<'_> {
 
     async fn close_replies(&mut self) {
         let mut rest = Out::new();
+        for event in std::mem::take(&mut self.held) {
+            self.replies.push(&event, &mut rest);
+        }
         self.replies.finish(&mut rest);
         self.say(rest).await;
     }
@@ -288,6 +311,12 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// Whether an answer ends here that failed or was stopped.
+fn is_broken_off(event: &SessionEvent) -> bool {
+    let SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) = event else { return false };
+    message.as_assistant().is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
 }
 
 async fn sleep_until(at: Option<pinch_stdx::cancel::Deadline>) {

@@ -3,6 +3,7 @@
 //! [`native`] is ours: a session of `pinch-coding-agent`. A fork's own runtime (a command-line program, a remote worker) plugs in beside it,
 //! and callers keep one contract. An attempt never retries and never sleeps: what happened goes up.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -15,7 +16,7 @@ use pinch_stdx::cancel::Cancel;
 
 use crate::run::decide::{Repair, Repaired};
 use crate::run::scope::RunScope;
-use crate::run::{AttemptOutcome, AttemptPlan, RunError};
+use crate::run::{AttemptOutcome, AttemptPlan, RunError, RunRequest};
 
 pub mod native;
 
@@ -23,6 +24,11 @@ pub mod native;
 pub trait AttemptRuntime: Send + Sync {
     /// Its name in requests and reports.
     fn id(&self) -> &str;
+
+    /// The file attempts write, which the run keeps other programs from. `None` when they write none.
+    fn session_file(&self, _request: &RunRequest) -> Option<PathBuf> {
+        None
+    }
 
     /// Sets everything up for one model. Rotating a profile sets nothing up again.
     fn open<'a>(

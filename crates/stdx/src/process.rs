@@ -12,9 +12,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::Instant;
 
+mod alive;
 mod group;
 pub mod tail;
 
+pub use alive::{is_alive, start_ticks};
 pub use tail::OutputTail;
 
 use crate::cancel::{Cancel, CancelReason};

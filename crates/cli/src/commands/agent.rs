@@ -150,11 +150,12 @@ impl<'a> Whose<'a> {
             .ok_or_else(|| Failure::user("Pass --session-id, --session-key, or --agent to choose a session"))?;
         if let Some(name) = agent {
             let id = AgentId::normalise(name);
-            let main = AgentId::default();
-            let others = config.agents.list.iter().map(|agent| &agent.id).filter(|id| **id != main);
-            let known: Vec<&AgentId> = std::iter::once(&main).chain(others).collect();
-            if !known.contains(&&id) {
-                let names = known.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
+            let mut known: Vec<AgentId> = config.agents.list.iter().map(|agent| agent.id.clone()).collect();
+            if known.is_empty() {
+                known.push(config.agents.default_id());
+            }
+            if !known.contains(&id) {
+                let names = known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
                 return Err(Failure::user(format!("Unknown agent id \"{name}\". There are: {names}")));
             }
             if let Some(of_key) = session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id))

@@ -13,7 +13,7 @@ async fn user() -> User {
     configure(
         &user,
         &json!({
-            "agents": {"defaults": {"model": "anthropic/claude-sonnet-4-5"}, "list": [{"id": "ops"}]},
+            "agents": {"defaults": {"model": "anthropic/claude-sonnet-4-5"}, "list": [{"id": "main"}, {"id": "ops"}]},
             "models": {"providers": {"anthropic": {"baseUrl": url, "apiKey": "none"}}},
         }),
     );
@@ -125,8 +125,8 @@ async fn a_key_cannot_lead_out_of_the_state_folder() {
 #[tokio::test]
 async fn keys_and_models_that_are_missing_are_the_configurations_fault() {
     let user = User::new().await;
-    let no_key =
-        "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or put one into HOME/.pinch/agent/auth.json";
+    let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
+         auth.profiles in pinch.json.";
     let ask = ["--session-id", "s1", "--message", "x"];
     fails(&user, &[&ask[..], &["--model", "anthropic/claude-sonnet-4-5"]].concat(), 2, no_key).await;
     configure(&user, &json!({"agents": {"defaults": {"model": "nope/m"}}}));
@@ -162,8 +162,8 @@ async fn a_broken_configuration_is_named_and_left_alone() {
     let broken = "{\n  agents: {";
     let path = user.write(".pinch/openclaw.json", broken);
     let ask = ["--session-id", "s1", "--message", "x", "--model", "anthropic/claude-sonnet-4-5"];
-    let no_key =
-        "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or put one into HOME/.pinch/agent/auth.json";
+    let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
+         auth.profiles in pinch.json.";
     let place = "Warning: HOME/.pinch/openclaw.json:2:11: is not valid JSON5: EOF parsing object. Correct it there; \
          until then the whole file is ignored";
     fails(&user, &ask, 2, &format!("{place}\n{no_key}")).await;
@@ -203,9 +203,13 @@ async fn folders_that_cannot_be_used() {
     let ask = ["--session-id", "s1", "--message", "x"];
     let no_folder = "Error: The state folder is not a folder: HOME/notes";
     fails(&user, &[&ask[..], &["--state-dir", "notes"]].concat(), 1, no_folder).await;
-    user.write(".pinch/agents/main/sessions", "a file, not a folder");
-    let no_session = "Error: cannot read HOME/.pinch/agents/main/sessions/s1.jsonl: Not a directory (os error 20)";
-    fails(&user, &ask, 4, no_session).await;
+    user.write(".pinch/agents/ops/sessions", "a file, not a folder");
+    let no_lock =
+        "Error: cannot lock the session file HOME/.pinch/agents/ops/sessions/s1.jsonl: File exists (os error 17)";
+    fails(&user, &[&ask[..], &["--agent", "ops"]].concat(), 4, no_lock).await;
+    std::fs::create_dir_all(user.path(".pinch/agents/main/sessions/s1.jsonl")).unwrap();
+    let no_file = "Error: cannot read HOME/.pinch/agents/main/sessions/s1.jsonl: Is a directory (os error 21)";
+    fails(&user, &ask, 4, no_file).await;
     assert_eq!(user.server.requests().len(), 0, "nothing is asked that could not be kept");
 }
 

@@ -104,8 +104,8 @@ async fn real_providers_that_cannot_be_asked() {
          HOME/.pinch/agent/models.json\n";
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), unknown));
     let ran = demo(&user, &["--provider", "anthropic", "--model", "claude-sonnet-4-5", "--json"]).await;
-    let no_key =
-        "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or put one into HOME/.pinch/agent/auth.json\n";
+    let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
+         auth.profiles in pinch.json.\n";
     assert_eq!((ran.code, ran.err.as_str()), (Some(2), no_key));
 }
 

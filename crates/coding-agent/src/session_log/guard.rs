@@ -7,8 +7,8 @@ use pinch_llm::message::{Message, ToolCall};
 
 use super::index::Index;
 use super::roles::BASH_EXECUTION;
+use crate::entry::EntryBody;
 use crate::entry::scan::{Kind, Role};
-use crate::entry::{EntryBody, EntryId};
 
 /// What an append has to do.
 #[derive(Debug)]
@@ -64,10 +64,10 @@ fn calls_of(message: &Message) -> Vec<ToolCall> {
         .collect()
 }
 
-/// The calls that await results at an entry: those of the last assistant message on its path, when only results follow it.
+/// The calls that await results at an entry: those of the last assistant message on its path, when only results follow it. That a later
+/// entry takes the message out of the context changes nothing: the file stays paired.
 pub(super) fn awaited_at(index: &Index, leaf: Option<usize>) -> Vec<ToolCall> {
     let mut answered: HashSet<ToolCallId> = HashSet::new();
-    let mut hidden: HashSet<EntryId> = HashSet::new();
     for at in index.path(leaf).into_iter().rev() {
         let slot = &index.slots()[at];
         match (slot.kind, slot.role) {
@@ -79,18 +79,13 @@ pub(super) fn awaited_at(index: &Index, leaf: Option<usize>) -> Vec<ToolCall> {
                 }
             }
             (Kind::Message, Role::BashExecution) => {}
-            (Kind::Message, Role::Assistant) if !hidden.contains(&slot.id) => {
+            (Kind::Message, Role::Assistant) => {
                 let entry = index.entry(at);
                 let mut calls = entry.body.as_message().map(|message| calls_of(message)).unwrap_or_default();
                 calls.retain(|call| !answered.contains(&call.id));
                 return calls;
             }
             (Kind::Message | Kind::CustomMessage, _) => return Vec::new(),
-            (Kind::ContextEdit, _) => {
-                if let EntryBody::ContextEdit { target_id, replacement: None } = &index.entry(at).body {
-                    hidden.insert(target_id.clone());
-                }
-            }
             _ => {}
         }
     }

@@ -153,6 +153,10 @@ impl SessionStore for JsonlStore {
         Box::pin(ready(journal))
     }
 
+    fn file_of(&self, at: &SessionRef) -> Option<PathBuf> {
+        self.find(at).ok()
+    }
+
     fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>> {
         let removed = self.find(at).and_then(|path| match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

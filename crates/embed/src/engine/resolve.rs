@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinch_agent_core::ToolSet;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::models::{ModelRegistry, pattern};
-use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
@@ -15,9 +13,13 @@ use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
-use super::parts::Parts;
 use crate::config::Config;
-use crate::key::{self, AgentId};
+use crate::config::agents::Agents;
+use crate::key::AgentId;
+use crate::models::candidates::{self, CandidateRequest};
+use crate::models::select::{Aliases, ModelRef};
+use crate::models::window::Window;
+use crate::parts::Parts;
 use crate::replies::ReplyOptions;
 use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest};
@@ -90,10 +92,11 @@ pub(super) fn request(
     agent_id: Option<&str>,
     prompt: &str,
 ) -> RunRequest {
-    let agent = agent_id_of(agent_id, session_key);
+    let agent = agent_id_of(&parts.config.agents, agent_id, session_key);
     let file = format!("{}.jsonl", file_name(session_id));
-    let session_file = parts.state_dir.join("agents").join(&agent).join("sessions").join(file);
-    let mut request = RunRequest::new(session_id, session_file, workspace(parts, &agent), prompt).agent_id(agent);
+    let session_file = parts.state_dir.join("agents").join(agent.as_str()).join("sessions").join(file);
+    let mut request =
+        RunRequest::new(session_id, session_file, workspace(parts, &agent), prompt).agent_id(agent.as_str());
     request.session_key = session_key.map(str::to_owned);
     let defaults = &parts.config.agents.defaults;
     request.think_level = defaults.thinking;
@@ -114,17 +117,9 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     let mut compaction = parts.settings.compaction;
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
     compaction.reserve_tokens = compaction.reserve_tokens.max(floor);
-    let system = SystemPrompt::coding(&PromptParts {
-        custom: None,
-        addendum: request.extra_system_prompt.as_deref(),
-        tools: &ToolSet::new(),
-        context_files: &[],
-        cwd: &workspace,
-    });
     let scope = RunScope {
-        agent_id: agent_id_of(request.agent_id.as_deref(), request.session_key.as_deref()),
+        agent_id: agent_id_of(&parts.config.agents, request.agent_id.as_deref(), request.session_key.as_deref()),
         workspace,
-        system,
         shell: shell(parts)?,
         compaction,
         deadlines: parts.settings.deadlines,
@@ -134,11 +129,12 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     Ok(Resolved { scope, candidates })
 }
 
-/// The agent: the one that is named, the key's, or `main`. It names a folder: what does not belong into a name is not in it.
-fn agent_id_of(named: Option<&str>, session_key: Option<&str>) -> String {
-    let named = named.map(str::trim).filter(|id| !id.is_empty());
-    let of_key = session_key.and_then(key::parse).map(|key| key.agent_id);
-    AgentId::normalise(named.or(of_key).unwrap_or(key::DEFAULT_AGENT_ID)).to_string()
+/// The agent: the one that is named, the key's, or the default one. It names a folder: what does not belong into a name is not in it.
+fn agent_id_of(agents: &Agents, named: Option<&str>, session_key: Option<&str>) -> AgentId {
+    match named.map(str::trim).filter(|id| !id.is_empty()) {
+        Some(named) => AgentId::normalise(named),
+        None => agents.id_of_session(session_key),
+    }
 }
 
 /// A session's name as a file's.
@@ -148,9 +144,9 @@ fn file_name(session_id: &str) -> String {
     if name.chars().all(|c| c == '.') { "session".to_owned() } else { name }
 }
 
-fn workspace(parts: &Parts, agent: &str) -> PathBuf {
+fn workspace(parts: &Parts, agent: &AgentId) -> PathBuf {
     let config = &parts.config.agents;
-    let own = config.list.iter().find(|one| one.id.as_str() == agent).and_then(|one| one.workspace.as_deref());
+    let own = config.get(agent).and_then(|one| one.workspace.as_deref());
     match own.or(config.defaults.workspace.as_deref()) {
         Some(path) => expand_home(Path::new(path), &parts.host),
         None => parts.state_dir.join("workspace"),
@@ -164,31 +160,46 @@ fn expand_home(path: &Path, host: &Host) -> PathBuf {
     }
 }
 
-/// The models of a run: the one that is asked for, then its fallbacks.
+/// The models of a run: the one that is asked for or configured, then those that follow.
 fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
-    let setting = &parts.config.agents.defaults.model;
+    let agents = &parts.config.agents;
+    let mut setting =
+        agents.models_of(&agent_id_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()));
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
     let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
-        let name = alias(parts, name);
         pattern::resolve(&parts.registry, provider, name, &has_auth)
-            .map(|found| found.model)
+            .map(|found| within_cap(found.model, agents.defaults.context_tokens))
             .map_err(RunError::UnknownModel)
     };
-    let mut candidates = match (&request.model, &setting.primary) {
-        (Some(model), _) => vec![find(request.provider.as_deref(), model)?],
-        (None, Some(primary)) => vec![find(None, primary)?],
-        (None, None) => vec![with_key(parts, &has_auth)?],
+    let first = match (&request.model, &setting.primary) {
+        (Some(model), _) => find(request.provider.as_deref(), alias(parts, model))?,
+        (None, Some(primary)) => find(None, alias(parts, primary))?,
+        (None, None) => within_cap(with_key(parts, &has_auth)?, agents.defaults.context_tokens),
     };
-    for name in &setting.fallbacks {
-        match find(None, name) {
-            Ok(model) if candidates.iter().all(|c| c.id != model.id || c.provider != model.provider) => {
-                candidates.push(model);
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, fallback = %name, "a fallback model cannot be used"),
+    let wanted = ModelRef::new(first.provider.as_str(), first.id.as_str());
+    setting.primary.get_or_insert_with(|| format!("{}/{}", first.provider, first.id));
+    let aliases = Aliases::of(&agents.defaults);
+    let asked =
+        CandidateRequest { setting: &setting, aliases: &aliases, requested: Some(&wanted), fallbacks_override: None };
+    let mut models = vec![first];
+    for other in candidates::candidates(&asked).into_iter().skip(1) {
+        match find(Some(other.provider.as_str()), other.model.as_str()) {
+            Ok(model) => models.push(model),
+            Err(error) => tracing::warn!(%error, fallback = %other, "a fallback model cannot be used"),
         }
     }
-    Ok(candidates)
+    Ok(models)
+}
+
+/// The model with no more of its window than the configuration allows.
+fn within_cap(model: Arc<Model>, cap: Option<u64>) -> Arc<Model> {
+    let window = Window::resolve(None, Some(model.context_window), cap);
+    if window.tokens == model.context_window {
+        return model;
+    }
+    let mut capped = Model::clone(&model);
+    capped.context_window = window.tokens;
+    Arc::new(capped)
 }
 
 fn alias<'a>(parts: &'a Parts, name: &'a str) -> &'a str {
@@ -235,10 +246,12 @@ mod tests {
 
     #[test]
     fn agents_come_from_request_or_key() {
-        assert_eq!(agent_id_of(None, Some("agent:ops:main")), "ops");
-        assert_eq!(agent_id_of(Some("dev"), Some("agent:ops:main")), "dev");
-        assert_eq!(agent_id_of(None, None), "main");
-        assert_eq!(agent_id_of(Some("../../x"), None), "x");
-        assert_eq!(agent_id_of(None, Some("agent:../..:main")), "main");
+        let agents = Agents::default();
+        let id = |named, key| agent_id_of(&agents, named, key).as_str().to_owned();
+        assert_eq!(id(None, Some("agent:ops:main")), "ops");
+        assert_eq!(id(Some("dev"), Some("agent:ops:main")), "dev");
+        assert_eq!(id(None, None), "main");
+        assert_eq!(id(Some("../../x"), None), "x");
+        assert_eq!(id(None, Some("agent:../..:main")), "main");
     }
 }

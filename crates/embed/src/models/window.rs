@@ -1,8 +1,5 @@
 //! The context window of a run, and whether it is large enough to work in.
 
-use crate::run::reason::FailoverReason;
-use crate::run::result::FailoverError;
-
 /// The window when nobody knows it.
 pub const DEFAULT_WINDOW: u64 = 200_000;
 
@@ -64,23 +61,5 @@ impl Window {
     /// Whether it is too small for any run.
     pub fn is_too_small(&self) -> bool {
         self.tokens > 0 && self.tokens < MIN_WINDOW
-    }
-
-    /// Fails when the window is too small for any run.
-    ///
-    /// # Errors
-    /// The failure of this model; a larger one may do it.
-    pub fn check(&self, provider: &str, model: &str) -> Result<(), FailoverError> {
-        if !self.is_too_small() {
-            return Ok(());
-        }
-        Err(FailoverError {
-            message: format!("Model context window too small ({} tokens). Minimum is {MIN_WINDOW}.", self.tokens),
-            reason: Some(FailoverReason::Unknown),
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-            code: Some("context_window_too_small".into()),
-            ..FailoverError::default()
-        })
     }
 }

@@ -10,7 +10,7 @@ use pinch_llm::ids::ProviderId;
 use serde_json::{Map, Value, json};
 
 use crate::config::{Cooldowns, normalise_provider};
-use crate::run::reason::FailoverReason;
+use crate::reason::FailoverReason;
 
 /// The longest rest a provider may ask for.
 const LONGEST_ASKED_MS: i64 = 15 * 60_000;

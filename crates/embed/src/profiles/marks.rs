@@ -1,40 +1,14 @@
 //! Writing health: read, change, write, under the lock the file's other users take.
 
-use std::path::PathBuf;
-
-use pinch_coding_agent::document::{self, Problem};
+use pinch_coding_agent::document;
 use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
-use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, Terms};
+use pinch_stdx::fs::dir_lock::{DirLock, Terms};
 use pinch_stdx::json;
 
 use super::Parts;
 use super::file::ProfileFile;
 
-/// A mark could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum MarkError {
-    /// The file is damaged; writing would lose what is in it.
-    #[error("{0}")]
-    Damaged(Problem),
-    /// Another program holds the file.
-    #[error("cannot lock {}", path.display())]
-    Lock {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: DirLockError,
-    },
-    /// The system refused.
-    #[error("cannot write {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-}
+pub use pinch_coding_agent::auth::storage::StoreAuthError as MarkError;
 
 /// Changes the file: in memory at once, and on disk what others have written meanwhile with the same change. When the disk refuses, the
 /// change in memory stays.

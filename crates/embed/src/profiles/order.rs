@@ -3,12 +3,12 @@
 use pinch_llm::ids::ProviderId;
 use pinch_stdx::host::Env;
 
+use super::choice::{ProfileChoice, ProfileSource};
 use super::file::{Profile, ProfileFile};
 use super::{never_cools, resolve};
 use crate::config::auth::ProfileMode;
 use crate::config::{AuthConfig, normalise_provider};
 use crate::key::ProfileId;
-use crate::run::request::{ProfileChoice, ProfileSource};
 
 /// What the order is made from.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,6 @@ use pinch_stdx::cancel::Deadline;
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, Delivery};
-use super::markup::visible_text;
 use super::partial::PartialText;
 use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReasoningText};
 use super::reasoning::{Follow, format_reasoning, reasoning_of};
@@ -19,6 +18,7 @@ use super::sent::Sent;
 use super::tokens::is_silent;
 use super::tool_notes::{LastToolError, ToolMeta, ToolNotes, Verbose};
 use super::usage::UsageTotals;
+use super::user_text::visible_text;
 use super::{ReasoningLevel, ReplyOptions, Stage, default_stages, directives, finish_through, push_through};
 
 /// Compactions of a run.

@@ -1,26 +1,14 @@
 //! Tool markup and other scaffolding that leaks into a model's words, and what is left of a message without it.
 
-use std::sync::Arc;
-
-use pinch_llm::message::Block;
-
 use super::code::CodeState;
 use super::piece::Piece;
 use super::scan::{FinalTag, Scan};
-use super::user_text;
 
 pub mod downgraded;
 pub mod tool_xml;
 
 pub use downgraded::strip_downgraded;
 pub use tool_xml::strip_tool_xml;
-
-/// The visible text of a message: text blocks without markup and reasoning, joined by line breaks.
-pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> String {
-    let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
-    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
-    user_text::sanitise(texts.join("\n").trim())
-}
 
 /// The visible text of one text block.
 pub fn visible_of_block(text: &str, final_tag: FinalTag) -> String {

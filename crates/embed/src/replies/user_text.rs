@@ -1,12 +1,24 @@
 //! The last look at text before people see it: scaffolding goes, and everything else stays as it is.
 
+use std::sync::Arc;
+
+use pinch_llm::message::Block;
+
 use super::api_error;
 use super::code::CodeState;
-use super::markup::{strip_memories, strip_tool_xml};
+use super::markup::{strip_memories, strip_tool_xml, visible_of_block};
+use super::scan::FinalTag;
 use super::tags;
 
 /// The longest text that is looked at for an error payload.
 const MAX_PAYLOAD: usize = 16_384;
+
+/// The visible text of a message: text blocks without markup and reasoning, joined by line breaks.
+pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> String {
+    let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    sanitise(texts.join("\n").trim())
+}
 
 /// Cleans an answer. Text about errors is left alone: only a provider's own error payload, marked as one, is put in words.
 pub fn sanitise(text: &str) -> String {

@@ -9,19 +9,19 @@
 
 use std::time::Duration;
 
-mod failure;
-mod overflow;
 pub mod state;
 pub mod thinking;
+mod overflow;
+mod failure;
 
 pub use state::{ProfileSlot, RunState, RunTerms};
 
 use self::state::Pending;
 use super::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
-use super::reason::FailoverReason;
 use super::result::{FailoverError, RunError, RunErrorKind};
 pub use crate::config::agents::RunRetries;
 use crate::profiles::ProfileId;
+use crate::reason::FailoverReason;
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]

@@ -2,10 +2,11 @@
 
 use pinch_llm::message::{AssistantMessage, StopReason};
 
-use super::reason::image::is_role_ordering;
-use super::reason::overflow::{is_context_overflow, is_likely_context_overflow, is_reasoning_required};
-use super::reason::payment::is_billing;
-use super::reason::text::{is_format, is_overloaded_text, is_rate_limit_text, is_timeout_text};
+use crate::reason::image::is_role_ordering;
+use crate::reason::overflow::{is_context_overflow, is_likely_context_overflow, is_reasoning_required};
+use crate::reason::payment::is_billing;
+use crate::reason::rate::is_rate_limit_text;
+use crate::reason::text::{is_format, is_overloaded_text, is_timeout_text};
 use crate::replies::api_error::{self, leading_status, without_error_prefix};
 use crate::replies::user_text::{tidy, without_scaffolding};
 

@@ -17,9 +17,9 @@ mod probe;
 
 pub use probe::ProbeThrottle;
 
-use super::reason::FailoverReason;
 use super::result::{FailoverError, RunError};
 use crate::models::ModelRef;
+use crate::reason::FailoverReason;
 
 /// How a run over several models stands.
 #[derive(Clone, Debug)]

@@ -7,7 +7,6 @@ use crate::delivery::Delivered;
 use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
-use crate::replies::markup::visible_text;
 use crate::replies::piece::BlockReply;
 use crate::replies::reasoning::{format_reasoning, reasoning_of};
 use crate::replies::scan::FinalTag;
@@ -17,6 +16,7 @@ use crate::replies::tool_display::aggregate;
 use crate::replies::tool_notes::mutating::is_mutating_name;
 use crate::replies::tool_notes::{LastToolError, ToolFormat, ToolMeta, Verbose};
 use crate::replies::user_text::sanitise;
+use crate::replies::user_text::visible_text;
 
 /// One thing to deliver when the run is over.
 #[derive(Clone, Debug, Default, PartialEq)]

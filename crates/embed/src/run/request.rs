@@ -8,6 +8,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
 use crate::profiles::ProfileId;
+pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::replies::ReasoningLevel;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::Chunking;
@@ -70,25 +71,6 @@ pub struct RunRequest {
     pub cancel: Cancel,
     /// Lets one attempt be made though all profiles cool down.
     pub allow_cooldown_probe: bool,
-}
-
-/// A choice of credentials.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProfileChoice {
-    /// Which.
-    pub id: ProfileId,
-    /// Who chose.
-    pub source: ProfileSource,
-}
-
-/// Who chose credentials.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ProfileSource {
-    /// The program: a preference.
-    #[default]
-    Auto,
-    /// The user: no other profile is used.
-    User,
 }
 
 /// When and in which pieces replies are handed out.

@@ -7,8 +7,9 @@ use pinch_stdx::cancel::CancelReason;
 use serde_json::{Map, Value, json};
 
 use super::payloads::Payload;
-use super::reason::FailoverReason;
+use crate::models::window::{MIN_WINDOW, Window};
 use crate::profiles::ProfileId;
+use crate::reason::FailoverReason;
 
 /// What a run says, and what is to be known about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -154,7 +155,10 @@ pub enum RunError {
     #[error("{0}")]
     Config(String),
     /// No model is named, and no provider has a key.
-    #[error("no model is configured and no key was found")]
+    #[error(
+        "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, or name a model with \
+         agents.defaults.model.primary in pinch.json"
+    )]
     NoModel,
     /// The model that is named does not exist.
     #[error(transparent)]
@@ -196,6 +200,20 @@ pub struct FailoverError {
     /// The failed call.
     #[source]
     pub source: Option<std::sync::Arc<LlmError>>,
+}
+
+impl FailoverError {
+    /// The window is too small for any run; a larger model may do it.
+    pub fn window_too_small(window: Window, provider: &str, model: &str) -> Self {
+        Self {
+            message: format!("Model context window too small ({} tokens). Minimum is {MIN_WINDOW}.", window.tokens),
+            reason: Some(FailoverReason::Unknown),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            code: Some("context_window_too_small".into()),
+            ..Self::default()
+        }
+    }
 }
 
 impl RunResult {

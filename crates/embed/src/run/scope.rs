@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use pinch_coding_agent::compaction::CompactionSettings;
-use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_llm::request::Deadlines;
 use pinch_stdx::host::Host;
 
 use super::request::RunRequest;
+use crate::key::AgentId;
 
 /// One run with its surroundings. Attempts borrow it; nothing is copied out of it field by field.
 #[derive(Clone, Debug)]
@@ -16,11 +16,9 @@ pub struct RunScope {
     /// What is asked.
     pub request: RunRequest,
     /// Which agent runs.
-    pub agent_id: String,
+    pub agent_id: AgentId,
     /// Where tools work; it exists.
     pub workspace: PathBuf,
-    /// What the model is told first, apart from what its tools add.
-    pub system: SystemPrompt,
     /// How commands are run.
     pub shell: Shell,
     /// When conversations are compacted.

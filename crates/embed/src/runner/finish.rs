@@ -6,11 +6,11 @@ use std::sync::Arc;
 use pinch_llm::model::Model;
 
 use super::{Runner, millis};
+use crate::reason::reason_of;
 use crate::run::RunResult;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
-use crate::run::reason::reason_of;
 use crate::run::result::{AgentMeta, MetaError, PendingToolCall, RunMeta, ToolReport};
 
 impl Runner<'_> {
@@ -69,7 +69,9 @@ impl Runner<'_> {
         match finish {
             Finish::Error { text, .. } => instead(text.as_str()),
             _ => {
-                let built = self.build_payloads(last);
+                // A run that was stopped after a failure is stopped: the failure would have been mended.
+                let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
+                let built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)));
                 finish.text().filter(|_| built.is_empty()).map_or(built, instead)
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::model::{Model, thinking};
 
-use crate::engine::parts::Parts;
+use crate::parts::Parts;
 use crate::run::decide::{ProfileSlot, RunTerms};
 use crate::run::failover::Candidate;
 use crate::run::request::ProfileSource;

@@ -1,5 +1,6 @@
 //! Our own runtime: one session of `pinch-coding-agent` a model.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -11,6 +12,7 @@ use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::machine::Machine;
+use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
@@ -29,8 +31,8 @@ use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
-mod outcome;
 mod repair;
+mod outcome;
 
 use outcome::Watcher;
 
@@ -78,6 +80,13 @@ impl NativeRuntime {
             deadlines: scope.deadlines,
             ..CallOptions::default()
         };
+        let system = SystemPrompt::coding(&PromptParts {
+            custom: None,
+            addendum: request.extra_system_prompt.as_deref(),
+            tools: &tools,
+            context_files: &[],
+            cwd: &scope.workspace,
+        });
         let session = AgentSession::start(SessionParts {
             host: scope.host.clone(),
             log,
@@ -86,7 +95,7 @@ impl NativeRuntime {
             // Nobody is asked before an attempt brings its credentials.
             provider: authorised(&provider, Arc::new(FixedAuth(Auth::default()))),
             tools: tools.clone(),
-            system: scope.system.clone(),
+            system,
             hooks: Arc::new(NoHooks),
             compaction: scope.compaction,
             plan: RecoveryPlan::report(),
@@ -101,6 +110,10 @@ impl NativeRuntime {
 impl AttemptRuntime for NativeRuntime {
     fn id(&self) -> &str {
         "native"
+    }
+
+    fn session_file(&self, request: &RunRequest) -> Option<PathBuf> {
+        self.store.file_of(&SessionRef::Path(request.session_file.clone()))
     }
 
     fn open<'a>(

@@ -99,8 +99,11 @@ impl FileLock {
 }
 
 /// Whether the open file is the one the path names.
+///
+/// # Errors
+/// The files cannot be looked at.
 #[cfg(unix)]
-fn is_still(file: &File, path: &Path) -> io::Result<bool> {
+pub fn is_still(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let ours = file.metadata()?;
     match std::fs::metadata(path) {
@@ -111,8 +114,11 @@ fn is_still(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 /// Where open files cannot be replaced there is nothing to check.
+///
+/// # Errors
+/// None.
 #[cfg(not(unix))]
-fn is_still(_: &File, _: &Path) -> io::Result<bool> {
+pub fn is_still(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 

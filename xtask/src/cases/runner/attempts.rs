@@ -6,14 +6,14 @@ use std::time::Duration;
 use pinch_embed::config::agents::RunRetries;
 use pinch_embed::profiles::order::select;
 use pinch_embed::profiles::{ProfileId, Profiles};
+use pinch_embed::reason::image::{image_dimension, image_size_mb, is_image_size};
+use pinch_embed::reason::overflow::{is_compaction_failure, is_context_overflow, is_likely_context_overflow};
+use pinch_embed::reason::{Classified, Signal, reason_of_signal};
 use pinch_embed::run::decide::{
     Action, CompactTrigger, Finish, Mark, ProfileSlot, Repair, Repaired, RunState, RunTerms, Seen, WaitFor, decide,
     thinking,
 };
 use pinch_embed::run::outcome::{FailureStage, ToolRun};
-use pinch_embed::run::reason::image::{image_dimension, image_size_mb, is_image_size};
-use pinch_embed::run::reason::overflow::{is_compaction_failure, is_context_overflow, is_likely_context_overflow};
-use pinch_embed::run::reason::{Classified, Signal, reason_of_signal};
 use pinch_embed::run::request::{ProfileChoice, ProfileSource};
 use pinch_embed::run::{AttemptEnd, AttemptOutcome, FailoverReason, RunError};
 use pinch_llm::error::LlmError;

@@ -3,9 +3,9 @@
 use pinch_embed::config::agents::ModelSetting;
 use pinch_embed::models::select::Allowed;
 use pinch_embed::models::{Aliases, CandidateRequest, ModelRef, Window, WindowSource, candidates};
+use pinch_embed::reason::overflow::is_likely_context_overflow;
+use pinch_embed::reason::{Classified, FailoverReason, Named, Signal, is_abort, is_timeout, reason_of_signal};
 use pinch_embed::run::failover::{CandidateSeen, FailoverState, Next, ProbeThrottle, ProviderHealth, next_candidate};
-use pinch_embed::run::reason::overflow::is_likely_context_overflow;
-use pinch_embed::run::reason::{Classified, FailoverReason, Named, Signal, is_abort, is_timeout, reason_of_signal};
 use pinch_embed::run::{FailoverError, RunError};
 use pinch_stdx::cancel::CancelReason;
 use serde_json::{Value, json};
@@ -32,7 +32,10 @@ fn window(given: &Value) -> Value {
     let tokens = |name: &str| given[name].as_f64().filter(|n| n.is_finite() && *n > 0.0).map(|n| n as u64);
     if let (Some(provider), Some(model)) = (given["provider"].as_str(), given["model"].as_str()) {
         let window = Window { tokens: tokens("tokens").unwrap_or(0), source: WindowSource::Model };
-        let Err(error) = window.check(provider, model) else { return Value::Null };
+        if !window.is_too_small() {
+            return Value::Null;
+        }
+        let error = FailoverError::window_too_small(window, provider, model);
         return json!({
             "failover": {"reason": error.reason.map(FailoverReason::as_str), "messagePrefix": error.message},
             "classified_as_overflow": is_likely_context_overflow(&error.message),

@@ -1,13 +1,13 @@
 //! Error texts: what they mean, and how they are worded.
 
-use pinch_embed::replies::api_error;
-use pinch_embed::replies::user_text::sanitise;
-use pinch_embed::run::error_text::{Asked, error_text, sanitise_error};
-use pinch_embed::run::reason::image::{image_dimension, image_size_mb};
-use pinch_embed::run::reason::{
+use pinch_embed::reason::image::{image_dimension, image_size_mb};
+use pinch_embed::reason::{
     Classified, FailoverReason, Named, Signal, is_abort, is_timeout, overflow, payment, reason_of_code,
     reason_of_signal, reason_of_status, reason_of_text, text as texts,
 };
+use pinch_embed::replies::api_error;
+use pinch_embed::replies::user_text::sanitise;
+use pinch_embed::run::error_text::{Asked, error_text, sanitise_error};
 use serde_json::{Value, json};
 
 use super::text;

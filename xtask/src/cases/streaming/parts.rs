@@ -6,7 +6,7 @@ use pinch_embed::replies::markup::{self, Unclosed};
 use pinch_embed::replies::piece::BlockReply;
 use pinch_embed::replies::scan::{self, FinalTag};
 use pinch_embed::replies::tokens::{self, HeartbeatMode};
-use pinch_embed::replies::{reasoning, sent, tool_display, tool_notes};
+use pinch_embed::replies::{reasoning, sent, tool_display, tool_notes, user_text};
 use serde_json::{Map, Value, json};
 
 use super::{assistant, strings, text};
@@ -44,7 +44,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
         }
         "normalize_reply_payload" => normalise(input),
         "extract_assistant_text" => match assistant(&input["message"]) {
-            Ok(message) => markup::visible_text(&message.content, FinalTag::Optional).into(),
+            Ok(message) => user_text::visible_text(&message.content, FinalTag::Optional).into(),
             Err(why) => return Some(Err(why)),
         },
         "strip_reasoning_tags" => {

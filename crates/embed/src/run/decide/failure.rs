@@ -6,10 +6,10 @@ use pinch_llm::error::LlmError;
 
 use super::state::{Pending, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
+use crate::reason::image::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
+use crate::reason::{FailoverReason, reason_of};
 use crate::run::error_text::image_size_text;
 use crate::run::outcome::{AttemptOutcome, FailureStage};
-use crate::run::reason::image::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
-use crate::run::reason::{FailoverReason, reason_of};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 
 /// The longest wait a provider may ask for.

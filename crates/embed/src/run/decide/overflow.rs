@@ -4,19 +4,9 @@ use pinch_llm::error::{LlmError, LlmErrorKind};
 
 use super::state::{Pending, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
+use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::run::outcome::AttemptOutcome;
-use crate::run::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::run::result::RunErrorKind;
-
-/// What was done about overflows so far.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OverflowProgress {
-    n_compactions: u32,
-    truncation_tried: bool,
-    /// The overflow being dealt with.
-    text: String,
-    oversized_tool_results: bool,
-}
 
 /// Whether a failure says that the conversation is too long.
 pub(super) fn is_overflow(error: &LlmError) -> bool {

@@ -6,14 +6,23 @@ use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::message::Usage;
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::overflow::OverflowProgress;
 use super::{Action, Decision, Finish, Mark};
 use crate::config::agents::RunRetries;
 use crate::profiles::ProfileId;
+use crate::reason::FailoverReason;
 use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
-use crate::run::reason::FailoverReason;
 use crate::run::request::Budget;
 use crate::run::result::{FailoverError, RunErrorKind};
+
+/// What was done about overflows so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OverflowProgress {
+    pub(super) n_compactions: u32,
+    pub(super) truncation_tried: bool,
+    /// The overflow being dealt with.
+    pub(super) text: String,
+    pub(super) oversized_tool_results: bool,
+}
 
 /// Under which terms one model is tried.
 #[derive(Clone, Debug)]

@@ -7,14 +7,15 @@ use pinch_coding_agent::auth::{AuthError, AuthStorage, RequestAuth};
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::ids::ProviderId;
+use pinch_llm::keys;
 use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 
 use crate::config::Config;
 use crate::profiles::{MarkError, ProfileId, Profiles};
+use crate::reason::FailoverReason;
 use crate::run::decide::Mark;
 use crate::run::failover::ProviderHealth;
-use crate::run::reason::FailoverReason;
 
 /// All credentials of an engine.
 pub(crate) struct Credentials {
@@ -24,7 +25,7 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Reads the profiles of an agent directory. What they do not know comes from auth.json, models.json and the environment.
-    pub(super) fn load(
+    pub(crate) fn load(
         agent_dir: &Path,
         auth_json: &Path,
         config: &Config,
@@ -87,4 +88,13 @@ impl Credentials {
             Mark::Used { .. } => Ok(()),
         }
     }
+}
+
+/// What a person reads who has no credential: whose is missing, and what to do.
+pub(crate) fn advice(error: &AuthError) -> String {
+    let AuthError::Missing { provider } = error else { return error.to_string() };
+    let variables = keys::variables(provider.as_str());
+    let variable = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
+    let set = variable.map(|name| format!("Set {name}, or give ")).unwrap_or_else(|| "Give ".to_owned());
+    format!("{error} {set}the key as \"apiKey\" of a profile under auth.profiles in pinch.json.")
 }

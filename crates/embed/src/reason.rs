@@ -7,10 +7,11 @@ use pinch_llm::error::{LlmError, LlmErrorKind};
 
 mod find;
 pub mod image;
-pub mod overflow;
+pub mod rate;
 pub mod payment;
-pub mod signal;
+pub mod overflow;
 pub mod text;
+pub mod signal;
 
 pub use signal::{Classified, Signal, reason_of_code, reason_of_signal, reason_of_status};
 pub use text::{is_session_expired, reason_of_text};

@@ -4,7 +4,7 @@ use pinch_llm::error::overflow::text_is_overflow;
 
 use super::find::{all, any, in_order, number_after, then, word};
 use super::payment::is_billing;
-use super::text::is_rate_limit;
+use super::rate::is_rate_limit;
 
 const PHRASES: &[&str] = &[
     "request_too_large",

@@ -7,6 +7,7 @@ use super::find::{all, any, any_word, in_order, then, word};
 use super::image::{image_dimension, is_image_size};
 use super::overflow::is_context_overflow;
 use super::payment::{is_402_text, is_billing, reason_of_402};
+use super::rate::{is_periodic_limit, is_rate_limit};
 use crate::replies::api_error::leading_status;
 
 /// Why a text says something failed; `None` when it is no reason to try elsewhere.
@@ -127,26 +128,6 @@ fn near(text: &str, first: &str, second: &str, within: usize) -> bool {
         let rest = &text[at + first.len()..];
         rest.find(second).is_some_and(|n| rest[..n].chars().count() <= within)
     })
-}
-
-pub(super) fn is_rate_limit(text: &str) -> bool {
-    any(
-        text,
-        &[
-            "rate limit",
-            "rate_limit",
-            "too many requests",
-            "429",
-            "model_cooldown",
-            "exceeded your current quota",
-            "resource has been exhausted",
-            "quota exceeded",
-            "resource_exhausted",
-            "usage limit",
-            "tokens per minute",
-            "tokens per day",
-        ],
-    ) || word(text, "tpm")
 }
 
 pub(super) fn is_overloaded(text: &str) -> bool {
@@ -312,22 +293,6 @@ fn is_transient_api_error(text: &str) -> bool {
         && !is_auth(text)
 }
 
-/// A limit for a day, a week or a month.
-fn is_periodic_limit(text: &str) -> bool {
-    ["daily", "weekly", "monthly"].iter().any(|period| {
-        text.match_indices(period).any(|(at, _)| {
-            let mut rest = &text[at + period.len()..];
-            while let Some(next) = ["/daily", "/weekly", "/monthly"].iter().find_map(|more| rest.strip_prefix(more)) {
-                rest = next;
-            }
-            let Some(rest) = rest.strip_prefix(' ') else { return false };
-            let rest = rest.strip_prefix("usage ").unwrap_or(rest);
-            let after = rest.strip_prefix("limits").or_else(|| rest.strip_prefix("limit"));
-            after.is_some_and(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-        })
-    })
-}
-
 /// Words of single providers, looked at last.
 fn of_provider(text: &str) -> Option<FailoverReason> {
     if text.contains("invalid_argument") && any(text, &["exceeds the max", "input too long", "input is too long"]) {
@@ -343,11 +308,6 @@ fn of_provider(text: &str) -> Option<FailoverReason> {
         return Some(FailoverReason::Overloaded);
     }
     text.contains("model_deactivated").then_some(FailoverReason::ModelNotFound)
-}
-
-/// Whether a text speaks of too many requests.
-pub fn is_rate_limit_text(text: &str) -> bool {
-    is_rate_limit(&text.to_lowercase())
 }
 
 /// Whether a text speaks of a provider without capacity.

@@ -2,7 +2,7 @@
 
 use super::FailoverReason;
 use super::find::{all, any, then, word};
-use super::text::is_rate_limit;
+use super::rate::is_rate_limit;
 
 const BILLING: &[&str] = &[
     "payment required",

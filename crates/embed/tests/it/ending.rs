@@ -1,0 +1,327 @@
+//! Runs that end before their time, and runs that wait for one another.
+
+use futures::StreamExt;
+use pinch_embed::run::RunResult;
+use pinch_embed::runner::RunEvent;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_testing::server::{Fault, Gate, Reply};
+use pinch_testing::wires::anthropic::Response;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::world::{
+    FALLBACK, World, answer, attempts, call, fallback_answer, pull_to_text, refusal, said, stream, within,
+};
+
+/// An answer that stops in the middle of a word and hangs.
+fn half_an_answer(text: &str) -> Reply {
+    let delta = json!({"type": "text_delta", "text": text});
+    let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+    let frames = Response::new("half")
+        .event(start)
+        .event(json!({"type": "content_block_delta", "index": 0, "delta": delta}))
+        .frames();
+    stream(frames).then(Fault::Hang)
+}
+
+/// One profile only.
+fn with_one_profile(config: &mut Value) {
+    config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
+}
+
+/// A time limit of a second, and one profile.
+fn with_limit(config: &mut Value) {
+    with_one_profile(config);
+    config["agents"]["defaults"]["timeoutSeconds"] = 1.into();
+}
+
+#[tokio::test]
+async fn a_cancelled_run_keeps_what_was_said() {
+    let world = World::new().await;
+    world.server.reply(half_an_answer("The answer is forty-"));
+    let cancel = Cancel::new();
+    let mut run = world.engine.run(world.request("s1", "What is it?").cancel(cancel.clone()));
+    assert_eq!(pull_to_text(&mut run).await, "The answer is forty-");
+    cancel.cancel(CancelReason::User);
+    let result = within(run.finish()).await.unwrap();
+    assert!(result.meta.aborted);
+    assert_eq!(said(&result), ["The answer is forty-"]);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 aborted finish"]);
+    assert_eq!(world.transcript("s1").messages(), ["user: What is it?", "assistant(aborted): The answer is forty-"]);
+
+    world.server.reply(stream(answer("m2", "Forty-two.")));
+    let result = world.ask("s1", "Go on.").await.unwrap();
+    assert_eq!(said(&result), ["Forty-two."]);
+    assert!(!result.meta.aborted);
+    // Stopping a run says nothing about the profile.
+    assert_eq!(world.keys(), ["key-1", "key-1"]);
+    assert_eq!(world.transcript("s1").messages().last().map(String::as_str), Some("assistant(stop): Forty-two."));
+}
+
+#[tokio::test]
+async fn a_run_cancelled_while_it_waits_for_its_lane_leaves_nothing() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    world.server.reply(Reply::events().gate(&gate).send(answer("m1", "One.").concat()));
+    let cancel = Cancel::new();
+    let waiting = world.engine.run(world.request("s1", "second").cancel(cancel.clone()));
+    let (first, second, ()) = within(async {
+        tokio::join!(world.start("s1", "first").finish(), waiting.finish(), async {
+            gate.reached(1).await;
+            cancel.cancel(CancelReason::User);
+            gate.open();
+        })
+    })
+    .await;
+    assert_eq!(said(&first.unwrap()), ["One."]);
+    assert!(second.is_err(), "{second:?}");
+    assert_eq!(world.transcript("s1").messages(), ["user: first", "assistant(stop): One."]);
+}
+
+#[tokio::test]
+async fn a_silent_model_ends_with_the_time_limit() {
+    let world = World::with(with_limit).await;
+    world.server.reply(Reply::events().then(Fault::Hang));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert!(result.meta.aborted);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
+    let texts = said(&result);
+    assert!(
+        matches!(&texts[..], [text] if text.starts_with("!The request timed out") && text.contains("timeoutSeconds")),
+        "{texts:?}"
+    );
+    assert_eq!(world.transcript("s1").messages()[0], "user: go");
+
+    // The same session goes on, and a slow model was not held against the profile.
+    world.server.reply(stream(answer("m2", "Now.")));
+    assert_eq!(said(&world.ask("s1", "again").await.unwrap()), ["Now."]);
+    assert_eq!(world.keys(), ["key-1", "key-1"]);
+    assert_eq!(world.health()["first"]["errorCount"], 0);
+}
+
+#[tokio::test]
+async fn what_was_said_before_the_time_limit_is_the_answer() {
+    let world = World::with(with_limit).await;
+    world.server.reply(half_an_answer("I got this far"));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert!(result.meta.aborted);
+    assert_eq!(said(&result), ["I got this far"]);
+    assert_eq!(world.transcript("s1").messages(), ["user: go", "assistant(aborted): I got this far"]);
+}
+
+#[tokio::test]
+async fn the_time_limit_is_one_of_each_attempt() {
+    let world = World::with(|config| {
+        with_limit(config);
+        config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
+    })
+    .await;
+    world.server.reply(Reply::events().then(Fault::Hang)).reply(stream(fallback_answer("In time.")));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert_eq!(said(&result), ["In time."]);
+    assert!(!result.meta.aborted);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout failover", "- local/small ok finish"]);
+}
+
+#[tokio::test]
+async fn runs_of_one_session_wait_for_one_another() {
+    let world = World::with(|config| config["agents"]["defaults"]["maxConcurrent"] = 4.into()).await;
+    let gate = Gate::new();
+    world.server.answer_with({
+        let gate = gate.clone();
+        move |request| {
+            let body = request.json();
+            let last = body["messages"].as_array()?.last()?.to_string();
+            Some(match () {
+                () if last.contains("first") => Reply::events().gate(&gate).send(answer("m1", "One.").concat()),
+                () if last.contains("second") => stream(answer("m2", "Two.")),
+                () if last.contains("elsewhere") => stream(answer("m3", "Elsewhere.")),
+                () => return None,
+            })
+        }
+    });
+    let (first, second, elsewhere) = within(async {
+        tokio::join!(world.start("s1", "first").finish(), world.start("s1", "second").finish(), async {
+            gate.reached(1).await;
+            // A whole run of another session goes by, and the second run of this one has asked nothing yet.
+            let elsewhere = world.ask("s2", "elsewhere").await;
+            assert_eq!(world.server.requests().len(), 2);
+            gate.open();
+            elsewhere
+        })
+    })
+    .await;
+    assert_eq!(said(&first.unwrap()), ["One."]);
+    assert_eq!(said(&second.unwrap()), ["Two."]);
+    assert_eq!(said(&elsewhere.unwrap()), ["Elsewhere."]);
+    assert_eq!(
+        world.transcript("s1").messages(),
+        ["user: first", "assistant(stop): One.", "user: second", "assistant(stop): Two."]
+    );
+    assert!(world.server.requests()[2].json()["messages"].to_string().contains("One."));
+}
+
+#[tokio::test]
+async fn a_dropped_run_is_over_and_its_session_goes_on() {
+    let world = World::new().await;
+    world.server.reply(half_an_answer("I was about to"));
+    let mut run = world.start("s1", "What?");
+    pull_to_text(&mut run).await;
+    drop(run);
+    assert_eq!(world.transcript("s1").messages()[0], "user: What?");
+
+    world.server.reply(stream(answer("m2", "Here.")));
+    let result = world.ask("s1", "Go on.").await.unwrap();
+    assert_eq!(said(&result), ["Here."]);
+    let messages = world.transcript("s1").messages();
+    assert_eq!(messages.last().map(String::as_str), Some("assistant(stop): Here."), "{messages:?}");
+}
+
+/// A command that lives for ever, and holds a connection to `listener` for as long as it lives.
+#[cfg(unix)]
+async fn endless() -> (TcpListener, Value) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let command = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf up >&3; sleep 1000");
+    (listener, json!({ "command": command }))
+}
+
+/// The command's connection, once it is up.
+#[cfg(unix)]
+async fn is_up(listener: &TcpListener) -> TcpStream {
+    let (mut connection, _) = listener.accept().await.unwrap();
+    let mut word = [0; 2];
+    connection.read_exact(&mut word).await.unwrap();
+    connection
+}
+
+/// Waits until the command and everything it started are gone.
+#[cfg(unix)]
+async fn is_gone(mut connection: TcpStream) {
+    let mut rest = Vec::new();
+    // However the connection ends: whoever held it is gone.
+    let _end = within(connection.read_to_end(&mut rest)).await;
+    assert_eq!(rest, b"");
+}
+
+/// A tool that may have changed something did not come to its end: that is said, and nothing else but what the model said.
+#[cfg(unix)]
+fn says_that_the_command_failed(result: &RunResult) {
+    let texts = said(result);
+    assert!(
+        matches!(&texts[..], [text, note] if text == "One moment." && note.starts_with("!⚠") && note.ends_with("failed")),
+        "{texts:?}"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_dropped_run_ends_its_tools_and_their_calls_are_answered_later() {
+    let world = World::new().await;
+    let (listener, command) = endless().await;
+    world.server.reply(stream(call("b1", "bash", &command)));
+    let mut run = world.start("s1", "Wait long.");
+    let pulled = async {
+        while run.next().await.is_some() {}
+        panic!("the run ended");
+    };
+    let connection = within(async {
+        tokio::select! {
+            () = pulled => unreachable!(),
+            connection = is_up(&listener) => connection,
+        }
+    })
+    .await;
+    drop(run);
+    is_gone(connection).await;
+    assert_eq!(world.transcript("s1").messages(), ["user: Wait long.", "assistant(toolUse): One moment. <bash>"]);
+
+    world.server.reply(stream(answer("m2", "I stopped waiting.")));
+    let result = world.ask("s1", "Leave it.").await.unwrap();
+    assert_eq!(said(&result), ["I stopped waiting."]);
+    assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
+    // The model is never shown a call without its result.
+    let body = world.server.requests()[1].json()["messages"].to_string();
+    assert_eq!(body.matches("\"tool_use\"").count(), body.matches("\"tool_result\"").count(), "{body}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_run_cancelled_in_a_tool_leaves_a_result_of_the_call() {
+    let world = World::new().await;
+    let (listener, command) = endless().await;
+    world.server.reply(stream(call("b1", "bash", &command)));
+    let cancel = Cancel::new();
+    let run = world.engine.run(world.request("s1", "Wait long.").cancel(cancel.clone()));
+    let (result, connection) = within(async {
+        tokio::join!(run.finish(), async {
+            let connection = is_up(&listener).await;
+            cancel.cancel(CancelReason::User);
+            connection
+        })
+    })
+    .await;
+    is_gone(connection).await;
+    let result = result.unwrap();
+    assert!(result.meta.aborted);
+    says_that_the_command_failed(&result);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 aborted finish"]);
+    let transcript = world.transcript("s1");
+    assert_eq!(transcript.unpaired(), Vec::<String>::new());
+    assert_eq!(
+        transcript.messages()[..3],
+        ["user: Wait long.", "assistant(toolUse): One moment. <bash>", "bash failed"]
+    );
+
+    world.server.reply(stream(answer("m2", "Here.")));
+    assert_eq!(said(&world.ask("s1", "Go on.").await.unwrap()), ["Here."]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_time_limit_ends_a_tool() {
+    let world = World::with(with_limit).await;
+    let (listener, command) = endless().await;
+    world.server.reply(stream(call("b1", "bash", &command)));
+    let (result, connection) = tokio::join!(world.ask("s1", "Wait long."), within(is_up(&listener)));
+    is_gone(connection).await;
+    let result = result.unwrap();
+    assert!(result.meta.aborted);
+    says_that_the_command_failed(&result);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
+    assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
+    assert_eq!(world.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn after_the_time_limit_the_next_profile_goes_on_from_the_log() {
+    let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = 1.into()).await;
+    world.server.reply(half_an_answer("I got th")).reply(stream(answer("m2", "I got there.")));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert_eq!(said(&result), ["I got there."]);
+    assert!(!result.meta.aborted);
+    assert_eq!(world.keys(), ["key-1", "key-2"]);
+    let messages = world.transcript("s1").messages();
+    assert_eq!(messages, ["user: go", "assistant(aborted): I got th", "assistant(stop): I got there."]);
+    assert!(!world.server.requests()[1].json()["messages"].to_string().contains("I got th"));
+}
+
+#[tokio::test]
+async fn a_run_cancelled_while_it_waits_to_try_again_ends_at_once() {
+    let world = World::with(with_one_profile).await;
+    let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
+    world.server.reply(busy);
+    let cancel = Cancel::new();
+    let mut run = world.engine.run(world.request("s1", "go").cancel(cancel.clone()));
+    while let Some(event) = within(run.next()).await {
+        if let RunEvent::Wait(wait) = event {
+            assert_eq!(wait.delay.as_secs(), 50);
+            cancel.cancel(CancelReason::User);
+        }
+    }
+    let result = run.result().unwrap();
+    assert!(result.meta.aborted);
+    assert_eq!(said(&result), Vec::<String>::new());
+    assert_eq!(world.server.requests().len(), 1);
+}

@@ -1,0 +1,10 @@
+//! Behaviour of the engine as a whole: real HTTP on the loopback, real session files.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod ending;
+mod failover;
+mod overflow;
+mod rotation;
+mod transcript;
+mod world;

@@ -1,0 +1,124 @@
+//! Conversations that become too long: compacted once, and the run goes on.
+
+use futures::StreamExt;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_testing::server::{Gate, Recorded, Reply};
+use serde_json::{Value, json};
+
+use crate::world::{World, answer, attempts, call, is_turn, refusal, said, stream, within};
+
+fn too_long() -> Reply {
+    refusal(400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")
+}
+
+fn notes() -> String {
+    (1..=200).map(|n| format!("Line {n} of the notes.\n")).collect()
+}
+
+/// The names of the calls and of the results in a request.
+fn calls_and_results(request: &Recorded) -> (Vec<Value>, Vec<Value>) {
+    let body = request.json();
+    let blocks: Vec<Value> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|m| m["content"].as_array())
+        .flatten()
+        .cloned()
+        .collect();
+    let of = |kind: &str, name: &str| blocks.iter().filter(|b| b["type"] == kind).map(|b| b[name].clone()).collect();
+    (of("tool_use", "id"), of("tool_result", "tool_use_id"))
+}
+
+#[tokio::test]
+async fn an_overflow_compacts_once_and_the_run_goes_on() {
+    let world = World::new().await;
+    world.write("workspace/notes.md", &notes());
+    world.reply_to_turns(
+        "## Goal\nLearn how long the notes are.",
+        [
+            stream(answer("m0", &"I remember that. ".repeat(100))),
+            stream(call("r1", "read", &json!({"path": "notes.md"}))),
+            too_long(),
+            stream(answer("m1", "The notes have 200 lines.")),
+        ],
+    );
+    world.ask("s1", "Remember this.").await.unwrap();
+    let result = world.ask("s1", "How long are the notes?").await.unwrap();
+
+    assert_eq!(said(&result), ["One moment.", "The notes have 200 lines."]);
+    assert_eq!(result.meta.agent.compaction_count, 1);
+    assert_eq!(result.meta.error, None);
+    assert_eq!(
+        attempts(&result),
+        ["first anthropic/claude-sonnet-4-5 context_overflow repair", "first anthropic/claude-sonnet-4-5 ok finish"]
+    );
+    assert_eq!(
+        result.meta.tools.iter().map(|tool| (tool.name.as_str(), tool.calls)).collect::<Vec<_>>(),
+        [("read", 1)]
+    );
+
+    let transcript = world.transcript("s1");
+    assert_eq!(transcript.of_type("compaction").len(), 1);
+    assert_eq!(transcript.unpaired(), Vec::<String>::new());
+    let read = transcript.of_type("message").into_iter().find(|line| line["message"]["role"] == "toolResult").unwrap();
+    assert_eq!(read["message"]["content"][0]["text"].as_str().map(str::trim_end), Some(notes().trim_end()));
+    assert_eq!(transcript.messages().last().map(String::as_str), Some("assistant(stop): The notes have 200 lines."));
+
+    // What the model sees after the compaction is shorter, has the summary, and no half of a pair.
+    let turns: Vec<Recorded> = world.server.requests().into_iter().filter(is_turn).collect();
+    let (before, after) = (&turns[2], &turns[3]);
+    assert!(after.json()["messages"].to_string().contains("Learn how long the notes are."));
+    assert!(after.json()["messages"].to_string().len() < before.json()["messages"].to_string().len());
+    let (calls, results) = calls_and_results(after);
+    assert_eq!(calls, results);
+    // A profile is not to blame for a long conversation.
+    assert_eq!(world.health()["first"]["errorCount"], 0);
+}
+
+#[tokio::test]
+async fn when_nothing_helps_the_user_is_told_and_the_session_stays_usable() {
+    let world = World::new().await;
+    world.server.reply(too_long());
+    // There is nothing to compact in a conversation of one line.
+    let result = world.ask("s1", "hello").await.unwrap();
+    assert_eq!(result.meta.error.as_ref().map(|error| error.kind.as_str()), Some("context_overflow"));
+    let texts = said(&result);
+    assert!(matches!(&texts[..], [text] if text.starts_with("!Context overflow")), "{texts:?}");
+
+    world.server.reply(stream(answer("m1", "Hello.")));
+    assert_eq!(said(&world.ask("s1", "again").await.unwrap()), ["Hello."]);
+}
+
+#[tokio::test]
+async fn a_run_cancelled_while_it_compacts_is_cancelled() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m0", &"I remember that. ".repeat(100))));
+    world.ask("s1", "Remember this.").await.unwrap();
+    let gate = Gate::new();
+    world.server.answer_with({
+        let gate = gate.clone();
+        move |request| match is_turn(request) {
+            true => Some(too_long()),
+            false => Some(Reply::events().gate(&gate)),
+        }
+    });
+    let cancel = Cancel::new();
+    let mut run = world.engine.run(world.request("s1", "Go on.").cancel(cancel.clone()));
+    within(async {
+        let pulled = async { while run.next().await.is_some() {} };
+        let stopped = async {
+            gate.reached(1).await;
+            cancel.cancel(CancelReason::User);
+        };
+        tokio::join!(pulled, stopped)
+    })
+    .await;
+    let result = run.result().unwrap();
+    assert!(result.meta.aborted);
+    assert_eq!(result.meta.error, None);
+    assert_eq!(said(&result), Vec::<String>::new());
+    assert_eq!(world.transcript("s1").of_type("compaction").len(), 0);
+    world.server.reply(stream(answer("m2", "Here.")));
+    assert_eq!(said(&world.ask("s1", "Once more.").await.unwrap()), ["Here."]);
+}

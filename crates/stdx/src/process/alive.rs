@@ -1,0 +1,64 @@
+//! Whether a process somebody else wrote down is still there.
+
+/// Whether a process runs. Where the system cannot be asked it is taken to run; one that ended and was not collected yet does not.
+#[cfg(unix)]
+pub fn is_alive(id: u32) -> bool {
+    let Some(pid) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    if stat(id).is_some_and(|stat| matches!(stat.split(' ').next(), Some("Z" | "X"))) {
+        return false;
+    }
+    // Any refusal but this one means that it is there and belongs to somebody else.
+    rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
+}
+
+/// Whether a process runs. Where the system cannot be asked it is taken to run.
+#[cfg(not(unix))]
+pub fn is_alive(id: u32) -> bool {
+    id != 0
+}
+
+/// When a process started, in ticks since the machine did: tells two processes with one id apart. `None` where the system does not say.
+pub fn start_ticks(id: u32) -> Option<u64> {
+    // The 22nd field; the first two are cut off.
+    stat(id)?.split(' ').nth(19)?.parse().ok()
+}
+
+/// What Linux says of a process, from the third field on: the second is its name, which may hold anything.
+fn stat(id: u32) -> Option<String> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let bytes = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.rsplit_once(") ").map(|(_, rest)| rest.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_runs() {
+        assert!(is_alive(std::process::id()));
+        assert_eq!(start_ticks(std::process::id()).is_some(), cfg!(target_os = "linux"));
+    }
+
+    #[test]
+    fn no_process_has_these_ids() {
+        assert!(!is_alive(0));
+        assert_eq!(is_alive(u32::MAX), !cfg!(unix));
+        assert_eq!(start_ticks(u32::MAX), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_that_ended_does_not_run() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let id = child.id();
+        while is_alive(id) {
+            std::thread::yield_now(); // not collected: its id cannot be given to another one
+        }
+        child.wait().unwrap();
+        assert!(!is_alive(id));
+    }
+}
