@@ -22,8 +22,8 @@ pub(crate) const GOOD_KEY: &str = "demo-key-that-works";
 /// Where the summary goes.
 pub(crate) const SUMMARY_PATH: &str = "~/Desktop/meeting-summary.md";
 
-/// Tokens that a scripted answer claims to have read from the cache, and written.
-const USAGE: (u64, u64) = (1_850, 240);
+/// Bytes that the script takes for a token.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// The notes of a meeting, long enough that the conversation has something to compact.
 pub(crate) fn notes(date: &str) -> String {
@@ -70,21 +70,23 @@ pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Op
     let body = request.json();
     let messages = body["messages"].as_array()?;
     if body.get("tools").is_none() {
-        return Some(stream(say("msg_summary", SUMMARY_OF_HISTORY, "end_turn"), pace));
+        return Some(stream(answered(request, "msg_summary", SUMMARY_OF_HISTORY, None), pace));
     }
     let was_read = has_result(messages, "read");
     let was_compacted = body["messages"].to_string().contains("<summary>");
     Some(if has_result(messages, "write") {
-        stream(say("msg_final", FINAL, "end_turn"), pace)
+        stream(answered(request, "msg_final", FINAL, None), pace)
     } else if was_read && !was_compacted {
         let text = "prompt is too long: 208310 tokens > 200000 maximum (scripted)";
         Reply::json(400, &json!({"type": "error", "error": {"type": "invalid_request_error", "message": text}}))
     } else if was_read || was_compacted {
         let arguments = json!({"path": SUMMARY_PATH, "content": SUMMARY_FILE});
-        stream(call("msg_write", "Now I write the summary.", "toolu_write", "write", &arguments), pace)
+        let call = Some(("toolu_write", "write", &arguments));
+        stream(answered(request, "msg_write", "Now I write the summary.", call), pace)
     } else {
         let arguments = json!({ "path": notes_path });
-        stream(call("msg_read", "I look at the notes first.", "toolu_read", "read", &arguments), pace)
+        let call = Some(("toolu_read", "read", &arguments));
+        stream(answered(request, "msg_read", "I look at the notes first.", call), pace)
     })
 }
 
@@ -96,18 +98,21 @@ fn has_result(messages: &[Value], tool: &str) -> bool {
     blocks().any(|b| b["type"] == "tool_result" && ids.contains(&&b["tool_use_id"]))
 }
 
-fn response(id: &str) -> Response {
-    let (input, output) = USAGE;
-    let usage = json!({"input_tokens": input, "output_tokens": output, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0});
-    Response::with_usage(id, &usage).in_pieces(24)
-}
-
-fn say(id: &str, text: &str, stop: &str) -> Vec<String> {
-    response(id).text(text).stop(stop)
-}
-
-fn call(id: &str, text: &str, call_id: &str, tool: &str, arguments: &Value) -> Vec<String> {
-    response(id).text(text).tool_call(call_id, tool, &arguments.to_string()).stop("tool_use")
+/// An answer to a request: a text, perhaps a call of a tool (id, name, arguments), and the stop word. It counts the tokens of both sides.
+fn answered(request: &Recorded, id: &str, text: &str, call: Option<(&str, &str, &Value)>) -> Vec<String> {
+    let arguments = call.map(|(_, _, arguments)| arguments.to_string()).unwrap_or_default();
+    let tokens = |bytes: usize| bytes.div_ceil(BYTES_PER_TOKEN);
+    let usage = json!({"input_tokens": tokens(request.body.len()), "output_tokens": 1});
+    let response = Response::with_usage(id, &usage).in_pieces(24).text(text);
+    let (response, stop) = match call {
+        Some((call_id, tool, _)) => (response.tool_call(call_id, tool, &arguments), "tool_use"),
+        None => (response, "end_turn"),
+    };
+    let usage = json!({"output_tokens": tokens(text.len() + arguments.len())});
+    response
+        .event(json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": usage}))
+        .event(json!({"type": "message_stop"}))
+        .frames()
 }
 
 fn stream(frames: Vec<String>, pace: Duration) -> Reply {

@@ -1,6 +1,7 @@
 //! Four kinds of failure, four exit codes.
 
 use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use pinch_embed::coding_agent::document::Problem;
@@ -112,7 +113,16 @@ pub(crate) fn warn_of(problems: &[Problem]) {
 }
 
 /// Says something on standard error.
-#[expect(clippy::print_stderr, reason = "the program talks to a person")]
 pub(crate) fn warn(text: &str) {
-    eprintln!("Warning: {text}");
+    tell(&format_args!("Warning: {text}"));
+}
+
+/// Writes a line to standard error. Where nobody reads it, the exit code has to do.
+pub(crate) fn tell(line: &dyn fmt::Display) {
+    let _unread = writeln!(std::io::stderr(), "{line}");
+}
+
+/// What went wrong with standard output: nobody reads it, or the disk is full.
+pub(crate) fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::internal(format!("cannot write the output: {error}"))
 }

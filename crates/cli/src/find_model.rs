@@ -1,5 +1,6 @@
 //! Which model answers: the one that is named, the session's own, the configured one, one that a key is there for, or a local server's.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub(crate) struct Wishes<'a> {
     /// The session that is taken up.
     pub(crate) context: Option<&'a Context>,
     /// The agent directory, for the ways on.
-    pub(crate) agent_dir: &'a std::path::Path,
+    pub(crate) agent_dir: &'a Path,
 }
 
 /// Local servers that speak OpenAI's format, and where they usually listen.
@@ -55,8 +56,8 @@ pub(crate) async fn find(
 ) -> Result<Choice, Failure> {
     let keyed = |model: Arc<Model>| Choice { model, thinking: None, keyless: false };
     if let Some(pattern) = wishes.model {
-        let found =
-            pattern::resolve(registry, wishes.provider, pattern, auth).map_err(|error| not_found(&error, wishes))?;
+        let found = pattern::resolve(registry, wishes.provider, pattern, auth)
+            .map_err(|error| not_found(&error, wishes.agent_dir))?;
         if let Some(text) = &found.warning {
             warn(text);
         }
@@ -86,24 +87,29 @@ pub(crate) async fn find(
     if let Some(model) = local_server(host).await {
         return Ok(Choice { model: Arc::new(model), thinking: None, keyless: true });
     }
-    Err(Failure::configuration(format!(
+    Err(no_model(wishes.agent_dir))
+}
+
+/// No model at all, with the ways on. `documents` is the folder of models.json.
+pub(crate) fn no_model(documents: &Path) -> Failure {
+    Failure::configuration(format!(
         "No model to ask. Three ways on:\n  \
          1. Set a provider's key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …).\n  \
          2. Start a local server: ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234).\n  \
          3. Name a server of your own in {}, and use it with --model provider/id.\n\
          To see pinch work without any of them: pinch demo",
-        wishes.agent_dir.join("models.json").display()
-    )))
+        documents.join("models.json").display()
+    ))
 }
 
 /// A name that fits nothing, with the way on that this program has.
-fn not_found(error: &NotFound, wishes: &Wishes<'_>) -> Failure {
+pub(crate) fn not_found(error: &NotFound, documents: &Path) -> Failure {
     let what = match error {
         NotFound::Provider { provider } => format!("Unknown provider \"{provider}\"."),
         NotFound::Model { pattern } => format!("Model \"{pattern}\" not found."),
         NotFound::Ambiguous { .. } => return Failure::user(error.to_string()),
     };
-    let models = wishes.agent_dir.join("models.json");
+    let models = documents.join("models.json");
     let way_on = format!("Name one as provider/id; models of your own go into {}", models.display());
     Failure::user(format!("{what} {way_on}"))
 }
@@ -114,7 +120,7 @@ pub(crate) fn knows(auth: &RegistryAuth) -> impl Fn(&ProviderId) -> bool + '_ {
 }
 
 /// The first model of the first local server that answers.
-async fn local_server(host: &Host) -> Option<Model> {
+pub(crate) async fn local_server(host: &Host) -> Option<Model> {
     let client = HttpClient::new();
     let probes = LOCAL_SERVERS.map(|(name, port)| probe(&client, host, name, port));
     futures::future::join_all(probes).await.into_iter().flatten().next()

@@ -1,13 +1,13 @@
 //! The `pinch` command: arguments in, exit code out.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program talks to its user")]
-
 mod exit;
 mod signals;
 
 mod args;
 mod find_model;
 mod wiring;
+
+mod embedded;
 
 mod show;
 
@@ -54,6 +54,6 @@ fn main() -> ExitCode {
 }
 
 fn report(failure: &Failure) -> ExitCode {
-    eprintln!("{failure}");
+    exit::tell(failure);
     failure.code()
 }

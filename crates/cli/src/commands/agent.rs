@@ -1,30 +1,36 @@
 //! `pinch agent`: one embedded run, printed as payloads.
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinch_embed::config::Config;
+use pinch_embed::config::{Config, ProviderConfig};
 use pinch_embed::engine::Engine;
+use pinch_embed::key::{self, AgentId};
+use pinch_embed::llm::model::Model;
 use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::{RunError, RunRequest, RunResult};
+use pinch_embed::run_embedded_agent;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
+use serde_json::json;
 
-use crate::exit::{Failure, Kind, warn_of};
+use crate::embedded::{self, Surroundings};
+use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::show::payloads;
-use crate::{signals, wiring};
+use crate::{find_model, signals, wiring};
 
 /// What `pinch agent` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What the user says.
-    #[arg(short, long, value_name = "TEXT")]
+    /// What the user says. Required.
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
 
-    /// The session; its file is made when it is not there.
+    /// The session: it is begun, or taken up where it stands. This, --session-key or --agent is required.
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
 
@@ -40,15 +46,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL")]
     thinking: Option<String>,
 
-    /// How much of the tools is shown: on, full, off.
+    /// How much of the tools stands in the answer: on, full, off.
     #[arg(long, value_name = "LEVEL")]
     verbose: Option<String>,
 
-    /// Seconds an attempt may take.
+    /// Seconds an attempt may take (default: agents.defaults.timeoutSeconds, or 600).
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
 
-    /// Prints payloads and meta as JSON.
+    /// Prints payloads and meta as one JSON object.
     #[arg(long)]
     json: bool,
 
@@ -68,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// State folder (default: ~/.pinch).
+    /// Folder of configuration, sessions and credentials (default: PINCH_STATE_DIR, or ~/.pinch).
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
@@ -80,65 +86,120 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let host = Host::system();
-    let message = args.message.as_deref().map(str::trim).filter(|text| !text.is_empty());
-    let message = message.ok_or_else(|| Failure::user("Message (--message) is required"))?;
-    if args.session_id.is_none() && args.session_key.is_none() && args.agent.is_none() {
-        return Err(Failure::user("Pass --session-id, --session-key, or --agent to choose a session"));
-    }
+    let message = given(args.message.as_deref()).ok_or_else(|| Failure::user("Message (--message) is required"))?;
     let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
     let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
     warn_of(&problems);
-    let engine = Engine::builder(host.clone(), Arc::new(config), &state_dir).build();
-    warn_of(engine.problems());
+    let whose = Whose::find(&args, &config)?;
     let cancel = Cancel::new();
-    let request = request(&args, message, &engine, &cancel)?;
-    let (done, code) = signals::guard(&cancel, pinch_embed::run_embedded_agent(&engine, request)).await;
-    let result = done.map_err(failure)?;
-    print(&result, args.json);
-    Ok(code.unwrap_or_else(|| exit_code(&result)))
-}
-
-fn print(result: &RunResult, as_json: bool) {
-    let text = if as_json { payloads::json(result) } else { payloads::text(result) };
-    if !text.is_empty() {
-        println!("{text}");
-    }
-}
-
-/// 0 with an answer; else by whose failure it is.
-fn exit_code(result: &RunResult) -> ExitCode {
-    let only_errors = !result.payloads.is_empty() && result.payloads.iter().all(|payload| payload.is_error);
-    if result.meta.aborted {
-        ExitCode::from(Kind::User as u8)
-    } else if only_errors || result.meta.error.is_some() {
-        ExitCode::from(Kind::Provider as u8)
-    } else {
-        ExitCode::SUCCESS
-    }
-}
-
-/// A run without a result in words for a person.
-pub(crate) fn failure(error: RunError) -> Failure {
-    let kind = match &error {
-        RunError::Cancelled(_) => Kind::User,
-        RunError::Config(_) => Kind::Configuration,
-        RunError::Failover(_) => Kind::Provider,
-        RunError::Busy(_) | RunError::Internal(_) => Kind::Internal,
+    let work = async {
+        let engine = Engine::builder(host.clone(), Arc::new(config.clone()), &state_dir).build();
+        warn_of(engine.problems());
+        let mut done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
+        // Without a key the model of a local server will do.
+        if matches!(done, Err(RunError::NoModel))
+            && let Some(model) = find_model::local_server(&host).await
+        {
+            let config = Arc::new(with_model(config, &model));
+            let engine = Engine::builder(host.clone(), config, &state_dir).build();
+            done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
+        }
+        let around = Surroundings { documents: state_dir.join("agent"), names_model: args.model.is_some() };
+        done.map_err(|error| embedded::failure(&error, &around))
     };
-    Failure::new(kind, error.to_string())
+    let (done, code) = signals::guard(&cancel, work).await;
+    let result = match (done, code) {
+        (Ok(result), _) => result,
+        (Err(failure), None) => return Err(failure),
+        (Err(failure), Some(code)) => {
+            tell(&failure);
+            return Ok(code);
+        }
+    };
+    print(&result, args.json).map_err(|error| unwritten(&error))?;
+    Ok(code.unwrap_or_else(|| embedded::failed(&result).map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
+}
+
+/// A value that says something.
+fn given(value: Option<&str>) -> Option<&str> {
+    value.map(str::trim).filter(|text| !text.is_empty())
+}
+
+fn print(result: &RunResult, as_json: bool) -> io::Result<()> {
+    let text = if as_json { payloads::json(result) } else { payloads::text(result) };
+    let mut out = io::stdout().lock();
+    if !text.is_empty() {
+        writeln!(out, "{text}")?;
+    }
+    out.flush()
+}
+
+/// Whose conversation it is.
+struct Whose<'a> {
+    session_id: &'a str,
+    session_key: Option<&'a str>,
+    agent: Option<&'a str>,
+}
+
+impl<'a> Whose<'a> {
+    fn find(args: &'a Args, config: &Config) -> Result<Self, Failure> {
+        let session_key = given(args.session_key.as_deref());
+        let agent = given(args.agent.as_deref());
+        let session_id = given(args.session_id.as_deref()).or(session_key).or(agent.map(|_| "main"));
+        let session_id = session_id
+            .ok_or_else(|| Failure::user("Pass --session-id, --session-key, or --agent to choose a session"))?;
+        if let Some(name) = agent {
+            let id = AgentId::normalise(name);
+            let mut known: Vec<AgentId> = config.agents.list.iter().map(|agent| agent.id.clone()).collect();
+            if known.is_empty() {
+                known.push(config.agents.default_id());
+            }
+            if !known.contains(&id) {
+                let names = known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
+                return Err(Failure::user(format!("Unknown agent id \"{name}\". There are: {names}")));
+            }
+            if let Some(of_key) = session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id))
+                && of_key != id
+            {
+                return Err(Failure::user(format!(
+                    "Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key"
+                )));
+            }
+        }
+        Ok(Self { session_id, session_key, agent })
+    }
+}
+
+/// The configuration with this model, which wants no key, as the one to ask.
+fn with_model(mut config: Config, model: &Model) -> Config {
+    let entry = json!({
+        "baseUrl": model.base_url,
+        "api": model.api.as_str(),
+        "apiKey": "none",
+        "models": [{"id": model.id.as_str(), "input": ["text"]}],
+    });
+    let entry = entry.as_object().cloned().unwrap_or_default();
+    config.models.providers.push(ProviderConfig { id: model.provider.clone(), models: Vec::new(), entry });
+    config.agents.defaults.model.primary = Some(format!("{}/{}", model.provider, model.id));
+    config
 }
 
 /// The state folder: the flag, then PINCH_STATE_DIR, then ~/.pinch.
 pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Failure> {
     let cwd = wiring::working_directory()?;
     let named = flag.map(Path::to_owned).or_else(|| host.env().non_empty("PINCH_STATE_DIR").map(PathBuf::from));
-    match (named, host.home()) {
-        (Some(dir), _) => Ok(cwd.join(wiring::expand_home(&dir, host))),
-        (None, Some(home)) => Ok(home.join(".pinch")),
+    let dir = match (named, host.home()) {
+        (Some(dir), _) => cwd.join(wiring::expand_home(&dir, host)),
+        (None, Some(home)) => home.join(".pinch"),
         (None, None) => {
-            Err(Failure::configuration("There is no home folder. Name a folder with --state-dir or PINCH_STATE_DIR"))
+            let text = "There is no home folder. Name a folder with --state-dir or PINCH_STATE_DIR";
+            return Err(Failure::configuration(text));
         }
+    };
+    if dir.exists() && !dir.is_dir() {
+        return Err(Failure::user(format!("The state folder is not a folder: {}", dir.display())));
     }
+    Ok(dir)
 }
 
 /// The configuration: the flag, then the variables, then the first file of the state folder; none is an empty one.
@@ -163,10 +224,14 @@ fn load_config(
     Ok(found.map_or_else(|| (Config::default(), Vec::new()), |path| Config::load(&path)))
 }
 
-fn request(args: &Args, message: &str, engine: &Engine, cancel: &Cancel) -> Result<RunRequest, Failure> {
-    let agent = args.agent.as_deref();
-    let session_id = args.session_id.clone().or_else(|| args.session_key.clone()).unwrap_or_else(|| "main".to_owned());
-    let mut request = engine.request(&session_id, args.session_key.as_deref(), agent, message);
+fn request(
+    args: &Args,
+    message: &str,
+    whose: &Whose<'_>,
+    engine: &Engine,
+    cancel: &Cancel,
+) -> Result<RunRequest, Failure> {
+    let mut request = engine.request(whose.session_id, whose.session_key, whose.agent, message);
     request = request.cancel(cancel.clone());
     if let Some(word) = &args.thinking {
         let level = ThinkingLevel::parse(word).ok_or_else(|| {

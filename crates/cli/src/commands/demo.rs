@@ -2,6 +2,7 @@
 //!
 //! It runs the production code on a scripted model server of its own, or on a real provider with `--provider` and `--model`.
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,13 +21,14 @@ use pinch_embed::stdx::host::Host;
 use pinch_testing::server::Server;
 use serde_json::{Value, json};
 
-use super::agent;
 use crate::demo_script as script;
-use crate::exit::{Failure, warn_of};
+use crate::embedded::{self, Surroundings};
+use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::show::events::EventLines;
 use crate::show::payloads;
 use crate::show::timeline::Timeline;
 use crate::signals;
+use crate::wiring::Folders;
 
 /// What `pinch demo` takes.
 #[derive(Debug, clap::Args)]
@@ -39,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID", requires = "provider")]
     model: Option<String>,
 
-    /// Prints every event as a line of JSON.
+    /// Prints every event as a line of JSON; the last one is the result, and where the file and the session lie.
     #[arg(long)]
     json: bool,
 
@@ -65,78 +67,117 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let system = Host::system();
     let place = prepare(&args, &system)?;
     let is_scripted = args.provider.is_none();
-    let host = Host::builder().env(system.env().clone()).home(&place.root).temp(system.temp()).build();
+    // The desktop of the job is the one in the folder, for commands, too.
+    let home = place.root.to_string_lossy().into_owned();
+    let host = Host::builder().env(system.env().with([("HOME", home)])).home(&place.root).temp(system.temp()).build();
     let server = if is_scripted { Some(start_server(&place, Duration::from_millis(args.pace)).await?) } else { None };
     let config = config(&place, server.as_ref())?;
     let mut builder = Engine::builder(host, Arc::new(config), &place.state);
-    if !is_scripted && let Some(home) = system.home() {
+    let mut documents = place.state.join("agent");
+    if !is_scripted {
         // A real provider is asked with the user's own credentials.
-        builder = builder.agent_dir(home.join(".pinch/agent"));
+        documents = Folders::find(None, &system)?.agent_dir;
+        builder = builder.agent_dir(&documents);
     }
     let engine = builder.build();
     warn_of(engine.problems());
     let cancel = Cancel::new();
     let request = request(&args, &engine, &place, &cancel);
-    if !args.json {
-        introduce(&args, server.as_ref());
+    let around = Surroundings { documents, names_model: true };
+    let show = async {
+        if !args.json {
+            say(&introduction(&args, &place, server.as_ref()))?;
+        }
+        let result = watch(&engine, request, &around, args.json).await?;
+        say(&if args.json { result_line(&place, &result) } else { conclusion(&place, &result) })?;
+        Ok(result)
+    };
+    match signals::guard(&cancel, show).await {
+        (Ok(_), Some(code)) => Ok(code),
+        (Ok(result), None) => {
+            Ok(embedded::failed(&result).map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8)))
+        }
+        (Err(failure), None) => Err(failure),
+        (Err(failure), Some(code)) => {
+            tell(&failure);
+            Ok(code)
+        }
     }
-    let (done, code) = signals::guard(&cancel, watch(&engine, request, args.json)).await;
-    let result = done?;
-    if !args.json {
-        conclude(&place, &result);
-    }
-    Ok(code.unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Pulls the run and shows it as it happens.
-async fn watch(engine: &Engine, request: RunRequest, as_json: bool) -> Result<RunResult, Failure> {
+async fn watch(
+    engine: &Engine,
+    request: RunRequest,
+    around: &Surroundings,
+    as_json: bool,
+) -> Result<RunResult, Failure> {
     let mut run = engine.run(request);
     let mut timeline = Timeline::new();
     let mut lines = EventLines::new();
     while let Some(event) = run.next().await {
-        if as_json {
-            print!("{}", lines.line(&event));
-        } else {
-            print!("{}", timeline.lines(&event));
-        }
+        say(&if as_json { lines.line(&event) } else { timeline.lines(&event) })?;
     }
-    let result = run.result().map_err(agent::failure)?;
-    if as_json {
-        println!("{}", json!({"type": "result", "result": result.to_json()}));
-    }
-    Ok(result)
+    run.result().map_err(|error| embedded::failure(&error, around))
 }
 
-fn introduce(args: &Args, server: Option<&Server>) {
-    match (server, &args.provider, &args.model) {
-        (Some(server), ..) => println!(
+/// Writes to standard output, at once.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| unwritten(&error))
+}
+
+fn introduction(args: &Args, place: &Place, server: Option<&Server>) -> String {
+    let who = match (server, &args.provider, &args.model) {
+        (Some(server), ..) => format!(
             "The model server at {} is scripted: it speaks Anthropic's wire format over real HTTP and plays a model.\n\
-             Everything else is the production code on real files.",
+             Everything else is the production code on real files.\n",
             server.url()
         ),
-        (None, Some(provider), Some(model)) => println!("Asking {provider}/{model}."),
-        _ => {}
-    }
-    println!("> {}\n", script::REQUEST);
+        (None, Some(provider), Some(model)) => format!("Asking {provider}/{model}.\n"),
+        _ => String::new(),
+    };
+    let before = match session_file(place).is_file() {
+        true => "The session of an earlier run is there: it is taken up where it stands.\n",
+        false => "",
+    };
+    format!("{who}{before}> {}\n\n", script::REQUEST)
 }
 
-fn conclude(place: &Place, result: &RunResult) {
-    println!("\n{}\n", payloads::text(result));
+fn conclusion(place: &Place, result: &RunResult) -> String {
     let meta = &result.meta;
     let usage = &meta.agent.usage;
-    println!(
-        "{} attempts, {} compaction(s), {} tokens in, {} out, {} ms",
-        meta.attempts.len(),
-        meta.agent.compaction_count,
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let file = match saved_file(place) {
+        Some(path) => path.display().to_string(),
+        None => "no summary was saved".to_owned(),
+    };
+    format!(
+        "\n{}\n\n{}, {}, {} tokens in, {} out, {} ms\nfile     {file}\nsession  {}\n",
+        payloads::text(result),
+        count(meta.attempts.len(), "attempt"),
+        count(meta.agent.compaction_count as usize, "compaction"),
         usage.input,
         usage.output,
-        meta.duration_ms
-    );
-    let saved = place.root.join(script::SUMMARY_PATH.trim_start_matches("~/"));
-    if saved.is_file() {
-        println!("file     {}", saved.display());
-    }
-    println!("session  {}", session_file(place).display());
+        meta.duration_ms,
+        session_file(place).display(),
+    )
+}
+
+/// The last line of the events: the result, and where the file and the session lie.
+fn result_line(place: &Place, result: &RunResult) -> String {
+    let line = json!({
+        "type": "result",
+        "result": result.to_json(),
+        "file": saved_file(place),
+        "session": session_file(place),
+    });
+    format!("{line}\n")
+}
+
+fn saved_file(place: &Place) -> Option<PathBuf> {
+    let path = place.root.join(script::SUMMARY_PATH.trim_start_matches("~/"));
+    path.is_file().then_some(path)
 }
 
 fn session_file(place: &Place) -> PathBuf {
@@ -160,7 +201,10 @@ fn prepare(args: &Args, host: &Host) -> Result<Place, Failure> {
     make(&root.join("Desktop"))?;
     let place = Place { state: root.join("state"), root, workspace, notes };
     make(&place.state.join("agent"))?;
-    write(&place.workspace.join(&place.notes), &script::notes(&date))?;
+    let notes = place.workspace.join(&place.notes);
+    if !notes.exists() {
+        write(&notes, &script::notes(&date))?;
+    }
     // The script's conversation is short: little of it is kept, so that there is something to compact.
     let settings = json!({"compaction": {"keepRecentTokens": 500}});
     write(&place.state.join("agents/main/agent/settings.json"), &settings.to_string())?;

@@ -2,6 +2,7 @@
 
 use pinch_embed::coding_agent::protocol::EventWriter;
 use pinch_embed::delivery::ReplyEvent;
+use pinch_embed::run::decide::{Repair, Repaired};
 use pinch_embed::runner::RunEvent;
 use serde_json::{Value, json};
 
@@ -40,8 +41,25 @@ impl EventLines {
                 "durationMs": report.duration_ms,
                 "error": error,
             }),
-            RunEvent::Repair(repair) => json!({"type": "run_repair", "repair": format!("{repair:?}")}),
-            RunEvent::Repaired(done) => json!({"type": "run_repaired", "result": format!("{done:?}")}),
+            RunEvent::Repair(repair) => match repair {
+                Repair::Compact { trigger, observed_tokens } => json!({
+                    "type": "run_repair",
+                    "repair": "compact",
+                    "trigger": trigger.as_str(),
+                    "observedTokens": observed_tokens,
+                }),
+                Repair::TruncateToolResults => json!({"type": "run_repair", "repair": "truncate_tool_results"}),
+            },
+            RunEvent::Repaired(done) => match done {
+                Repaired::Compacted => json!({"type": "run_repaired", "result": "compacted"}),
+                Repaired::NotCompacted { why } => {
+                    json!({"type": "run_repaired", "result": "not_compacted", "why": why})
+                }
+                Repaired::Truncated { count } => {
+                    json!({"type": "run_repaired", "result": "truncated", "count": count})
+                }
+                Repaired::NotTruncated => json!({"type": "run_repaired", "result": "not_truncated"}),
+            },
             RunEvent::Wait(wait) => {
                 json!({"type": "run_wait", "delayMs": wait.delay.as_millis() as u64, "reason": wait.reason.to_string()})
             }

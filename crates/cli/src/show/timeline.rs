@@ -7,6 +7,7 @@ use pinch_embed::agent_core::AgentEvent;
 use pinch_embed::coding_agent::event::SessionEvent;
 use pinch_embed::delivery::ReplyEvent;
 use pinch_embed::llm::message::block;
+use pinch_embed::replies::api_error;
 use pinch_embed::run::decide::{Repair, Repaired};
 use pinch_embed::runner::RunEvent;
 
@@ -41,8 +42,17 @@ impl Timeline {
                 self.line(&mut out, &format!("attempt {}", plan.number), &text);
             }
             RunEvent::Decided { report, error } => {
-                let why = error.as_deref().map_or(String::new(), |error| format!(" ({})", short(error)));
-                let text = format!("{}{why} after {} ms → {}", report.outcome, report.duration_ms, report.action);
+                let why = error.as_deref().map_or(String::new(), |error| format!(" ({})", said(error)));
+                let then = match report.action.as_str() {
+                    "attempt" => "tries again",
+                    "repair" => "repairs the conversation",
+                    "wait" => "waits",
+                    "failover" => "next model",
+                    "finish" => "done",
+                    "fail" => "gives up",
+                    other => other,
+                };
+                let text = format!("{}{why} after {} ms → {then}", report.outcome, report.duration_ms);
                 self.line(&mut out, "outcome", &text);
             }
             RunEvent::Repair(Repair::Compact { .. }) => {
@@ -66,7 +76,7 @@ impl Timeline {
             }
             RunEvent::FailedOver { error, next } => {
                 let next = next.as_deref().unwrap_or("no other model");
-                self.line(&mut out, "failover", &format!("{} → {next}", short(error)));
+                self.line(&mut out, "failover", &format!("{} → {next}", said(error)));
             }
             RunEvent::Session(event) => self.session(&mut out, event),
             RunEvent::Reply(ReplyEvent::BlockReply(block)) => {
@@ -107,6 +117,11 @@ impl Timeline {
         // Writing into a string cannot fail.
         let _written = writeln!(out, "{secs:7.3} s  {what:<10} {text}");
     }
+}
+
+/// What an error says in the provider's words, without the JSON around them.
+fn said(error: &str) -> String {
+    short(api_error::info(error).and_then(|info| info.message).as_deref().unwrap_or(error))
 }
 
 /// A text in one line, cut where it gets too long.

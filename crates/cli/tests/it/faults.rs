@@ -1,7 +1,5 @@
 //! Bad input: one clear message and the right exit code; nothing of the user's is harmed.
 
-use std::process::Stdio;
-
 use crate::help::{Ran, User, files};
 
 /// A failure says `err`, prints nothing, and ends with `code`.
@@ -146,7 +144,7 @@ async fn a_reader_that_is_gone_ends_the_program() {
         let user = User::new().await;
         user.answer("nobody reads this");
         let mut command = user.command(&[&["--model", "local/m1"], args].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().await.unwrap();
         let err = String::from_utf8_lossy(&output.stderr);

@@ -58,17 +58,32 @@ impl User {
         self.server.reply(Reply::sse(Response::new("msg_1").text(text).stop("end_turn").concat()));
     }
 
-    /// The program, in the user's folder.
+    /// A conversation, in the user's folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let agent_dir = self.path("agent");
+        self.program(&[&["--agent-dir", agent_dir.to_str().unwrap()], args].concat())
+    }
+
+    /// The program, in the user's folder.
+    pub(crate) fn program(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pinch"));
         command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
-        command.arg("--agent-dir").arg(self.path("agent")).args(args).stdin(Stdio::null()).kill_on_drop(true);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }
 
-    /// Runs the program to its end. The user's folder is called `HOME` in what it says.
+    /// Holds a conversation to its end. The user's folder is called `HOME` in what the program says.
     pub(crate) async fn run(&self, args: &[&str]) -> Ran {
-        let output = self.command(args).output().await.unwrap();
+        self.ran(self.command(args).output().await.unwrap())
+    }
+
+    /// Runs the program to its end.
+    pub(crate) async fn run_program(&self, args: &[&str]) -> Ran {
+        self.ran(self.program(args).output().await.unwrap())
+    }
+
+    /// How the program ended.
+    pub(crate) fn ran(&self, output: std::process::Output) -> Ran {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(self.home.path().to_str().unwrap(), "HOME");
         Ran { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
@@ -88,4 +103,12 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     }
     files.sort();
     files
+}
+
+/// Presses Ctrl+C.
+#[cfg(unix)]
+pub(crate) async fn interrupt(child: &tokio::process::Child) {
+    let pid = child.id().unwrap().to_string();
+    let sent = Command::new("/bin/sh").args(["-c", "kill -INT $0", &pid]).status().await.unwrap();
+    assert!(sent.success());
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod agent;
+mod demo;
 mod faults;
 mod help;
 mod kill;

@@ -52,18 +52,30 @@ pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, V
         Ok(root) => (root, Vec::new()),
         Err(problem) => (serde_json::Map::new(), vec![problem]),
     };
-    let configured = config.models.as_document();
-    let ours = configured.get("providers").and_then(Value::as_object).cloned().unwrap_or_default();
-    if root.is_empty() && ours.is_empty() {
+    let ours = config.models.as_document();
+    let configured = || ours.get("providers").and_then(Value::as_object).into_iter().flatten();
+    if root.is_empty() && configured().next().is_none() {
         return (ModelRegistry::builtin(), problems);
     }
     let providers = root.entry("providers").or_insert_with(|| Value::Object(serde_json::Map::new()));
     if let Some(providers) = providers.as_object_mut() {
-        providers.extend(ours);
+        providers.extend(configured().map(|(name, entry)| (name.clone(), entry.clone())));
     }
     let (registry, more) = ModelRegistry::from_document(&root, models_json);
-    problems.extend(more);
+    // A problem is one of the document that the provider came from.
+    let is_configured = |at: &str| configured().any(|(name, _)| is_below(at, &format!("providers.{name}")));
+    problems.extend(more.into_iter().map(|problem| match (&config.file, &problem.at) {
+        (Some(file), Some(at)) if is_configured(at) => {
+            Problem { file: file.clone(), at: Some(format!("models.{at}")), ..problem }
+        }
+        _ => problem,
+    }));
     (registry, problems)
+}
+
+/// Whether a place of a document is a member or within it.
+fn is_below(at: &str, member: &str) -> bool {
+    at.strip_prefix(member).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// A run with its surroundings, and the models it may use.
@@ -97,10 +109,11 @@ pub(super) fn request(
 
 /// Everything an attempt may look at. Makes the workspace if it is not there.
 pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunError> {
+    // A run that nobody can carry out leaves nothing behind.
+    let candidates = candidates(parts, &request)?;
     let workspace = request.workspace_dir.clone();
     std::fs::create_dir_all(&workspace)
         .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
-    let candidates = candidates(parts, &request)?;
     let mut compaction = parts.settings.compaction;
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
     compaction.reserve_tokens = compaction.reserve_tokens.max(floor);
@@ -116,7 +129,7 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     Ok(Resolved { scope, candidates })
 }
 
-/// The agent: the one that is named, the key's, or the default one.
+/// The agent: the one that is named, the key's, or the default one. It names a folder: what does not belong into a name is not in it.
 fn agent_id_of(agents: &Agents, named: Option<&str>, session_key: Option<&str>) -> AgentId {
     match named.map(str::trim).filter(|id| !id.is_empty()) {
         Some(named) => AgentId::normalise(named),
@@ -156,7 +169,7 @@ fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, Ru
     let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
         pattern::resolve(&parts.registry, provider, name, &has_auth)
             .map(|found| within_cap(found.model, agents.defaults.context_tokens))
-            .map_err(|error| RunError::Config(error.to_string()))
+            .map_err(RunError::UnknownModel)
     };
     let first = match (&request.model, &setting.primary) {
         (Some(model), _) => find(request.provider.as_deref(), alias(parts, model))?,
@@ -202,13 +215,7 @@ fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc
         .chain(parts.registry.providers())
         .find(|provider| has_auth(provider))
         .and_then(|provider| parts.registry.default_model(&provider))
-        .ok_or_else(|| {
-            RunError::Config(
-                "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, name a model with \
-                 agents.defaults.model.primary in pinch.json, or give --provider and --model. See a run without any: pinch demo"
-                    .to_owned(),
-            )
-        })
+        .ok_or(RunError::NoModel)
 }
 
 /// How commands are run.
@@ -244,5 +251,7 @@ mod tests {
         assert_eq!(id(None, Some("agent:ops:main")), "ops");
         assert_eq!(id(Some("dev"), Some("agent:ops:main")), "dev");
         assert_eq!(id(None, None), "main");
+        assert_eq!(id(Some("../../x"), None), "x");
+        assert_eq!(id(None, Some("agent:../..:main")), "main");
     }
 }

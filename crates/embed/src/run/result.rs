@@ -1,5 +1,6 @@
 //! What comes out of a run, and its JSON form.
 
+use pinch_coding_agent::models::pattern::NotFound;
 use pinch_llm::error::LlmError;
 use pinch_llm::message::Usage;
 use pinch_stdx::cancel::CancelReason;
@@ -153,6 +154,15 @@ pub enum RunError {
     /// The request or the configuration asks for something that is not there.
     #[error("{0}")]
     Config(String),
+    /// No model is named, and no provider has a key.
+    #[error(
+        "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, or name a model with \
+         agents.defaults.model.primary in pinch.json"
+    )]
+    NoModel,
+    /// The model that is named does not exist.
+    #[error(transparent)]
+    UnknownModel(#[from] NotFound),
     /// The model could not do it; another one may.
     #[error(transparent)]
     Failover(Box<FailoverError>),

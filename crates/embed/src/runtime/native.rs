@@ -218,6 +218,10 @@ fn store_error(error: StoreError) -> RunError {
     match error {
         StoreError::Locked { .. } | StoreError::Contended => RunError::Busy(error.to_string()),
         StoreError::NotASession { .. } | StoreError::BadId { .. } => RunError::Config(error.to_string()),
-        other => RunError::Internal(other.to_string()),
+        other => {
+            // What the operating system said stands underneath.
+            let cause = std::error::Error::source(&other).map(|cause| format!(": {cause}"));
+            RunError::Internal(format!("{other}{}", cause.unwrap_or_default()))
+        }
     }
 }

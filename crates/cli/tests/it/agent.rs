@@ -1,0 +1,258 @@
+//! `pinch agent`: one embedded run after another, as a script would start them.
+
+use pinch_testing::server::{Gate, Reply};
+use pinch_testing::wires::anthropic::Response;
+use serde_json::{Value, json};
+
+use crate::help::{Ran, User, files};
+
+/// A user whose configuration names the scripted server.
+async fn user() -> User {
+    let user = User::new().await;
+    let url = user.server.url();
+    configure(
+        &user,
+        &json!({
+            "agents": {"defaults": {"model": "anthropic/claude-sonnet-4-5"}, "list": [{"id": "main"}, {"id": "ops"}]},
+            "models": {"providers": {"anthropic": {"baseUrl": url, "apiKey": "none"}}},
+        }),
+    );
+    user
+}
+
+fn configure(user: &User, document: &Value) {
+    user.write(".pinch/pinch.json", &document.to_string());
+}
+
+async fn agent(user: &User, args: &[&str]) -> Ran {
+    user.run_program(&[&["agent"], args].concat()).await
+}
+
+/// The run says `err`, prints nothing, and ends with `code`.
+async fn fails(user: &User, args: &[&str], code: i32, err: &str) {
+    let wanted = Ran { code: Some(code), out: String::new(), err: format!("{err}\n") };
+    assert_eq!(agent(user, args).await, wanted, "pinch agent {}", args.join(" "));
+}
+
+/// What a fine run prints.
+fn prints(out: &str) -> Ran {
+    Ran { code: Some(0), out: out.to_owned(), err: String::new() }
+}
+
+#[tokio::test]
+async fn the_next_run_goes_on_in_the_same_session() {
+    let user = user().await;
+    user.answer("one");
+    assert_eq!(agent(&user, &["--session-id", "s1", "--message", "first"]).await, prints("one\n"));
+    user.answer("two");
+    assert_eq!(agent(&user, &["--session-id", "s1", "-m", "- second"]).await, prints("two\n"));
+    let asked = user.asked().unwrap();
+    let texts: Vec<&str> =
+        asked.as_array().unwrap().iter().map(|m| m["content"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["first", "one", "- second"]);
+    user.answer("three");
+    assert_eq!(agent(&user, &["--session-id", "s2", "--message", "other"]).await, prints("three\n"));
+    assert_eq!(user.asked().unwrap().as_array().unwrap().len(), 1, "another session knows nothing of the first");
+    let sessions = ["s1.jsonl", "s2.jsonl"].map(|name| user.path(".pinch/agents/main/sessions").join(name));
+    assert_eq!(files(&user.path(".pinch/agents")), sessions);
+}
+
+#[tokio::test]
+async fn json_is_one_object_and_nothing_else() {
+    let user = user().await;
+    user.answer("one");
+    let ran = agent(&user, &["--session-id", "s1", "--message", "first", "--json", "--local"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let mut printed: Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(ran.out.starts_with("{\n  \"payloads\": [\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("\n}\n"), "{}", ran.out);
+    for duration in ["/meta/durationMs", "/meta/attempts/0/durationMs"] {
+        assert!(printed.pointer_mut(duration).unwrap().take().is_u64());
+    }
+    let usage = json!({"input": 10, "output": 5, "total": 15});
+    let (provider, model) = ("anthropic", "claude-sonnet-4-5");
+    assert_eq!(
+        printed,
+        json!({
+            "payloads": [{"text": "one", "mediaUrl": null}],
+            "meta": {
+                "durationMs": null,
+                "aborted": false,
+                "stopReason": "stop",
+                "agentMeta": {
+                    "sessionId": "s1", "provider": provider, "model": model,
+                    "usage": usage, "lastCallUsage": usage, "promptTokens": 10,
+                },
+                "attempts": [
+                    {"provider": provider, "model": model, "outcome": "ok", "action": "finish", "durationMs": null},
+                ],
+            },
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_is_asked_must_make_sense() {
+    let user = user().await;
+    fails(&user, &["--session-id", "s1"], 1, "Error: Message (--message) is required").await;
+    fails(&user, &["--session-id", "s1", "--message", " "], 1, "Error: Message (--message) is required").await;
+    let whose = "Error: Pass --session-id, --session-key, or --agent to choose a session";
+    fails(&user, &["--message", "x"], 1, whose).await;
+    fails(&user, &["--message", "x", "--session-id", ""], 1, whose).await;
+    let level = "Error: Invalid thinking level \"much\". Valid values: off, minimal, low, medium, high, xhigh, max";
+    fails(&user, &["--session-id", "s1", "--message", "x", "--thinking", "much"], 1, level).await;
+    let level = "Error: Invalid verbose level \"much\". Valid values: on, full, off";
+    fails(&user, &["--session-id", "s1", "--message", "x", "--verbose", "much"], 1, level).await;
+    let nobody = "Error: Unknown agent id \"../x\". There are: main, ops";
+    fails(&user, &["--agent", "../x", "--message", "x"], 1, nobody).await;
+    let other = "Error: Agent id \"ops\" does not match the agent \"main\" of the session key";
+    fails(&user, &["--agent", "ops", "--session-key", "agent:main:main", "--message", "x"], 1, other).await;
+    let unknown = "Error: Model \"nope/m\" not found. Name one as provider/id; models of your own go into \
+         HOME/.pinch/agent/models.json";
+    fails(&user, &["--session-id", "s1", "--message", "x", "--model", "nope/m"], 1, unknown).await;
+    assert_eq!(files(&user.path(".pinch")), [user.path(".pinch/pinch.json")], "a mistake leaves nothing behind");
+}
+
+#[tokio::test]
+async fn a_key_cannot_lead_out_of_the_state_folder() {
+    let user = user().await;
+    user.answer("fine");
+    let ran = agent(&user, &["--session-key", "agent:../../../ops:main", "--session-id", "../../s", "-m", "x"]).await;
+    assert_eq!(ran, prints("fine\n"));
+    assert_eq!(files(&user.path(".pinch/agents")), [user.path(".pinch/agents/ops/sessions/.._.._s.jsonl")]);
+}
+
+#[tokio::test]
+async fn keys_and_models_that_are_missing_are_the_configurations_fault() {
+    let user = User::new().await;
+    let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
+         auth.profiles in pinch.json.";
+    let ask = ["--session-id", "s1", "--message", "x"];
+    fails(&user, &[&ask[..], &["--model", "anthropic/claude-sonnet-4-5"]].concat(), 2, no_key).await;
+    configure(&user, &json!({"agents": {"defaults": {"model": "nope/m"}}}));
+    let unknown = "Error: Model \"nope/m\" not found. Name one as provider/id; models of your own go into \
+         HOME/.pinch/agent/models.json";
+    fails(&user, &ask, 2, unknown).await;
+    fails(&user, &[&ask[..], &["--config", "gone.json"]].concat(), 2, "Error: Configuration file not found: gone.json")
+        .await;
+}
+
+#[tokio::test]
+async fn without_any_model_there_are_three_ways_on() {
+    let user = User::new().await;
+    let ask = ["--session-id", "s1", "--message", "x"];
+    for port in [11434, 8080, 1234] {
+        if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+            // A machine with a local server has a model.
+            return;
+        }
+    }
+    let ways_on = "Error: No model to ask. Three ways on:\n  \
+         1. Set a provider's key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …).\n  \
+         2. Start a local server: ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234).\n  \
+         3. Name a server of your own in HOME/.pinch/agent/models.json, and use it with --model provider/id.\n\
+         To see pinch work without any of them: pinch demo";
+    fails(&user, &ask, 2, ways_on).await;
+    assert!(!user.path(".pinch").exists(), "a run that nobody can carry out leaves nothing behind");
+}
+
+#[tokio::test]
+async fn a_broken_configuration_is_named_and_left_alone() {
+    let user = User::new().await;
+    let broken = "{\n  agents: {";
+    let path = user.write(".pinch/openclaw.json", broken);
+    let ask = ["--session-id", "s1", "--message", "x", "--model", "anthropic/claude-sonnet-4-5"];
+    let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
+         auth.profiles in pinch.json.";
+    let place = "Warning: HOME/.pinch/openclaw.json:2:11: is not valid JSON5: EOF parsing object. Correct it there; \
+         until then the whole file is ignored";
+    fails(&user, &ask, 2, &format!("{place}\n{no_key}")).await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), broken);
+
+    user.write(".pinch/openclaw.json", r#"{models: {providers: {mine: {baseUrl: 5}}}}"#);
+    let place = "Warning: HOME/.pinch/openclaw.json:models.providers.mine.baseUrl: must be a non-empty string";
+    fails(&user, &ask, 2, &format!("{place}\n{no_key}")).await;
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_is_heard() {
+    let user = user().await;
+    let refused = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}});
+    user.server.reply(Reply::json(401, &refused("authentication_error", "invalid x-api-key")));
+    let text = "Error: anthropic/claude-sonnet-4-5: invalid x-api-key (HTTP 401)";
+    fails(&user, &["--session-id", "s1", "--message", "x"], 3, text).await;
+    // The session is not harmed by it.
+    user.answer("back again");
+    assert_eq!(agent(&user, &["--session-id", "s1", "--message", "y"]).await, prints("back again\n"));
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_is_no_answer() {
+    let user = user().await;
+    let never = Gate::new();
+    user.server.reply(Reply::events().gated(&never, Response::new("m").text("late").stop("end_turn")));
+    let ran = agent(&user, &["--session-id", "s1", "--message", "x", "--timeout", "1"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.out.contains("timed out"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn folders_that_cannot_be_used() {
+    let user = user().await;
+    user.write("notes", "a file, not a folder");
+    let ask = ["--session-id", "s1", "--message", "x"];
+    let no_folder = "Error: The state folder is not a folder: HOME/notes";
+    fails(&user, &[&ask[..], &["--state-dir", "notes"]].concat(), 1, no_folder).await;
+    user.write(".pinch/agents/ops/sessions", "a file, not a folder");
+    let no_lock =
+        "Error: cannot lock the session file HOME/.pinch/agents/ops/sessions/s1.jsonl: File exists (os error 17)";
+    fails(&user, &[&ask[..], &["--agent", "ops"]].concat(), 4, no_lock).await;
+    std::fs::create_dir_all(user.path(".pinch/agents/main/sessions/s1.jsonl")).unwrap();
+    let no_file = "Error: cannot read HOME/.pinch/agents/main/sessions/s1.jsonl: Is a directory (os error 21)";
+    fails(&user, &ask, 4, no_file).await;
+    assert_eq!(user.server.requests().len(), 0, "nothing is asked that could not be kept");
+}
+
+#[tokio::test]
+async fn a_reader_that_is_gone_ends_the_run_with_a_word() {
+    for args in [&["--json"][..], &[]] {
+        let user = user().await;
+        let begun = Gate::new();
+        user.server.reply(Reply::events().gated(&begun, Response::new("m").text("unread").stop("end_turn")));
+        let mut command = user.program(&[&["agent", "--session-id", "s1", "--message", "x"], args].concat());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        begun.open_times(usize::from(u8::MAX));
+        let ran = user.ran(child.wait_with_output().await.unwrap());
+        assert_eq!(
+            (ran.code, ran.err.as_str()),
+            (Some(4), "Error: cannot write the output: Broken pipe (os error 32)\n")
+        );
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn ctrl_c_ends_the_run_and_leaves_the_session_whole() {
+    let user = user().await;
+    let gate = Gate::new();
+    let frames = Response::new("m").in_pieces(2).text("half of it").stop("end_turn");
+    // The gate stands behind the first half of the text.
+    let (before, after) = frames.split_at(3);
+    user.server.reply(Reply::sse(before.concat()).gated(&gate, after.to_vec()));
+    let child = user.program(&["agent", "--session-id", "s1", "--message", "long", "--json"]).spawn().unwrap();
+    gate.reached(1).await;
+    crate::help::interrupt(&child).await;
+    let ran = user.ran(child.wait_with_output().await.unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(130), ""));
+    let printed: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&printed["meta"]["aborted"], &printed["meta"]["stopReason"]), (&json!(true), &json!("aborted")));
+
+    let file = std::fs::read_to_string(user.path(".pinch/agents/main/sessions/s1.jsonl")).unwrap();
+    let entries: Vec<Value> = file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.last().unwrap()["message"]["stopReason"], "aborted");
+    user.answer("here I am");
+    assert_eq!(agent(&user, &["--session-id", "s1", "--message", "still there?"]).await, prints("here I am\n"));
+    let asked = user.asked().unwrap().to_string();
+    assert!(asked.contains("long") && asked.contains("still there?"), "{asked}");
+}
