@@ -221,7 +221,12 @@ fn load_config(
     let found = named.or_else(|| {
         ["pinch.json", "openclaw.json"].map(|name| state_dir.join(name)).into_iter().find(|path| path.is_file())
     });
-    Ok(found.map_or_else(|| (Config::default(), Vec::new()), |path| Config::load(&path)))
+    let (config, problems) = found.map_or_else(|| (Config::default(), Vec::new()), |path| Config::load(&path));
+    match problems.first() {
+        // Nothing of it can be used: what was meant is unknown, so nothing is run.
+        Some(problem) if config.document.is_empty() => Err(Failure::configuration(problem.to_string())),
+        _ => Ok((config, problems)),
+    }
 }
 
 fn request(

@@ -164,9 +164,9 @@ async fn a_broken_configuration_is_named_and_left_alone() {
     let ask = ["--session-id", "s1", "--message", "x", "--model", "anthropic/claude-sonnet-4-5"];
     let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
          auth.profiles in pinch.json.";
-    let place = "Warning: HOME/.pinch/openclaw.json:2:11: is not valid JSON5: EOF parsing object. Correct it there; \
-         until then the whole file is ignored";
-    fails(&user, &ask, 2, &format!("{place}\n{no_key}")).await;
+    let place = "Error: HOME/.pinch/openclaw.json:2:11: is not valid JSON5: EOF parsing object. Correct it there: \
+         nothing of the file can be used";
+    fails(&user, &ask, 2, place).await;
     assert_eq!(std::fs::read_to_string(&path).unwrap(), broken);
 
     user.write(".pinch/openclaw.json", r#"{models: {providers: {mine: {baseUrl: 5}}}}"#);

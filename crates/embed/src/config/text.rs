@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str, file: &Path) -> (Map<String, Value>, Vec<Problem
             let what = error.to_string();
             let what = what.split_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
             let problem = Problem::new(file, format!("is not valid JSON5: {what}"))
-                .remedy("Correct it there; until then the whole file is ignored");
+                .remedy("Correct it there: nothing of the file can be used");
             problems.push(match error.position() {
                 Some(at) => problem.at(format!("{}:{}", at.line + 1, at.column + 1)),
                 None => problem,
