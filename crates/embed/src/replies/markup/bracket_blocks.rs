@@ -51,8 +51,16 @@ pub fn strip_bracket_blocks(text: &str) -> String {
     kept
 }
 
+/// Whether there may be a marker: patterns cost more to build than a whole run, so they are built for texts that need them.
+fn may_have_markers(text: &str) -> bool {
+    text.contains('[') && text.as_bytes().windows(5).any(|word| word.eq_ignore_ascii_case(b"tool_"))
+}
+
 /// The markers outside code.
 fn markers(text: &str) -> Vec<Marker> {
+    if !may_have_markers(text) {
+        return Vec::new();
+    }
     let mut markers: Vec<Marker> = MARKER
         .captures_iter(text)
         .filter_map(|found| {
