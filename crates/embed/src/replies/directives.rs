@@ -33,6 +33,19 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// The reply it makes; what directives do not speak of is taken from `like`.
+    pub fn into_reply(self, like: BlockReply) -> BlockReply {
+        BlockReply {
+            text: self.text,
+            media_urls: self.media_urls,
+            audio_as_voice: self.audio_as_voice,
+            reply_to_id: self.reply_to_id,
+            reply_to_tag: self.reply_to_tag,
+            reply_to_current: self.reply_to_current,
+            ..like
+        }
+    }
+
     /// Whether there is anything to deliver.
     pub fn is_renderable(&self) -> bool {
         !self.text.is_empty() || !self.media_urls.is_empty() || self.audio_as_voice
@@ -252,16 +265,7 @@ pub struct Directives {
 
 impl Directives {
     fn give(&mut self, parsed: Option<Parsed>, like: BlockReply, out: &mut Out) {
-        let Some(parsed) = parsed else { return };
-        out.push(Piece::Block(BlockReply {
-            text: parsed.text,
-            media_urls: parsed.media_urls,
-            audio_as_voice: parsed.audio_as_voice,
-            reply_to_id: parsed.reply_to_id,
-            reply_to_tag: parsed.reply_to_tag,
-            reply_to_current: parsed.reply_to_current,
-            ..like
-        }));
+        out.extend(parsed.map(|parsed| Piece::Block(parsed.into_reply(like))));
     }
 
     fn settle(&mut self, out: &mut Out) {

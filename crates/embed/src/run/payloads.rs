@@ -100,19 +100,7 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
 }
 
 fn of_text(text: &str) -> Payload {
-    let parsed = directives::parse(text, None);
-    Payload {
-        reply: BlockReply {
-            text: parsed.text,
-            media_urls: parsed.media_urls,
-            audio_as_voice: parsed.audio_as_voice,
-            reply_to_id: parsed.reply_to_id,
-            reply_to_tag: parsed.reply_to_tag,
-            reply_to_current: parsed.reply_to_current,
-            ..BlockReply::default()
-        },
-        is_error: false,
-    }
+    Payload { reply: directives::parse(text, None).into_reply(BlockReply::default()), is_error: false }
 }
 
 /// A voice flag holds for all media; what has nothing to say goes.
