@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use pinch_stdx::json::lossy::escaped_unit;
 use pinch_stdx::json::repair;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -42,9 +43,9 @@ fn mark_surrogates(text: &str) -> String {
     while let Some(at) = rest.find('\\') {
         marked.push_str(&rest[..at]);
         rest = &rest[at..];
-        let unit = escaped_unit(rest);
+        let unit = escaped_unit(rest.as_bytes());
         let taken = match unit {
-            Some(0xD800..0xDC00) if matches!(escaped_unit(&rest[6..]), Some(0xDC00..0xE000)) => 12,
+            Some(0xD800..0xDC00) if matches!(escaped_unit(&rest.as_bytes()[6..]), Some(0xDC00..0xE000)) => 12,
             Some(unit @ 0xD800..0xE000) => {
                 marked.extend(char::from_u32(MARKS + unit - 0xD800));
                 rest = &rest[6..];
@@ -57,12 +58,6 @@ fn mark_surrogates(text: &str) -> String {
     }
     marked.push_str(rest);
     marked
-}
-
-/// The code unit of a `\uXXXX` escape at the beginning of `text`.
-fn escaped_unit(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
 /// Joins halves of surrogate pairs that a provider split over two deltas of one block, and drops those that stay alone.

@@ -87,7 +87,7 @@ pub fn heal_surrogates(text: &str, lone: LoneSurrogate) -> Cow<'_, str> {
 }
 
 /// The code unit of a `\uXXXX` escape at the start of `bytes`.
-fn escaped_unit(bytes: &[u8]) -> Option<u32> {
+pub fn escaped_unit(bytes: &[u8]) -> Option<u32> {
     let hex = bytes.strip_prefix(b"\\u")?.get(..4)?;
     hex.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
 }
