@@ -65,6 +65,8 @@ pub mod wire;
 
 pub mod http;
 
+pub mod cloud;
+
 pub mod provider;
 
 pub use pinch_stdx as stdx;

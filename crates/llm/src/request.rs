@@ -89,6 +89,17 @@ impl Auth {
         Self { key: Some(key.into()), ..Self::default() }
     }
 
+    /// Fills what is not given here from credentials found elsewhere; headers given here win.
+    pub(crate) fn lay_under(&mut self, found: Self) {
+        if self.key.as_ref().is_none_or(|key| key.is_empty() || key.reveal() == crate::keys::AMBIENT) {
+            self.key = found.key;
+        }
+        let given = std::mem::replace(&mut self.headers, found.headers);
+        self.headers.extend(given);
+        self.base_url = self.base_url.take().or(found.base_url);
+        self.keyless |= found.keyless;
+    }
+
     /// No credentials, for servers that want none.
     pub fn keyless() -> Self {
         Self { keyless: true, ..Self::default() }

@@ -13,6 +13,7 @@ use pinch_stdx::json::write;
 use tokio::time::{Instant, timeout};
 
 use super::Provider;
+use crate::cloud::{self, AmbientCredentials};
 use crate::error::{LlmError, LlmErrorKind, retry};
 use crate::event::{Emit, EventStream, StreamEvent};
 use crate::frame::Framing;
@@ -38,6 +39,8 @@ pub struct HttpProvider(Arc<Shared>);
 struct Shared {
     wire: Box<dyn WireFormat>,
     client: Arc<HttpClient>,
+    /// Where credentials come from when a request brings none.
+    ambient: Option<Arc<dyn AmbientCredentials>>,
     /// Conversations whose provider refused the usual encoding: the next calls spare the detour.
     plain: Mutex<HashSet<String>>,
 }
@@ -51,7 +54,16 @@ impl fmt::Debug for HttpProvider {
 impl HttpProvider {
     /// A provider of a wire format, with a client that others may share.
     pub fn new(wire: Box<dyn WireFormat>, client: Arc<HttpClient>) -> Self {
-        Self(Arc::new(Shared { wire, client, plain: Mutex::default() }))
+        Self::with_ambient(wire, client, None)
+    }
+
+    /// The same, with credentials that the machine has by itself for requests that bring none.
+    pub fn with_ambient(
+        wire: Box<dyn WireFormat>,
+        client: Arc<HttpClient>,
+        ambient: Option<Arc<dyn AmbientCredentials>>,
+    ) -> Self {
+        Self(Arc::new(Shared { wire, client, ambient, plain: Mutex::default() }))
     }
 }
 
@@ -66,17 +78,22 @@ impl Provider for HttpProvider {
 /// The call from its beginning to its one end.
 fn run(
     shared: Arc<Shared>,
-    request: Request,
+    mut request: Request,
     cancel: Cancel,
     timestamp: i64,
 ) -> impl futures::Stream<Item = StreamEvent> + Send {
     stream! {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.deadlines);
+        let authorised = shared.authorise(&mut request, &watch, &cancel).await;
         let mut call = Call { request: &request, timestamp, encoding: shared.encoding_for(&request) };
         let mut decoder = shared.wire.decoder(&call);
         let mut emit = Emit::default();
-        let mut body = match shared.open(&mut call, &mut watch, &cancel).await {
+        let opened = match authorised {
+            Ok(()) => shared.open(&mut call, &mut watch, &cancel).await,
+            Err(error) => Err(error),
+        };
+        let mut body = match opened {
             Ok(incoming) => Some(incoming),
             Err(error) => {
                 decoder.fail(error, &mut emit);
@@ -137,6 +154,17 @@ fn run(
 }
 
 impl Shared {
+    /// Adds the machine's own credentials where the request brings none.
+    async fn authorise(&self, request: &mut Request, watch: &Watch, cancel: &Cancel) -> Result<(), LlmError> {
+        let Some(ambient) = self.ambient.as_ref().filter(|_| cloud::is_wanted(request)) else { return Ok(()) };
+        let resolving = ambient.resolve(request, &self.client);
+        let found = watch.for_other(cancel, resolving).await.map_err(|why| stopped(request, why))??;
+        if let Some(found) = found {
+            request.auth.lay_under(found);
+        }
+        Ok(())
+    }
+
     /// Sends the request, in another form if the provider takes the first one not, and returns a response that is good so far.
     async fn open(&self, call: &mut Call<'_>, watch: &mut Watch, cancel: &Cancel) -> Result<Incoming, LlmError> {
         let request = call.request;

@@ -1,0 +1,29 @@
+//! Credentials that a machine has by itself: roles and application defaults of clouds.
+
+use futures::future::BoxFuture;
+
+use crate::error::LlmError;
+use crate::http::HttpClient;
+use crate::keys::AMBIENT;
+use crate::request::{Auth, Request};
+use crate::wire::headers;
+
+/// Finds credentials for requests that bring none. Implementations keep what they found until it is about to expire.
+pub trait AmbientCredentials: Send + Sync {
+    /// The credentials for a request; `None` when there are none here, and the wire format says what is missing. Dropping the future gives up.
+    ///
+    /// # Errors
+    /// When there are credentials and they cannot be used; the text names the file or server and what to do.
+    fn resolve<'a>(
+        &'a self,
+        request: &'a Request,
+        client: &'a HttpClient,
+    ) -> BoxFuture<'a, Result<Option<Auth>, LlmError>>;
+}
+
+/// Whether a request brings no credentials of its own.
+pub(crate) fn is_wanted(request: &Request) -> bool {
+    let auth = &request.auth;
+    let has_key = auth.key.as_ref().is_some_and(|key| !key.is_empty() && key.reveal() != AMBIENT);
+    !has_key && !auth.keyless && !headers::brings_authorisation(request)
+}
