@@ -8,7 +8,7 @@ mod agent_session;
 mod compare;
 mod llm;
 mod llm_pure;
-mod providers_pure;
+mod providers;
 mod runner;
 mod scripted;
 mod sessions;
@@ -197,7 +197,7 @@ fn execute(case: &Case<'_>) -> Outcome {
         ("sessions", _) => sessions::execute(case),
         ("llm", "request" | "stream") => llm::execute(case),
         ("llm", _) => llm_pure::execute(case),
-        ("llm-providers", _) => providers_pure::execute(case),
+        ("llm-providers", _) => providers::execute(case),
         ("embed-streaming", _) => streaming::execute(case),
         ("embed-runner", _) => runner::execute(case),
         ("embed-tools", "schema") => llm_pure::execute_schema(case),

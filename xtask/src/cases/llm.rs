@@ -1,8 +1,8 @@
 //! The suite `llm`: requests and streams of wire formats.
 
 mod request;
-mod setup;
-mod stream;
+pub(super) mod setup;
+pub(super) mod stream;
 
 use super::{Case, Outcome};
 

@@ -59,11 +59,12 @@ pub(super) fn request(case: &Case<'_>, model: Model) -> Result<Request, String> 
     })
 }
 
-fn env(given: &Value) -> Env {
+pub(in crate::cases) fn env(given: &Value) -> Env {
     given.as_object().into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), value.as_str()?))).collect()
 }
 
-fn call_options(given: &Map<String, Value>, simple: bool) -> CallOptions {
+/// The options of a case; `simple`: those that all formats share.
+pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -> CallOptions {
     let count = |name: &str| given.get(name).and_then(Value::as_u64);
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
     let object = |name: &str| given.get(name).and_then(Value::as_object).cloned();

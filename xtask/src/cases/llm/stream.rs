@@ -121,7 +121,7 @@ async fn call_once(case: &Value, registry: &ProviderRegistry, request: &Request)
 }
 
 /// The model's URL with the origin of the server.
-fn at_server(base_url: &str, server: &str) -> String {
+pub(in crate::cases) fn at_server(base_url: &str, server: &str) -> String {
     let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
     let path = rest.find('/').map_or("", |at| &rest[at..]);
     format!("{server}{path}")
@@ -174,7 +174,7 @@ fn from_hex(hex: &str) -> Result<Vec<u8>, String> {
 }
 
 /// An event as cases write it; usage is not an event there.
-fn event_json(event: &StreamEvent, kinds: &[BlockKind]) -> Option<Value> {
+pub(in crate::cases) fn event_json(event: &StreamEvent, kinds: &[BlockKind]) -> Option<Value> {
     let name = |index: usize| match kinds.get(index) {
         Some(BlockKind::Thinking { .. }) => "thinking",
         Some(BlockKind::ToolCall { .. }) => "toolcall",
@@ -288,7 +288,7 @@ fn strip_nulls(message: &mut Value) {
 }
 
 /// Members that later versions add count only where the case has them.
-fn forget_new_members(expected: &Value, actual: &mut Value) {
+pub(in crate::cases) fn forget_new_members(expected: &Value, actual: &mut Value) {
     for member in ["durationMs", "thinkingLevel", "responseModel"] {
         if expected.get(member).is_none() {
             remove(actual, member);

@@ -10,8 +10,9 @@ use pinch_llm::model::thinking::{clamp_word, supported};
 use pinch_llm::stdx::host::Env;
 use serde_json::{Map, Value, json};
 
-use super::compare::{contains, same};
-use super::{Case, Outcome};
+use super::{named_members, wanted};
+use crate::cases::compare::{contains, same};
+use crate::cases::{Case, Outcome};
 
 /// Runs a case of one of these areas.
 pub(super) fn execute(case: &Case<'_>) -> Outcome {
@@ -20,27 +21,9 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "env-key" => env_key(given).and_then(|actual| named_members(expect, &actual)).into(),
         "catalog" => catalog(given, expect).into(),
         "thinking-levels" => levels(given).and_then(|actual| same(expect, &actual)).into(),
-        // With a service tier the case is about a request.
-        "cost" if given.get("serviceTier").is_none() => {
-            cost(given).and_then(|actual| contains(&json!({"cost": expect["cost"]}), &actual)).into()
-        }
+        "cost" => cost(given).and_then(|actual| contains(&json!({"cost": expect["cost"]}), &actual)).into(),
         _ => Outcome::NotImplemented,
     }
-}
-
-/// `better` wins over what was recorded.
-fn wanted(expect: &Value) -> &Value {
-    expect.get("better").unwrap_or(expect)
-}
-
-/// Compares the members that are named; null means absent.
-fn named_members(expect: &Value, actual: &Value) -> Result<(), String> {
-    for (name, value) in expect.as_object().into_iter().flatten() {
-        if name != "tolerance" {
-            same(value, actual.get(name).unwrap_or(&Value::Null)).map_err(|why| format!("/{name}{why}"))?;
-        }
-    }
-    Ok(())
 }
 
 fn text_of(value: &Value) -> Result<&str, String> {

@@ -1,0 +1,162 @@
+//! From what a case of the suite gives to models, requests and replies.
+
+use std::sync::Arc;
+
+use pinch_llm::catalog::Catalog;
+use pinch_llm::message::{Message, ToolDecl};
+use pinch_llm::model::Model;
+use pinch_llm::request::{Auth, Request, SystemPrompt};
+use pinch_llm::stdx::host::Host;
+use pinch_testing::server::Reply;
+use serde_json::{Map, Value, json};
+
+use crate::cases::Case;
+use crate::cases::llm::setup::{call_options, env};
+use crate::cases::llm::stream::at_server;
+
+/// When all calls of cases are made, Unix milliseconds.
+const NOW: i64 = 1_700_000_000_000;
+
+/// What a case says when it says nothing: provider and model by area.
+const DEFAULTS: &[(&str, &str, &str)] = &[
+    ("bedrock", "amazon-bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+    ("bedrock-auth", "amazon-bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+    ("mistral", "mistral", "mistral-small-2603"),
+    ("google-vertex", "google-vertex", "gemini-3-flash-preview"),
+    ("openai-codex", "openai-codex", "gpt-5.5"),
+];
+
+/// Whether a case of the codex area is about its WebSocket.
+pub(super) fn is_about_sockets(given: &Value) -> bool {
+    let names = ["transport", "websocket", "turns", "messages", "close", "websocketReply", "sessionId"];
+    names.iter().any(|name| given.get(*name).is_some())
+}
+
+/// The model of a case. Its URL leads to the server, where there is one.
+pub(super) fn model(case: &Case<'_>, given: &Value, server: Option<&str>) -> Result<Model, String> {
+    let default = DEFAULTS.iter().find(|(area, ..)| *area == case.kind);
+    let provider = given["provider"].as_str().or(default.map(|d| d.1)).ok_or("the case names no provider")?;
+    let id = given["model"].as_str().or(default.map(|d| d.2)).ok_or("the case names no model")?;
+    let mut model = match Catalog::built_in().find(provider, id) {
+        Some(model) => (**model).clone(),
+        None => {
+            let record = &case.file["records"][format!("{provider}/{id}")];
+            Model::from_record(record).map_err(|why| format!("model {provider}/{id}: {why}"))?
+        }
+    };
+    let base = given["baseUrl"].as_str();
+    model.base_url = match (base, server) {
+        (Some(base), Some(server)) => {
+            let host = server.trim_start_matches("http://");
+            base.replace("{{server}}", server).replace("HOST", host)
+        }
+        (None, Some(server)) => at_server(&model.base_url, server),
+        (Some(base), None) => base.to_owned(),
+        (None, None) => model.base_url,
+    };
+    Ok(model)
+}
+
+/// The request of a case.
+pub(super) fn request(case: &Case<'_>, given: &Value, model: Model) -> Result<Request, String> {
+    let simple = given["simpleOptions"].as_object();
+    let options = simple.or_else(|| given["options"].as_object()).cloned().unwrap_or_default();
+    let key = match options.get("apiKey").or_else(|| given.get("apiKey")) {
+        None => Some(default_key(case)),
+        Some(key) => key.as_str().map(str::to_owned),
+    };
+    let context = context(case.kind, given);
+    let messages = context["messages"].as_array().into_iter().flatten().map(message);
+    let tools = context["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|tool| serde_json::from_value::<ToolDecl>(tool.clone()).map_err(|why| format!("tool {tool}: {why}")));
+    Ok(Request {
+        model: Arc::new(model),
+        system: context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default(),
+        messages: messages.collect::<Result<_, _>>()?,
+        tools: tools.collect::<Result<_, _>>()?,
+        options: call_options(&options, simple.is_some()),
+        auth: key.map(Auth::key).unwrap_or_default(),
+        host: Host::builder().clock(NOW, 0).env(env(&given["env"])).build(),
+    })
+}
+
+/// The key of a case that names none; that of codex is a token with an account in it, and stands in another case.
+fn default_key(case: &Case<'_>) -> String {
+    let token = || {
+        let mut cases = case.file["cases"].as_array()?.iter();
+        cases.find_map(|other| other["given"]["options"]["apiKey"].as_str().filter(|key| key.contains(".ey")))
+    };
+    match case.kind {
+        "openai-codex" => token().unwrap_or(CODEX_TOKEN).to_owned(),
+        _ => "k".to_owned(),
+    }
+}
+
+/// A token of the account `acc-1`.
+const CODEX_TOKEN: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
+
+fn context(kind: &str, given: &Value) -> Value {
+    if given.get("context").is_some() {
+        return given["context"].clone();
+    }
+    let text = match kind {
+        "google-vertex" => "hey",
+        "openai-codex" => return json!({"systemPrompt": "S", "messages": [{"role": "user", "content": "q1"}]}),
+        _ => "x",
+    };
+    json!({"messages": [{"role": "user", "content": text}]})
+}
+
+/// A message; what it leaves out is zero usage and timestamp 1.
+fn message(given: &Value) -> Result<Arc<Message>, String> {
+    let mut whole = json!({"timestamp": 1});
+    if given["role"] == "assistant" {
+        whole["usage"] = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
+    }
+    let given = given.as_object().cloned().unwrap_or_else(Map::new);
+    if let Some(map) = whole.as_object_mut() {
+        map.extend(given);
+    }
+    Message::from_value(&whole).map(Arc::new).map_err(|why| format!("message {whole}: {why}"))
+}
+
+/// What the server answers.
+pub(super) fn reply(given: &Value) -> Result<Reply, String> {
+    if let Some(lines) = given["sse"].as_array() {
+        let body: String = lines
+            .iter()
+            .map(|line| format!("data: {}\n\n", line.as_str().map_or_else(|| line.to_string(), str::to_owned)))
+            .collect();
+        return Ok(Reply::sse(body));
+    }
+    let Some(http) = given["http"].as_object() else {
+        return Ok(Reply::sse(""));
+    };
+    let status = http.get("status").and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok()).unwrap_or(200);
+    let mut reply = Reply::status(status);
+    for (name, value) in http.get("headers").and_then(Value::as_object).into_iter().flatten() {
+        reply = reply.header(name.as_str(), value.as_str().unwrap_or_default());
+    }
+    Ok(match http.get("body") {
+        Some(Value::String(text)) => reply.send(text.clone()),
+        Some(body) => reply.header("content-type", "application/json").send(at_this_time(body).to_string()),
+        None => reply,
+    })
+}
+
+/// Puts Unix seconds where a value says `now+600s`.
+fn at_this_time(value: &Value) -> Value {
+    match value {
+        Value::String(text) => {
+            let seconds = text.strip_prefix("now+").and_then(|rest| rest.strip_suffix('s')?.parse::<i64>().ok());
+            seconds.map_or_else(|| value.clone(), |ahead| (NOW / 1_000 + ahead).into())
+        }
+        Value::Array(list) => list.iter().map(at_this_time).collect(),
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), at_this_time(value))).collect(),
+        other => other.clone(),
+    }
+}
