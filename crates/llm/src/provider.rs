@@ -3,7 +3,6 @@
 #[cfg(feature = "scripted")]
 pub mod scripted;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,10 +25,21 @@ pub trait Provider: Send + Sync {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream;
 }
 
-/// Which provider serves which wire format. A value, not a global: each owner has its own.
+/// Which provider serves which wire format. A value, not a global: each owner has its own, and clones are independent.
+///
+/// A wire format may be registered more than once, each time by another source (an extension, a models.json): the last one serves, and when
+/// its source goes, the one before serves again.
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
-    by_api: HashMap<ApiId, Arc<dyn Provider>>,
+    /// In the order in which the formats were registered first.
+    entries: Vec<(ApiId, Vec<Registered>)>,
+}
+
+/// A provider and who registered it.
+#[derive(Clone)]
+struct Registered {
+    source: Option<String>,
+    provider: Arc<dyn Provider>,
 }
 
 impl ProviderRegistry {
@@ -49,9 +59,32 @@ impl ProviderRegistry {
         registry
     }
 
-    /// Registers a provider for a wire format, in place of an earlier one.
+    /// Registers a provider for a wire format, in place of an earlier one that was registered without a source.
     pub fn register(&mut self, api: impl Into<ApiId>, provider: Arc<dyn Provider>) {
-        self.by_api.insert(api.into(), provider);
+        self.put(api.into(), None, provider);
+    }
+
+    /// Registers a provider for a wire format on behalf of a source. It serves until the source is removed or another registers the format.
+    pub fn register_from(&mut self, source: &str, api: impl Into<ApiId>, provider: Arc<dyn Provider>) {
+        self.put(api.into(), Some(source.to_owned()), provider);
+    }
+
+    fn put(&mut self, api: ApiId, source: Option<String>, provider: Arc<dyn Provider>) {
+        let at = self.entries.iter().position(|(known, _)| *known == api).unwrap_or_else(|| {
+            self.entries.push((api, Vec::new()));
+            self.entries.len() - 1
+        });
+        let stack = &mut self.entries[at].1;
+        stack.retain(|earlier| earlier.source != source);
+        stack.push(Registered { source, provider });
+    }
+
+    /// Removes everything a source registered; what it replaced serves again.
+    pub fn unregister(&mut self, source: &str) {
+        for (_, stack) in &mut self.entries {
+            stack.retain(|registered| registered.source.as_deref() != Some(source));
+        }
+        self.entries.retain(|(_, stack)| !stack.is_empty());
     }
 
     /// The provider of a wire format.
@@ -59,14 +92,14 @@ impl ProviderRegistry {
     /// # Errors
     /// When none is registered.
     pub fn get(&self, api: &ApiId) -> Result<Arc<dyn Provider>, UnknownApi> {
-        self.by_api.get(api).cloned().ok_or_else(|| UnknownApi { api: api.clone() })
+        let stack = self.entries.iter().find(|(known, _)| known == api).map(|(_, stack)| stack);
+        let last = stack.and_then(|stack| stack.last());
+        last.map(|registered| Arc::clone(&registered.provider)).ok_or_else(|| UnknownApi::of(api))
     }
 
-    /// The registered wire formats, sorted.
+    /// The registered wire formats, in the order in which they were registered first.
     pub fn apis(&self) -> Vec<&ApiId> {
-        let mut apis: Vec<_> = self.by_api.keys().collect();
-        apis.sort();
-        apis
+        self.entries.iter().map(|(api, _)| api).collect()
     }
 }
 
@@ -78,8 +111,64 @@ impl fmt::Debug for ProviderRegistry {
 
 /// No provider is registered for a wire format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("No API provider registered for api: {api}")]
-pub struct UnknownApi {
-    /// The wire format.
-    pub api: ApiId,
+pub enum UnknownApi {
+    /// Nobody speaks it.
+    #[error("No API provider registered for api: {api}")]
+    Unknown {
+        /// The wire format.
+        api: ApiId,
+    },
+    /// This crate speaks it when it is built with a feature.
+    #[error("API {api} is not built in (enable feature {feature})")]
+    NotBuiltIn {
+        /// The wire format.
+        api: ApiId,
+        /// The feature.
+        feature: &'static str,
+    },
+}
+
+/// Wire formats that need a feature of this crate.
+const GATED: &[(&str, &str)] = &[];
+
+impl UnknownApi {
+    fn of(api: &ApiId) -> Self {
+        let api = api.clone();
+        match GATED.iter().find(|(gated, _)| api == **gated) {
+            Some((_, feature)) => Self::NotBuiltIn { api, feature },
+            None => Self::Unknown { api },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ApiId;
+
+    struct Nobody;
+
+    impl Provider for Nobody {
+        fn stream(&self, request: Request, _: Cancel) -> EventStream {
+            let error = crate::error::LlmError::new("p".into(), crate::error::LlmErrorKind::Protocol, "nobody");
+            EventStream::failed(&request.model, 0, error)
+        }
+    }
+
+    #[test]
+    fn a_removed_source_gives_back_what_it_replaced() {
+        let mut registry = ProviderRegistry::builtin();
+        let api = ApiId::from(ApiId::OPENAI_COMPLETIONS);
+        let ours = registry.get(&api).unwrap();
+        let n = registry.apis().len();
+        let theirs: Arc<dyn Provider> = Arc::new(Nobody);
+        registry.register_from("ext", api.clone(), Arc::clone(&theirs));
+        registry.register_from("ext", "their-api", Arc::clone(&theirs));
+        assert!(Arc::ptr_eq(&registry.get(&api).unwrap(), &theirs));
+        assert_eq!(registry.apis().len(), n + 1);
+        registry.unregister("ext");
+        assert!(Arc::ptr_eq(&registry.get(&api).unwrap(), &ours));
+        let Err(unknown) = registry.get(&ApiId::from("their-api")) else { panic!("it is still there") };
+        assert_eq!(unknown.to_string(), "No API provider registered for api: their-api");
+    }
 }

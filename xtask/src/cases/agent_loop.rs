@@ -137,7 +137,7 @@ fn call_line(request: &Request, with_key: bool) -> Value {
 async fn run(input: &Value) -> Map<String, Value> {
     let notes = Notes::default();
     let script = input["script"].as_array().into_iter().flatten().map(reply);
-    let provider = Arc::new(ScriptedProvider::new(script));
+    let provider = Arc::new(ScriptedProvider::new(script).when_exhausted("script exhausted"));
     let keys = input["apiKeys"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
     let with_keys = Keys { inner: Arc::clone(&provider), keys: Mutex::new(keys.collect()) };
     let mut agent = Agent::new(Host::system(), Arc::new(model(true, 1000, 100)), Arc::new(with_keys));

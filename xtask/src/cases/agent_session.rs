@@ -121,7 +121,7 @@ impl Scene {
             log.append_message(message).await.map_err(|e| text(&e))?;
         }
         let script = input["script"].as_array().into_iter().flatten().map(reply);
-        let provider = Arc::new(ScriptedProvider::new(script));
+        let provider = Arc::new(ScriptedProvider::new(script).when_exhausted("script exhausted"));
         let notes = Notes::default();
         let tools = input["tools"].as_array().into_iter().flatten().map(|tool| CaseTool::build(tool, &notes));
         let session = AgentSession::start(SessionParts {

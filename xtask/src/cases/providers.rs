@@ -1,5 +1,6 @@
 //! Cases of the suite `llm-providers`.
 
+mod faux;
 mod headers;
 mod pure;
 mod setup;
@@ -16,6 +17,8 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "cost" if case.case["given"].get("serviceTier").is_some() => wire::run_with_tier(case),
         "env-key" | "catalog" | "thinking-levels" | "cost" => pure::execute(case),
         "headers" => headers::run(case),
+        "faux" => faux::run(case),
+        "registry" => faux::run_registry(case),
         "openai-codex" if setup::is_about_sockets(&case.case["given"]) => Outcome::NotImplemented,
         "bedrock" | "mistral" | "google-vertex" | "openai-codex" => wire::run(case),
         _ => Outcome::NotImplemented,

@@ -49,7 +49,7 @@ pub(crate) fn reply(item: &Value) -> Reply {
         stop: item["stopReason"].as_str().map(stop_reason),
         error_message: item["errorMessage"].as_str().map(str::to_owned),
         usage,
-        fail_before_start: None,
+        ..Reply::default()
     }
 }
 

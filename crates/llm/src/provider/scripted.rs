@@ -8,29 +8,51 @@
 //! // hand `provider` to whatever takes a `dyn Provider`, then look at what it was asked:
 //! assert!(provider.requests().is_empty());
 //! ```
+//!
+//! Replies can also be made from the request, come in pieces of random but repeatable sizes and at a model's pace, estimate their usage, fail
+//! with a status before the first event, or break off in the middle.
 
-use std::collections::VecDeque;
+mod pieces;
+mod play;
+mod usage;
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::future::BoxFuture;
+use http::StatusCode;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::pull::{Giver, pulled};
-use serde_json::{Map, Value};
+use pinch_stdx::pull::pulled;
+use serde_json::{Map, Value, json};
 
+use self::pieces::Pieces;
 use super::Provider;
-use crate::error::{LlmError, LlmErrorKind};
-use crate::event::stream::failure;
-use crate::event::{BlockKind, EventStream, Finished, StreamEvent};
-use crate::ids::ToolCallId;
-use crate::message::block::{Text, Thinking};
-use crate::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
+use crate::error::LlmError;
+use crate::event::EventStream;
+use crate::message::{AssistantMessage, Block, StopReason, Usage};
+use crate::model::Model;
 use crate::request::Request;
 
 /// Answers calls with prepared replies, one after the other, and keeps every request.
-#[derive(Debug, Default)]
 pub struct ScriptedProvider {
-    replies: Mutex<VecDeque<Reply>>,
+    answers: Mutex<VecDeque<Answer>>,
     requests: Mutex<Vec<Request>>,
+    pieces: Mutex<Pieces>,
+    tokens_per_second: Option<f64>,
+    /// The prompt each session sent last, when usage is estimated.
+    prompts: Option<Mutex<HashMap<String, String>>>,
+    exhausted: String,
 }
+
+/// One answer of the script.
+enum Answer {
+    Ready(Reply),
+    Made(Make),
+}
+
+/// Makes a reply from the request and the number of the call, which counts from 1.
+type Make = Box<dyn Fn(Request, usize) -> BoxFuture<'static, Result<Reply, LlmError>> + Send + Sync>;
 
 /// One prepared answer.
 #[derive(Clone, Debug, Default)]
@@ -41,10 +63,16 @@ pub struct Reply {
     pub stop: Option<StopReason>,
     /// The error's text, for stop reasons that are failures.
     pub error_message: Option<String>,
-    /// The usage of the answer.
+    /// The usage of the answer; when it is zero, a provider that estimates puts its estimate here.
     pub usage: Usage,
+    /// The provider's id of the answer.
+    pub response_id: Option<String>,
     /// The request fails with this text before anything is streamed.
     pub fail_before_start: Option<String>,
+    /// The status that goes with `fail_before_start`; it decides what kind of failure it is.
+    pub status: Option<StatusCode>,
+    /// Breaks off with this text after so many deltas.
+    pub break_after: Option<(usize, String)>,
 }
 
 /// One step of a prepared answer.
@@ -63,6 +91,8 @@ pub enum Step {
         /// The arguments.
         arguments: Map<String, Value>,
     },
+    /// A block of text or thinking or a tool call, cut into deltas by the provider. Other blocks are left out.
+    Block(Block),
     /// Nothing more comes until the caller cancels.
     Hang,
 }
@@ -78,21 +108,97 @@ impl Reply {
         Self { steps: vec![Step::ToolCall { id: id.into(), name: name.into(), arguments }], ..Self::default() }
     }
 
+    /// These blocks, cut into deltas by the provider.
+    pub fn blocks(blocks: impl IntoIterator<Item = Block>) -> Self {
+        Self { steps: blocks.into_iter().map(Step::Block).collect(), ..Self::default() }
+    }
+
     /// An answer that is an error.
     pub fn error(text: impl Into<String>) -> Self {
         Self { stop: Some(StopReason::Error), error_message: Some(text.into()), ..Self::default() }
+    }
+
+    /// A refusal with a status, before any event.
+    pub fn refused(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { fail_before_start: Some(text.into()), status: Some(status), ..Self::default() }
+    }
+
+    /// The same reply, breaking off after so many deltas.
+    #[must_use]
+    pub fn breaking_after(mut self, n_deltas: usize, text: impl Into<String>) -> Self {
+        self.break_after = Some((n_deltas, text.into()));
+        self
+    }
+}
+
+impl Default for ScriptedProvider {
+    fn default() -> Self {
+        Self {
+            answers: Mutex::default(),
+            requests: Mutex::default(),
+            pieces: Mutex::new(Pieces::new(3..=5, 0)),
+            tokens_per_second: None,
+            prompts: None,
+            exhausted: "No more faux responses queued".to_owned(),
+        }
     }
 }
 
 impl ScriptedProvider {
     /// A provider with these replies.
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self { replies: Mutex::new(replies.into_iter().collect()), requests: Mutex::default() }
+        let answers = replies.into_iter().map(Answer::Ready).collect();
+        Self { answers: Mutex::new(answers), ..Self::default() }
+    }
+
+    /// Sizes of the deltas that blocks are cut into, in tokens of four characters, drawn from a seed so that a run can be repeated.
+    /// Without it 3 to 5 and seed 0.
+    #[must_use]
+    pub fn pieces(mut self, tokens: RangeInclusive<usize>, seed: u64) -> Self {
+        self.pieces = Mutex::new(Pieces::new(tokens, seed));
+        self
+    }
+
+    /// Streams at a pace: each delta waits for the time its tokens take. Without it nothing waits.
+    #[must_use]
+    pub fn tokens_per_second(mut self, tokens: f64) -> Self {
+        self.tokens_per_second = Some(tokens).filter(|tokens| tokens.is_finite() && *tokens > 0.0);
+        self
+    }
+
+    /// Estimates the usage of replies that tell none, four characters a token. A session's repeated prompt counts as read from a cache.
+    #[must_use]
+    pub fn estimating_usage(mut self) -> Self {
+        self.prompts = Some(Mutex::default());
+        self
+    }
+
+    /// The error when the script is over.
+    #[must_use]
+    pub fn when_exhausted(mut self, text: impl Into<String>) -> Self {
+        self.exhausted = text.into();
+        self
     }
 
     /// Adds a reply at the end of the script.
     pub fn push(&self, reply: Reply) {
-        lock(&self.replies).push_back(reply);
+        lock(&self.answers).push_back(Answer::Ready(reply));
+    }
+
+    /// Adds a reply that is made when its turn comes, from the request and the number of the call, which counts from 1. Its failure is the
+    /// answer's.
+    pub fn push_made<F, Fut>(&self, make: F)
+    where
+        F: Fn(Request, usize) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Reply, LlmError>> + Send + 'static,
+    {
+        let make: Make = Box::new(move |request, n| Box::pin(make(request, n)));
+        lock(&self.answers).push_back(Answer::Made(make));
+    }
+
+    /// Replaces the replies that were not used yet.
+    pub fn set(&self, replies: impl IntoIterator<Item = Reply>) {
+        *lock(&self.answers) = replies.into_iter().map(Answer::Ready).collect();
     }
 
     /// All requests so far.
@@ -100,9 +206,34 @@ impl ScriptedProvider {
         lock(&self.requests).clone()
     }
 
+    /// How many calls there were.
+    pub fn n_calls(&self) -> usize {
+        lock(&self.requests).len()
+    }
+
     /// Replies that were not used yet.
     pub fn n_left(&self) -> usize {
-        lock(&self.replies).len()
+        lock(&self.answers).len()
+    }
+
+    /// A model for the provider: sees, does not think, costs nothing, has a window of 128 000 tokens and answers of 16 384.
+    pub fn model(api: &str) -> Model {
+        let record = json!({
+            "id": "faux-1", "name": "Faux Model", "api": api, "provider": "faux", "baseUrl": "http://localhost:0", "reasoning": false,
+            "input": ["text", "image"], "contextWindow": 128_000, "maxTokens": 16_384,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        });
+        #[expect(clippy::expect_used, reason = "the record above has every member a model must have")]
+        Model::from_record(&record).expect("the record is complete")
+    }
+}
+
+impl std::fmt::Debug for ScriptedProvider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptedProvider")
+            .field("n_left", &self.n_left())
+            .field("n_calls", &self.n_calls())
+            .finish_non_exhaustive()
     }
 }
 
@@ -112,81 +243,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Provider for ScriptedProvider {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
-        let reply = lock(&self.replies).pop_front().unwrap_or_else(|| Reply::error("script exhausted"));
+        let answer = lock(&self.answers).pop_front();
+        let answer = answer.unwrap_or_else(|| Answer::Ready(Reply::error(self.exhausted.clone())));
+        let n_call = {
+            let mut requests = lock(&self.requests);
+            requests.push(request.clone());
+            requests.len()
+        };
         let now = request.host.now_ms();
         let model = Arc::clone(&request.model);
-        let mut message = AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), now);
-        message.usage = reply.usage;
-        lock(&self.requests).push(request);
-        EventStream::new(&model, now, pulled(move |giver| play(reply, message, giver, cancel)))
+        let message = AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), now);
+        // What the stream needs later is taken along: it may outlive the provider.
+        let show = play::Show {
+            pieces: lock(&self.pieces).fork(),
+            tokens_per_second: self.tokens_per_second,
+            prompt: self.prompts.as_ref().map(|prompts| usage::Prompt::of(&request, &mut lock(prompts))),
+            message,
+            cancel,
+        };
+        let making = match answer {
+            Answer::Ready(reply) => play::Making::Ready(reply),
+            Answer::Made(make) => play::Making::Now(make(request.clone(), n_call)),
+        };
+        EventStream::new(&model, now, pulled(move |giver| play::play(making, request, show, giver)))
     }
 }
 
-/// Streams a reply. The token is checked before every block and delta; inside a tool call it is not.
-async fn play(reply: Reply, mut message: AssistantMessage, giver: Giver<StreamEvent>, cancel: Cancel) {
-    let provider = message.provider.clone();
-    let aborted = || LlmError::new(provider.clone(), LlmErrorKind::Aborted, "Request was aborted");
-    if let Some(text) = reply.fail_before_start {
-        let kind = crate::error::classify::classify(None, None, &text);
-        return giver.give(StreamEvent::End(failure(message, LlmError::new(provider, kind, text)))).await;
-    }
-    if cancel.is_cancelled() {
-        return giver.give(StreamEvent::End(failure(message, aborted()))).await;
-    }
-    giver.give(StreamEvent::Start(Arc::new(message.clone()))).await;
-    let calls = reply.steps.iter().any(|step| matches!(step, Step::ToolCall { .. }));
-    for step in reply.steps {
-        let index = message.content.len();
-        let (kind, deltas, block) = match step {
-            Step::Hang => {
-                cancel.cancelled().await;
-                return giver.give(StreamEvent::End(failure(message, aborted()))).await;
-            }
-            Step::Text(deltas) => {
-                let block = Block::Text(Text::default());
-                (BlockKind::Text, deltas, block)
-            }
-            Step::Thinking(deltas) => {
-                (BlockKind::Thinking { redacted: false }, deltas, Block::Thinking(Thinking::default()))
-            }
-            Step::ToolCall { id, name, arguments } => {
-                let id = ToolCallId::from(id);
-                let json = Value::Object(arguments.clone()).to_string();
-                let kind = BlockKind::ToolCall { id: id.clone(), name: name.clone() };
-                let call =
-                    ToolCall { id, name, arguments, thought_signature: None, arguments_error: None, namespace: None };
-                (kind, vec![json], Block::ToolCall(call))
-            }
-        };
-        let checks = !matches!(block, Block::ToolCall(_));
-        if cancel.is_cancelled() {
-            return giver.give(StreamEvent::End(failure(message, aborted()))).await;
-        }
-        giver.give(StreamEvent::BlockStart { index, kind }).await;
-        message.content.push(Arc::new(block));
-        for delta in deltas {
-            if checks && cancel.is_cancelled() {
-                return giver.give(StreamEvent::End(failure(message, aborted()))).await;
-            }
-            match Arc::make_mut(&mut message.content[index]) {
-                Block::Text(text) => text.text.push_str(&delta),
-                Block::Thinking(thinking) => thinking.thinking.push_str(&delta),
-                _ => {}
-            }
-            giver.give(StreamEvent::Delta { index, text: delta.into() }).await;
-        }
-        giver.give(StreamEvent::BlockEnd { index, block: Arc::clone(&message.content[index]) }).await;
-    }
-    let default = if calls { StopReason::ToolUse } else { StopReason::Stop };
-    message.stop_reason = reply.stop.unwrap_or(default);
-    message.error_message = reply.error_message;
-    let error = message.stop_reason.is_failure().then(|| {
-        let text = message.error_message.clone().unwrap_or_default();
-        let kind = match message.stop_reason {
-            StopReason::Aborted => LlmErrorKind::Aborted,
-            _ => crate::error::classify::classify(None, None, &text),
-        };
-        Arc::new(LlmError::new(provider, kind, text))
-    });
-    giver.give(StreamEvent::End(Finished { message: Arc::new(message), error })).await;
-}
+#[cfg(test)]
+mod tests;

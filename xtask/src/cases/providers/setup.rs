@@ -111,7 +111,7 @@ fn context(kind: &str, given: &Value) -> Value {
 }
 
 /// A message; what it leaves out is zero usage and timestamp 1.
-fn message(given: &Value) -> Result<Arc<Message>, String> {
+pub(super) fn message(given: &Value) -> Result<Arc<Message>, String> {
     let mut whole = json!({"timestamp": 1});
     if given["role"] == "assistant" {
         whole["usage"] = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,

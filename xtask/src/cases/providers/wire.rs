@@ -56,7 +56,7 @@ pub(super) fn outcome(called: Called, check: impl FnOnce(Seen) -> Checked) -> Ou
 }
 
 /// Whether a case holds; the outer error is the name of a member that nobody here compares.
-type Checked = Result<Result<(), String>, String>;
+pub(super) type Checked = Result<Result<(), String>, String>;
 
 /// What became of the attempt to call.
 pub(super) enum Called {
@@ -124,7 +124,7 @@ pub(super) async fn events_of(mut stream: pinch_llm::event::EventStream) -> Resu
 }
 
 /// Compares the members that a case names.
-fn check(expect: &Value, mut seen: Seen) -> Checked {
+pub(super) fn check(expect: &Value, mut seen: Seen) -> Checked {
     let request = seen.requests.first();
     for (name, expected) in expect.as_object().into_iter().flatten() {
         let of_request = || request.ok_or_else(|| format!("no request left, but {name} is expected"));
