@@ -1,11 +1,14 @@
 //! What tests of pinch and of its forks share.
 //!
 //! * `server` (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
-//! * [`wires`]: the text of responses in the formats of providers.
+//! * [`wires`]: the text of responses in the formats of providers;
+//! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each.
 //!
-//! This crate knows nothing of pinch itself, so that every layer can use it.
+//! Without the layers' features this crate knows nothing of pinch itself, so that every layer can use it.
 
 #[cfg(feature = "server")]
 pub mod server;
 
 pub mod wires;
+
+pub mod suites;

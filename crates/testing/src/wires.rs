@@ -1,4 +1,150 @@
 //! The text of responses in the formats of providers.
+//!
+//! Each module builds responses of one format piece by piece. [`Wire`] is what they have in common: an [`Answer`] in no format goes in, the
+//! frames of a response come out, so that one test can speak every format.
 
 pub mod completions;
 pub mod anthropic;
+
+use serde_json::{Value, json};
+
+/// An answer of a model, in no format yet.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What it says, in order.
+    pub parts: Vec<Part>,
+    /// How it ends.
+    pub end: End,
+    /// What it cost.
+    pub tokens: Tokens,
+    /// Deltas a part is split into.
+    pub pieces: usize,
+}
+
+/// One part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// Thinking, signed where the format signs it.
+    Thinking(String),
+    /// A tool call; the arguments are JSON text and may be broken.
+    Call {
+        /// The call's id.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// JSON text.
+        arguments: String,
+    },
+}
+
+/// How an answer ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is finished.
+    Stop,
+    /// It wants its calls run.
+    Calls,
+    /// It reached the limit of its length.
+    Length,
+    /// It stopped for a reason of this name.
+    Word(String),
+    /// The server reports an error in the stream.
+    Error(String),
+}
+
+/// What an answer cost, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    /// Of the request, without what was read from a cache.
+    pub input: u64,
+    /// Of the answer.
+    pub output: u64,
+    /// Of the request, read from a cache.
+    pub cached: u64,
+}
+
+impl Answer {
+    /// An answer of these parts that ends well, 10 tokens of request and 5 of answer, each part in three deltas.
+    pub fn of(parts: impl IntoIterator<Item = Part>) -> Self {
+        let parts: Vec<Part> = parts.into_iter().collect();
+        let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
+        let tokens = Tokens { input: 10, output: 5, cached: 0 };
+        Self { parts, end: if calls { End::Calls } else { End::Stop }, tokens, pieces: 3 }
+    }
+
+    /// The same answer with another end.
+    #[must_use]
+    pub fn ending(mut self, end: End) -> Self {
+        self.end = end;
+        self
+    }
+}
+
+impl Part {
+    /// Text.
+    pub fn text(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+
+    /// Thinking.
+    pub fn thinking(text: &str) -> Self {
+        Self::Thinking(text.to_owned())
+    }
+
+    /// A tool call.
+    pub fn call(id: &str, name: &str, arguments: &str) -> Self {
+        Self::Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
+    }
+}
+
+/// One wire format, as a server speaks it.
+pub trait Wire: Sync {
+    /// The format's name.
+    fn api(&self) -> &'static str;
+
+    /// The frames of a response with this answer, in order.
+    fn frames(&self, answer: &Answer) -> Vec<Vec<u8>>;
+
+    /// A frame that means nothing to a client: a sign of life, or an event it does not know.
+    fn unknown_event(&self) -> Vec<u8>;
+
+    /// A sign of life, where the format has one.
+    fn keep_alive(&self) -> Option<Vec<u8>> {
+        Some(b": keep-alive\n\n".to_vec())
+    }
+
+    /// The content type of responses.
+    fn content_type(&self) -> &'static str {
+        "text/event-stream"
+    }
+
+    /// The body of a refusal that says this.
+    fn refusal(&self, message: &str) -> Value {
+        json!({"error": {"message": message}})
+    }
+
+    /// A key as the format takes it.
+    fn key(&self) -> String {
+        "secret-key".to_owned()
+    }
+
+    /// Path under which the format lies on a server.
+    fn base_path(&self) -> &'static str {
+        ""
+    }
+}
+
+/// A text in at most `n` pieces of about the same length; one empty piece for an empty text.
+fn split(text: &str, n: usize) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.is_empty() {
+        return vec![String::new()];
+    }
+    chars.chunks(chars.len().div_ceil(n.max(1))).map(|piece| piece.iter().collect()).collect()
+}
+
+fn bytes(frames: Vec<String>) -> Vec<Vec<u8>> {
+    frames.into_iter().map(String::into_bytes).collect()
+}

@@ -13,8 +13,8 @@
 //! with a status before the first event, or break off in the middle.
 
 mod pieces;
-mod play;
 mod usage;
+mod play;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;

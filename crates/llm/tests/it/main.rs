@@ -4,6 +4,7 @@
 
 mod abort;
 mod broken;
+mod conformance;
 mod deadlines;
 mod decode;
 mod network;

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::{Answer, End, Part, Wire, split};
+
 /// A response put together block by block. Texts are split into pieces where that is asked for.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -86,11 +88,59 @@ impl Response {
     }
 
     fn split(&self, text: &str) -> Vec<String> {
-        super::completions::split(text, self.pieces)
+        split(text, self.pieces)
     }
 }
 
 /// One event as text.
 pub fn frame(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or(""))
+}
+
+/// The format, for tests that speak all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Anthropic;
+
+impl Wire for Anthropic {
+    fn api(&self) -> &'static str {
+        "anthropic-messages"
+    }
+
+    fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
+        let tokens = answer.tokens;
+        let usage = json!({"input_tokens": tokens.input, "output_tokens": 1, "cache_read_input_tokens": tokens.cached});
+        let mut response = Response::with_usage("msg_1", &usage).in_pieces(answer.pieces);
+        for part in &answer.parts {
+            response = match part {
+                Part::Text(text) => response.text(text),
+                Part::Thinking(text) => response.thinking(text, "U0lH"),
+                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+            };
+        }
+        let word = match &answer.end {
+            End::Stop => "end_turn",
+            End::Calls => "tool_use",
+            End::Length => "max_tokens",
+            End::Word(word) => word,
+            End::Error(message) => {
+                let error = json!({"type": "error", "error": {"type": "api_error", "message": message}});
+                return super::bytes(response.event(error).frames());
+            }
+        };
+        let delta = json!({"stop_reason": word});
+        let end = json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": tokens.output}});
+        super::bytes(response.event(end).event(json!({"type": "message_stop"})).frames())
+    }
+
+    fn unknown_event(&self) -> Vec<u8> {
+        b"event: surprise\ndata: {\"type\":\"surprise\"}\n\n".to_vec()
+    }
+
+    fn keep_alive(&self) -> Option<Vec<u8>> {
+        Some(b"event: ping\ndata: {\"type\": \"ping\"}\n\n".to_vec())
+    }
+
+    fn refusal(&self, message: &str) -> Value {
+        json!({"type": "error", "error": {"type": "error", "message": message}})
+    }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::{Answer, End, Part, Tokens, Wire, split};
+
 /// A response put together delta by delta.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -96,11 +98,41 @@ impl Response {
     }
 }
 
-/// A text in at most `n` pieces of about the same length.
-pub(super) fn split(text: &str, n: usize) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    if chars.is_empty() {
-        return vec![String::new()];
+/// The format, for tests that speak all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Completions;
+
+impl Wire for Completions {
+    fn api(&self) -> &'static str {
+        "openai-completions"
     }
-    chars.chunks(chars.len().div_ceil(n)).map(|piece| piece.iter().collect()).collect()
+
+    fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
+        let mut response = Response::new("c1", "m").in_pieces(answer.pieces);
+        for part in &answer.parts {
+            response = match part {
+                Part::Text(text) => response.text(text),
+                Part::Thinking(text) => response.thinking("reasoning_content", text),
+                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+            };
+        }
+        response = match &answer.end {
+            End::Stop => response.finish("stop"),
+            End::Calls => response.finish("tool_calls"),
+            End::Length => response.finish("length"),
+            End::Word(word) => response.finish(word),
+            End::Error(message) => {
+                return super::bytes(response.chunk(json!({"error": {"message": message}})).frames());
+            }
+        };
+        let Tokens { input, output, cached } = answer.tokens;
+        let details = json!({"cached_tokens": cached});
+        let usage =
+            json!({"prompt_tokens": input + cached, "completion_tokens": output, "prompt_tokens_details": details});
+        super::bytes(response.usage(&usage).done())
+    }
+
+    fn unknown_event(&self) -> Vec<u8> {
+        b"event: surprise\ndata: {\"object\":\"surprise\",\"choices\":[]}\n\n".to_vec()
+    }
 }

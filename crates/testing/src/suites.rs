@@ -1,0 +1,4 @@
+//! Suites that every implementation of a trait must pass; forks run them on their own.
+
+#[cfg(feature = "llm")]
+pub mod wire;

@@ -1,0 +1,175 @@
+//! Scenarios of writing a request: pure, without a network.
+
+use std::sync::Arc;
+
+use pinch_llm::message::{AssistantMessage, Message, StopReason};
+use pinch_llm::request::{Auth, Request};
+use pinch_llm::wire;
+use serde_json::{Value, json};
+
+use super::support::{decode, encode, end_of, ensure, equal, good, model_at, request_of};
+use crate::wires::{Answer, Part, Wire};
+
+/// A picture of one pixel.
+const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// A key that every format takes: a token that names an account.
+const KEY_FOR_ALL: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
+
+fn message(value: &Value) -> Result<Message, String> {
+    Message::from_value(value).map_err(|why| format!("{value}: {why}"))
+}
+
+fn image() -> Value {
+    json!({"type": "image", "data": IMAGE, "mimeType": "image/png"})
+}
+
+fn request(wire: &dyn Wire, more: &Value, messages: Vec<Message>) -> Request {
+    request_of(wire, model_at(wire, "http://localhost", more), messages)
+}
+
+fn body(wire: &dyn Wire, more: &Value, messages: Vec<Message>) -> Result<String, String> {
+    Ok(encode(&request(wire, more, messages))?.body.to_string())
+}
+
+/// Seeing models get the picture, others a note.
+fn check_image(wire: &dyn Wire, messages: &[Message]) -> Result<(), String> {
+    let seeing = body(wire, &json!({}), messages.to_vec())?;
+    ensure(seeing.contains(IMAGE), || format!("the picture is not in {seeing}"))?;
+    let blind = body(wire, &json!({"input": ["text"]}), messages.to_vec())?;
+    ensure(!blind.contains(IMAGE), || "a model that cannot see gets the picture".into())?;
+    ensure(blind.contains("image omitted"), || format!("no note about the picture in {blind}"))
+}
+
+pub(super) fn user_images(wire: &dyn Wire) -> Result<(), String> {
+    let both = json!({"role": "user", "content": [{"type": "text", "text": "look"}, image()], "timestamp": 1});
+    check_image(wire, &[message(&both)?])?;
+    check_image(wire, &[message(&json!({"role": "user", "content": [image()], "timestamp": 1}))?])
+}
+
+fn call_and_result(content: &Value) -> Result<Vec<Message>, String> {
+    let call = json!({"type": "toolCall", "id": "call_1", "name": "read", "arguments": {"path": "a"}});
+    Ok(vec![
+        Message::user("hi", 1),
+        message(&json!({"role": "assistant", "content": [call], "api": "x", "provider": "x", "model": "x",
+            "stopReason": "toolUse", "timestamp": 2}))?,
+        message(&json!({"role": "toolResult", "toolCallId": "call_1", "toolName": "read", "content": content,
+            "isError": false, "timestamp": 3}))?,
+    ])
+}
+
+pub(super) fn tool_images(wire: &dyn Wire) -> Result<(), String> {
+    check_image(wire, &call_and_result(&json!([{"type": "text", "text": "seen"}, image()]))?)?;
+    check_image(wire, &call_and_result(&json!([image()]))?)
+}
+
+/// What the format makes of an answer that thinks, speaks and calls.
+fn own_answer(wire: &dyn Wire) -> Result<AssistantMessage, String> {
+    let parts = [Part::thinking("secret pondering"), Part::text("spoken words"), call("call_1", "a")];
+    let frames = wire.frames(&Answer::of(parts));
+    let events = decode(wire, frames.iter().map(Vec::as_slice))?;
+    good(end_of(&events)?).cloned()
+}
+
+fn call(id: &str, path: &str) -> Part {
+    Part::call(id, "read", &json!({"path": path}).to_string())
+}
+
+/// The conversation that an answer stands in, with the results of its calls.
+fn conversation(answer: &AssistantMessage) -> Result<Vec<Message>, String> {
+    let mut messages = vec![Message::user("asked", 1), Message::Assistant(Arc::new(answer.clone()))];
+    for call in answer.tool_calls() {
+        messages.push(message(&json!({"role": "toolResult", "toolCallId": call.id.as_str(), "toolName": call.name,
+            "content": [{"type": "text", "text": "result text"}], "isError": false, "timestamp": 3}))?);
+    }
+    messages.push(Message::user("goes on", 4));
+    Ok(messages)
+}
+
+fn check_handed(body: &str) -> Result<(), String> {
+    for needed in ["asked", "spoken words", "read", "result text", "goes on"] {
+        ensure(body.contains(needed), || format!("{needed:?} is not in {body}"))?;
+    }
+    ensure(!body.contains("secret pondering"), || format!("foreign thinking is sent: {body}"))?;
+    ensure(!body.contains("No result provided"), || format!("the result lost its call: {body}"))
+}
+
+pub(super) fn hand_off_to(wire: &dyn Wire) -> Result<(), String> {
+    for foreign in wire::builtin().iter().map(|format| format.api()).filter(|api| *api != wire.api()) {
+        // Ids as the Responses family makes them: the longest and oddest there are.
+        let id = format!("call_{}|fc_{}", "x".repeat(24), "y".repeat(64));
+        let answer = json!({"role": "assistant", "api": foreign, "provider": foreign, "model": "other", "timestamp": 2,
+            "stopReason": "toolUse", "content": [
+                {"type": "thinking", "thinking": "secret pondering", "thinkingSignature": "c2ln"},
+                {"type": "text", "text": "spoken words", "textSignature": "c2ln"},
+                {"type": "toolCall", "id": id, "name": "read", "arguments": {"path": "a"}, "thoughtSignature": "c2ln"}]});
+        let answer = message(&answer)?;
+        let answer = answer.as_assistant().ok_or("no answer")?;
+        let body = body(wire, &json!({}), conversation(answer)?)?;
+        check_handed(&body).map_err(|why| format!("from {foreign}: {why}"))?;
+        ensure(!body.contains("c2ln"), || format!("a foreign signature is sent: {body}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn hand_off_from(wire: &dyn Wire) -> Result<(), String> {
+    let answer = own_answer(wire)?;
+    for format in wire::builtin().iter().filter(|format| format.api() != wire.api()) {
+        let mut request = request(wire, &json!({}), conversation(&answer)?);
+        let mut model = (*request.model).clone();
+        (model.api, model.provider) = (format.api().into(), "other".into());
+        request.model = Arc::new(model);
+        request.auth = Auth::key(KEY_FOR_ALL);
+        let told = encode(&request).and_then(|made| check_handed(&made.body.to_string()));
+        told.map_err(|why| format!("to {}: {why}", format.api()))?;
+    }
+    Ok(())
+}
+
+pub(super) fn pairing(wire: &dyn Wire) -> Result<(), String> {
+    let mut messages = call_and_result(&json!([{"type": "text", "text": " \n"}]))?;
+    let with_blank = body(wire, &json!({}), messages.clone())?;
+    ensure(with_blank.contains("read"), || format!("the call is missing in {with_blank}"))?;
+    messages.pop();
+    messages.push(Message::user("and?", 4));
+    messages.push(message(&json!({"role": "user", "content": [{"type": "text", "text": "  "}], "timestamp": 5}))?);
+    messages.push(message(&json!({"role": "toolResult", "toolCallId": "nobody", "toolName": "read",
+        "content": [{"type": "text", "text": "stray result"}], "isError": false, "timestamp": 6}))?);
+    let body = body(wire, &json!({}), messages)?;
+    ensure(body.contains("No result provided"), || format!("a call without a result is sent: {body}"))?;
+    ensure(!body.contains("stray result"), || format!("a result without a call is sent: {body}"))?;
+    ensure(!body.contains("\"text\":\"  \""), || format!("a blank text is sent: {body}"))
+}
+
+pub(super) fn stable_bytes(wire: &dyn Wire) -> Result<(), String> {
+    let whole = conversation(&own_answer(wire)?)?;
+    let mut earlier: Option<Value> = None;
+    for n in [1, 3, 4] {
+        let mut request = request(wire, &json!({}), whole[..n].to_vec());
+        request.options.cache_retention = Some(pinch_llm::request::CacheRetention::None);
+        let made = encode(&request)?;
+        equal("the same request", made.body.to_string(), encode(&request)?.body.to_string())?;
+        let messages = ["messages", "input", "contents"].iter().find_map(|name| made.body.get(*name)).cloned();
+        let messages = messages.ok_or_else(|| format!("no messages in {}", made.body))?;
+        if let Some(before) = &earlier {
+            let (before, now) = (before.to_string(), messages.to_string());
+            let prefix = before.trim_end_matches(']');
+            ensure(now.starts_with(prefix), || format!("a later turn begins otherwise:\n{before}\n{now}"))?;
+        }
+        earlier = Some(messages);
+    }
+    Ok(())
+}
+
+pub(super) fn secrets(wire: &dyn Wire) -> Result<(), String> {
+    let request = request(wire, &json!({}), vec![Message::user("hi", 1)]);
+    let made = encode(&request)?;
+    let key = wire.key();
+    let sent = made.headers.iter().any(|(_, value)| String::from_utf8_lossy(value.as_bytes()).contains(&key));
+    ensure(sent, || "no header holds the key".into())?;
+    for shown in [format!("{made:?}"), format!("{request:?}"), made.url.clone(), made.body.to_string()] {
+        ensure(!shown.contains(&key), || format!("the key can be read in {shown}"))?;
+    }
+    let answer = own_answer(wire)?;
+    equal("stop reason", answer.stop_reason, StopReason::ToolUse)
+}

@@ -1,0 +1,153 @@
+//! Requests, calls and comparisons that the scenarios share.
+
+use std::sync::Arc;
+
+use pinch_llm::event::laws::Laws;
+use pinch_llm::event::{Emit, Finished, StreamEvent};
+use pinch_llm::frame::sse::SseDecoder;
+use pinch_llm::message::{AssistantMessage, Message, ToolDecl};
+use pinch_llm::model::Model;
+use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_llm::stdx::host::Host;
+use pinch_llm::wire::{self, Call, Encoding, HttpRequest, WireFormat};
+use serde_json::{Value, json};
+
+use crate::wires::Wire;
+
+/// When all calls are made, Unix milliseconds.
+const NOW: i64 = 1_700_000_000_000;
+
+pub(super) fn model_at(wire: &dyn Wire, server: &str, more: &Value) -> Model {
+    let mut record = json!({
+        "id": "m", "api": wire.api(), "provider": wire.api(), "baseUrl": format!("{server}{}", wire.base_path()),
+        "reasoning": true, "input": ["text", "image"], "contextWindow": 200_000, "maxTokens": 8_000,
+        "cost": {"input": 1.0, "output": 2.0, "cacheRead": 0.5, "cacheWrite": 1.5},
+    });
+    if let (Some(record), Some(more)) = (record.as_object_mut(), more.as_object()) {
+        record.extend(more.clone());
+    }
+    #[expect(clippy::expect_used, reason = "the record above has every member a model must have")]
+    Model::from_record(&record).expect("the record is complete")
+}
+
+pub(super) fn request_of(wire: &dyn Wire, model: Model, messages: Vec<Message>) -> Request {
+    Request {
+        model: Arc::new(model),
+        system: SystemPrompt::text("Be brief."),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: Arc::new([tool("read")]),
+        options: CallOptions::default(),
+        auth: Auth::key(wire.key()),
+        host: Host::builder().clock(NOW, 0).seed(7).build(),
+    }
+}
+
+pub(super) fn request_at(wire: &dyn Wire, server: &str) -> Request {
+    request_of(wire, model_at(wire, server, &json!({})), vec![Message::user("hi", 1)])
+}
+
+pub(super) fn tool(name: &str) -> ToolDecl {
+    let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    ToolDecl {
+        name: name.into(),
+        description: format!("does {name}"),
+        parameters: Arc::new(parameters),
+        constrained_sampling: None,
+    }
+}
+
+pub(super) fn format_of(api: &str) -> Result<Box<dyn WireFormat>, String> {
+    let found = wire::builtin().into_iter().find(|format| format.api() == api);
+    found.ok_or_else(|| format!("{api} is not built in"))
+}
+
+pub(super) fn encode(request: &Request) -> Result<HttpRequest, String> {
+    let call = Call { request, timestamp: NOW, encoding: Encoding::Usual };
+    format_of(request.model.api.as_str())?.encode(&call).map_err(|error| format!("no request leaves: {}", error.text))
+}
+
+/// The events of a response that comes in these chunks. Each must obey the laws, and the last one is the end.
+pub(super) fn decode<'a>(
+    wire: &dyn Wire,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Vec<StreamEvent>, String> {
+    let request = request_at(wire, "http://localhost");
+    let call = Call { request: &request, timestamp: NOW, encoding: Encoding::Usual };
+    let mut decoder = format_of(wire.api())?.decoder(&call);
+    let (mut frames, mut emit) = (SseDecoder::default(), Emit::default());
+    let mut broken = false;
+    for chunk in chunks {
+        frames.push(chunk);
+        loop {
+            match frames.next_frame() {
+                Ok(Some(frame)) => drop(decoder.push(frame, &mut emit)),
+                Ok(None) => break,
+                Err(_) => {
+                    broken = true;
+                    break;
+                }
+            }
+        }
+    }
+    if !broken && let Ok(Some(frame)) = frames.finish() {
+        decoder.push(frame, &mut emit);
+    }
+    decoder.finish(&mut emit);
+    lawful(std::iter::from_fn(|| emit.pop()).collect())
+}
+
+/// The events, if they obey the laws and end.
+pub(super) fn lawful(events: Vec<StreamEvent>) -> Result<Vec<StreamEvent>, String> {
+    let mut laws = Laws::default();
+    for event in &events {
+        laws.check(event)?;
+    }
+    match events.last() {
+        Some(StreamEvent::End(_)) => Ok(events),
+        other => Err(format!("the last event is no end: {other:?}")),
+    }
+}
+
+pub(super) fn end_of(events: &[StreamEvent]) -> Result<&Finished, String> {
+    match events.last() {
+        Some(StreamEvent::End(finished)) => Ok(finished),
+        other => Err(format!("the last event is no end: {other:?}")),
+    }
+}
+
+/// The message of a good answer.
+pub(super) fn good(finished: &Finished) -> Result<&AssistantMessage, String> {
+    match &finished.error {
+        None if finished.is_ok() => Ok(&finished.message),
+        error => Err(format!("a good answer was expected, but: {error:?}")),
+    }
+}
+
+/// The message as it is kept, without what differs from call to call.
+pub(super) fn kept(finished: &Finished) -> Value {
+    let mut value = Message::Assistant(Arc::clone(&finished.message)).to_value();
+    if let Some(map) = value.as_object_mut() {
+        map.remove("durationMs");
+    }
+    value
+}
+
+/// The events in words, without what differs from call to call, for comparing.
+pub(super) fn in_words(events: &[StreamEvent]) -> Vec<String> {
+    let word = |event: &StreamEvent| match event {
+        // What is known at the start depends on what came first.
+        StreamEvent::Start(_) => "start".to_owned(),
+        StreamEvent::End(finished) => format!("end {} {:?}", kept(finished), finished.error.as_ref().map(|e| &e.text)),
+        other => format!("{other:?}"),
+    };
+    events.iter().map(word).collect()
+}
+
+/// Nothing, or what does not hold.
+pub(super) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(why()) }
+}
+
+pub(super) fn equal<T: PartialEq + std::fmt::Debug>(what: &str, actual: T, expected: T) -> Result<(), String> {
+    ensure(actual == expected, || format!("{what}: expected {expected:?}, got {actual:?}"))
+}
