@@ -8,6 +8,7 @@ mod cargo;
 mod bench;
 mod cases;
 mod codegen;
+mod interop;
 mod test;
 mod tidy;
 
@@ -37,6 +38,8 @@ enum Command {
     Bench(bench::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
     Cases(cases::Args),
+    /// Runs pinch beside other people's programs: servers, clients.
+    Interop(interop::Args),
     /// Makes the files that are generated and committed, or checks them.
     Codegen(codegen::Args),
 }
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Tidy(args) => tidy::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Cases(args) => cases::run(&args),
+        Command::Interop(args) => interop::run(&args),
         Command::Codegen(args) => codegen::run(&args),
     };
     match done {

@@ -1,0 +1,50 @@
+//! `cargo xtask interop`: pinch beside programs of other people.
+//!
+//! Each check installs its peer from a package registry into `target/interop`, runs both, and prints a table. None of it is part of CI.
+
+mod table;
+
+mod llama;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+
+/// What `cargo xtask interop` takes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    peer: Peer,
+}
+
+#[derive(Subcommand)]
+enum Peer {
+    /// Streams text, calls and aborts through the three wire formats of llama.cpp's server. Needs python3 and PyPI.
+    Llama,
+}
+
+/// Runs the command; true when everything held.
+pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    match args.peer {
+        Peer::Llama => llama::run(),
+    }
+}
+
+/// The folder of a peer, made when it is missing.
+fn folder(peer: &str) -> anyhow::Result<PathBuf> {
+    let folder = crate::cargo::target_dir()?.join("interop").join(peer);
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Runs a command whose failure ends the check.
+fn must(command: &mut Command) -> anyhow::Result<()> {
+    println!("==> {command:?}");
+    let status = command.status().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    if !status.success() {
+        bail!("{:?} failed: {status}", command.get_program());
+    }
+    Ok(())
+}
