@@ -12,6 +12,8 @@ pub(super) mod request;
 
 pub(super) mod error;
 
+mod events;
+
 pub(super) mod stream;
 
 use super::{Call, Decoder, HttpRequest, WireFormat};

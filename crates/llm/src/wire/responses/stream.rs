@@ -6,19 +6,20 @@
 use std::collections::HashSet;
 
 use http::StatusCode;
-use serde::Deserialize;
+use pinch_stdx::json::lossy;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::convert;
 use super::error::{self, Failure, Manner, Told};
+use super::events::{Event, Item, Outcome, read_part};
 use super::grammar::GrammarTools;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, JsonText, Text};
+use crate::wire::json_read;
 use crate::wire::reply::{Reply, Slot};
 use crate::wire::{Call, Decoder, Seen};
 
@@ -69,137 +70,6 @@ impl Kind {
     }
 }
 
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Text<'a>,
-    #[serde(default, deserialize_with = "json_read::count")]
-    output_index: Option<u64>,
-    #[serde(borrow, default)]
-    item_id: Text<'a>,
-    #[serde(borrow, default)]
-    delta: Text<'a>,
-    #[serde(borrow, default)]
-    arguments: Text<'a>,
-    #[serde(borrow, default)]
-    item: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    response: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "json_read::count")]
-    status: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-struct Item<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    call_id: Text<'a>,
-    #[serde(borrow, default)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    namespace: Text<'a>,
-    #[serde(borrow, default)]
-    arguments: JsonText<'a>,
-    #[serde(borrow, default)]
-    input: Text<'a>,
-    #[serde(borrow, default)]
-    phase: Text<'a>,
-    #[serde(borrow, default)]
-    summary: Option<Vec<Part<'a>>>,
-    #[serde(borrow, default)]
-    content: Option<Vec<Part<'a>>>,
-}
-
-impl Item<'_> {
-    /// The text of a message.
-    fn text(&self) -> String {
-        self.content.iter().flatten().filter_map(|part| part.text.get().or(part.refusal.get())).collect()
-    }
-
-    /// The readable part of reasoning: summaries, else the reasoning itself.
-    fn thinking(&self) -> String {
-        let joined = |parts: &Option<Vec<Part<'_>>>| {
-            let texts: Vec<&str> = parts.iter().flatten().filter_map(|part| part.text.non_empty()).collect();
-            texts.join("\n\n")
-        };
-        let summaries = joined(&self.summary);
-        if summaries.is_empty() { joined(&self.content) } else { summaries }
-    }
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, default)]
-    text: Text<'a>,
-    #[serde(borrow, default)]
-    refusal: Text<'a>,
-}
-
-#[derive(Default, Deserialize)]
-struct Outcome<'a> {
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    model: Text<'a>,
-    #[serde(borrow, default)]
-    status: Text<'a>,
-    #[serde(borrow, default)]
-    service_tier: Text<'a>,
-    #[serde(default)]
-    usage: Option<WireUsage>,
-    #[serde(borrow, default)]
-    error: Option<Told<'a>>,
-    #[serde(borrow, default)]
-    incomplete_details: Option<Incomplete<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Incomplete<'a> {
-    #[serde(borrow, default)]
-    reason: Text<'a>,
-}
-
-#[derive(Default, Deserialize)]
-struct WireUsage {
-    #[serde(default, deserialize_with = "json_read::count")]
-    input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
-    output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
-    total_tokens: Option<u64>,
-    /// Some servers count what came from a cache here.
-    #[serde(default, deserialize_with = "json_read::count")]
-    cached_tokens: Option<u64>,
-    #[serde(default)]
-    input_tokens_details: Option<InputDetails>,
-    #[serde(default)]
-    output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize)]
-struct InputDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
-    cached_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
-    reasoning_tokens: Option<u64>,
-}
-
-/// A member that is read on its own, so that one that is not as it should be spoils nothing else.
-fn read_part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
 impl<M: Manner> ResponsesDecoder<M> {
     pub(in crate::wire) fn new(call: &Call<'_>, manner: M) -> Self {
         Self {
@@ -214,8 +84,10 @@ impl<M: Manner> ResponsesDecoder<M> {
 
     fn event(&mut self, event: &Event<'_>, data: &str, mended: bool, emit: &mut Emit) {
         let kind = event.kind.get().unwrap_or("");
+        let mut scratch = String::new();
         if kind == "response.created" {
-            self.known(&read_part(event.response));
+            self.known(&read_part(event.response, &mut scratch).value);
+            scratch.clear();
         }
         self.reply.start(emit);
         match kind {
@@ -236,11 +108,11 @@ impl<M: Manner> ResponsesDecoder<M> {
             "response.function_call_arguments.done" => self.arguments_done(event, mended, emit),
             "response.custom_tool_call_input.delta" => self.input_delta(event, event.delta.get(), mended, emit),
             "response.completed" | "response.done" | "response.incomplete" => {
-                self.finished(kind, &read_part(event.response), emit);
+                self.finished(kind, &read_part(event.response, &mut scratch).value, emit);
             }
-            "response.failed" => self.failed(&read_part(event.response), emit),
+            "response.failed" => self.failed(&read_part(event.response, &mut scratch).value, emit),
             "error" => {
-                let nested: Option<Told<'_>> = event.error.map(|error| read_part(Some(error)));
+                let nested: Option<Told<'_>> = event.error.map(|error| read_part(Some(error), &mut scratch).value);
                 let told = nested.unwrap_or_else(|| serde_json::from_str(data).unwrap_or_default());
                 let status = event.status.and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
                 let error = self.manner.error_event(&self.reply.model, status, &told, data);
@@ -259,7 +131,9 @@ impl<M: Manner> ResponsesDecoder<M> {
     // Items.
 
     fn added(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
-        let item: Item<'_> = read_part(event.item);
+        let mut scratch = String::new();
+        let read = read_part::<Item<'_>>(event.item, &mut scratch);
+        let (item, mended) = (read.value, mended || read.mended);
         let Some(kind) = Kind::of(&item) else { return };
         let place = self.open_item(event, &item, kind, emit);
         match kind {
@@ -378,7 +252,9 @@ impl<M: Manner> ResponsesDecoder<M> {
     }
 
     fn item_done(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
-        let item: Item<'_> = read_part(event.item);
+        let mut scratch = String::new();
+        let read = read_part::<Item<'_>>(event.item, &mut scratch);
+        let (item, mended) = (read.value, mended || read.mended);
         let Some(kind) = Kind::of(&item) else { return };
         let same = |of: Kind| std::mem::discriminant(&of) == std::mem::discriminant(&kind);
         let id = item.id.get().unwrap_or("");
@@ -416,7 +292,7 @@ impl<M: Manner> ResponsesDecoder<M> {
             thinking.thinking = json_read::unmarked(&text, mended).into_owned();
         }
         // Read and written anew, it is compact whatever the server sent.
-        let whole = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let whole = raw.and_then(|raw| lossy::from_str::<Value>(raw.get()).ok());
         thinking.signature = whole.map(|whole| json_read::unmarked(&whole.to_string(), mended).into_owned());
     }
 
