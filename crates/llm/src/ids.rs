@@ -101,4 +101,10 @@ impl ApiId {
     pub const ANTHROPIC_MESSAGES: &'static str = "anthropic-messages";
     /// OpenAI's Chat Completions format and its many imitations.
     pub const OPENAI_COMPLETIONS: &'static str = "openai-completions";
+    /// OpenAI's Responses format.
+    pub const OPENAI_RESPONSES: &'static str = "openai-responses";
+    /// OpenAI's Responses format at Azure.
+    pub const AZURE_RESPONSES: &'static str = "azure-openai-responses";
+    /// OpenAI's Responses format as subscriptions of ChatGPT have it.
+    pub const CODEX_RESPONSES: &'static str = "openai-codex-responses";
 }

@@ -13,6 +13,8 @@ pub mod strict;
 
 pub(crate) mod effort;
 
+pub(crate) mod sampling;
+
 pub(crate) mod address;
 
 pub(crate) mod headers;
@@ -22,6 +24,12 @@ mod refused;
 pub mod anthropic;
 
 pub mod completions;
+
+pub mod responses;
+
+pub mod azure;
+
+pub mod codex;
 
 use crate::error::LlmError;
 use crate::event::Emit;
@@ -83,6 +91,11 @@ pub trait WireFormat: Send + Sync {
     /// What a response with a failing status means.
     fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
 
+    /// The same, for formats whose refusals name points in time.
+    fn refusal_of(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        self.refusal(&call.request.model, status, headers, body)
+    }
+
     /// Another form in which a refused request may be sent once more, at once.
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
         let _ = (call, error);
@@ -113,5 +126,11 @@ pub enum Seen {
 
 /// The wire formats of this crate.
 pub fn builtin() -> Vec<Box<dyn WireFormat>> {
-    vec![Box::new(anthropic::Anthropic), Box::new(completions::Completions)]
+    vec![
+        Box::new(anthropic::Anthropic),
+        Box::new(completions::Completions),
+        Box::new(responses::Responses),
+        Box::new(azure::Azure),
+        Box::new(codex::Codex),
+    ]
 }

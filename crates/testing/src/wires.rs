@@ -5,6 +5,7 @@
 
 pub mod completions;
 pub mod anthropic;
+pub mod responses;
 
 use serde_json::{Value, json};
 
@@ -123,6 +124,12 @@ pub trait Wire: Sync {
     /// The body of a refusal that says this.
     fn refusal(&self, message: &str) -> Value {
         json!({"error": {"message": message}})
+    }
+
+    /// Whether clients say a refusal with this status in words of their own.
+    fn is_reworded(&self, status: u16) -> bool {
+        let _ = status;
+        false
     }
 
     /// A key as the format takes it.

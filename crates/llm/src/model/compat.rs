@@ -42,12 +42,19 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
         "supportsEagerToolInputStreaming" => &mut wire.eager_tool_input,
         "forceAdaptiveThinking" => &mut wire.adaptive_thinking,
         "allowEmptySignature" => &mut history.allow_empty_signature,
+        "supportsMaxOutputTokens" => &mut wire.max_output_tokens,
+        "supportsExplicitPromptCacheMode" => &mut wire.explicit_cache_mode,
         "supportsTemperature" => &mut wire.temperature,
         "supportsCacheControlOnTools" => &mut wire.cache_control_on_tools,
         "supportsMidConvoEffort" => &mut wire.mid_convo_effort,
         "supportsMidConvoSystemMessages" => &mut wire.mid_convo_system,
         "supportsMidConvoToolChanges" => &mut wire.mid_convo_tools,
         "supportsMidConvoToolAdditions" => &mut wire.mid_convo_tool_additions,
+        // The older way to leave one header out.
+        "sendSessionIdHeader" => {
+            wire.affinity.format = if on { AffinityFormat::OpenAi } else { AffinityFormat::OpenAiNoSession };
+            return;
+        }
         // The older name of a field whose name was then fixed.
         "supportsThinkingTokenBudget" => {
             wire.thinking_budget_field = on.then(|| "thinking_token_budget".into());

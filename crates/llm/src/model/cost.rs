@@ -70,6 +70,24 @@ impl Rates {
         exceeded.max_by_key(|tier| tier.input_tokens_above).copied().unwrap_or(base)
     }
 
+    /// All prices times a factor.
+    pub(crate) fn scaled(&self, factor: f64) -> Self {
+        let tier = |tier: &RateTier| RateTier {
+            input_tokens_above: tier.input_tokens_above,
+            input: tier.input * factor,
+            output: tier.output * factor,
+            cache_read: tier.cache_read * factor,
+            cache_write: tier.cache_write * factor,
+        };
+        Self {
+            input: self.input * factor,
+            output: self.output * factor,
+            cache_read: self.cache_read * factor,
+            cache_write: self.cache_write * factor,
+            tiers: self.tiers.iter().map(tier).collect(),
+        }
+    }
+
     /// What a usage costs. Cache writes that live for an hour cost twice the input price.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let rates = self.at(usage.input + usage.cache_read + usage.cache_write);

@@ -53,6 +53,7 @@ pub fn detect(facts: Facts<'_>) -> Dialect {
     match facts.api {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
+        ApiId::OPENAI_RESPONSES | ApiId::AZURE_RESPONSES | ApiId::CODEX_RESPONSES => responses(facts),
         _ => Dialect::default(),
     }
 }
@@ -112,6 +113,23 @@ fn completions(facts: Facts<'_>) -> Dialect {
     dialect
 }
 
+fn responses(facts: Facts<'_>) -> Dialect {
+    let mut dialect = Dialect::default();
+    let open_router = facts.is("openrouter", "openrouter.ai");
+    let format = if open_router { AffinityFormat::OpenRouter } else { AffinityFormat::OpenAi };
+    dialect.wire.affinity = Affinity { send: true, format };
+    dialect.wire.prompt_cache_options = gpt_version(facts.id).is_some_and(|version| version >= (5, 6));
+    dialect
+}
+
+/// Generation and number of one of OpenAI's models: 5 and 6 of `gpt-5.6-sol` or `openai/gpt-5.6`.
+fn gpt_version(id: &str) -> Option<(u32, u32)> {
+    let name = id.rsplit('/').next()?.strip_prefix("gpt-")?;
+    let version = name.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +149,13 @@ mod tests {
         assert!(host_is("https://api.moonshot.cn/v1", "api.moonshot."));
         assert_eq!(host("http://[::1]:8080/v1"), "::1");
         assert_eq!(host("nonsense"), "");
+    }
+
+    #[test]
+    fn generations_of_gpt() {
+        let version = |id: &str| gpt_version(id).unwrap_or_default();
+        assert_eq!((version("gpt-5.6-sol"), version("openai/gpt-6"), version("gpt-4o")), ((5, 6), (6, 0), (4, 0)));
+        assert_eq!((gpt_version("o3"), gpt_version("gpt-daybreak-latest")), (None, None));
     }
 
     #[test]

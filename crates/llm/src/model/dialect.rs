@@ -67,6 +67,12 @@ pub struct WireFlags {
     pub cache_control_on_tools: bool,
     /// Models the provider may answer with instead, with their prices.
     pub fallbacks: Arc<[FallbackModel]>,
+    /// Takes a limit of the answer in the Responses format.
+    pub max_output_tokens: bool,
+    /// Takes `prompt_cache_options` in place of `prompt_cache_retention`: OpenAI's models since GPT-5.6.
+    pub prompt_cache_options: bool,
+    /// Takes `prompt_cache_options.mode`, which turns caching off.
+    pub explicit_cache_mode: bool,
     /// Takes an effort that changes within the conversation.
     pub mid_convo_effort: bool,
     /// Takes system messages within the conversation.
@@ -101,6 +107,9 @@ impl Default for WireFlags {
             eager_tool_input: true,
             cache_control_on_tools: true,
             fallbacks: Arc::default(),
+            max_output_tokens: true,
+            prompt_cache_options: false,
+            explicit_cache_mode: false,
             mid_convo_effort: false,
             mid_convo_system: false,
             mid_convo_tools: false,
@@ -260,10 +269,10 @@ pub struct Affinity {
 /// Which headers name a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AffinityFormat {
-    /// `session_id`, `x-client-request-id` and `x-session-affinity`.
+    /// `session_id`, `x-client-request-id` and `x-session-affinity`; in the Responses format `session-id` and `x-client-request-id`.
     #[default]
     OpenAi,
-    /// The same without `session_id`.
+    /// The same without the first.
     OpenAiNoSession,
     /// `x-session-id`.
     OpenRouter,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::IdRule;
 use super::ids::Renamer;
+use crate::catalog::today;
 use crate::ids::ToolCallId;
 use crate::message::block::{Block, Text, Thinking, ToolCall};
 use crate::message::{AssistantMessage, Message};
@@ -16,7 +17,9 @@ pub(super) type Names = HashMap<ToolCallId, ToolCallId>;
 /// Whether an answer is the target's own: thinking and signatures are good for the model that was asked, by the same provider, in the same
 /// format. Which model really answered does not matter.
 fn is_own(message: &AssistantMessage, target: &Model) -> bool {
-    message.provider == target.provider && message.api == target.api && message.model == target.id
+    today(message.provider.as_str()) == today(target.provider.as_str())
+        && message.api == target.api
+        && message.model == target.id
 }
 
 /// The answer as the target may see it, with the new names of its calls.

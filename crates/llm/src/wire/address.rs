@@ -11,14 +11,22 @@ use crate::request::Request;
 /// # Errors
 /// When there is no base URL, or a placeholder's variable is not set.
 pub(crate) fn url(request: &Request, path: &str) -> Result<String, LlmError> {
+    let base = filled_base(request)?;
+    Ok(format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')))
+}
+
+/// A request's base URL, placeholders filled in.
+///
+/// # Errors
+/// When there is none, or a placeholder's variable is not set.
+pub(crate) fn filled_base(request: &Request) -> Result<String, LlmError> {
     let base = request.auth.base_url.as_deref().unwrap_or(&request.model.base_url);
     if base.is_empty() {
         let provider = request.model.provider.clone();
         let text = format!("No base URL for provider: {provider}");
         return Err(LlmError::new(provider, LlmErrorKind::InvalidRequest, text));
     }
-    let base = fill(base, &request.model, request.host.env())?;
-    Ok(format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')))
+    fill(base, &request.model, request.host.env())
 }
 
 /// Replaces `{NAME}` by the variable of that name.

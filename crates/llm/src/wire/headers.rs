@@ -61,14 +61,16 @@ impl<'a> Layers<'a> {
 }
 
 fn is_secret(name: &HeaderName) -> bool {
-    matches!(name.as_str(), "authorization" | "x-api-key" | "cf-aig-authorization")
+    matches!(name.as_str(), "authorization" | "x-api-key" | "api-key" | "cf-aig-authorization")
 }
 
 /// Whether the caller brings a header that authorises, so that no key is needed.
 pub(crate) fn brings_authorisation(request: &Request) -> bool {
     let given = request.model.headers.iter().chain(&request.auth.headers).chain(&request.options.headers);
     given.filter(|(_, value)| value.is_some()).any(|(name, _)| {
-        ["authorization", "x-api-key", "cf-aig-authorization"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        ["authorization", "x-api-key", "api-key", "cf-aig-authorization"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
     })
 }
 
@@ -111,6 +113,13 @@ pub(crate) fn key(request: &Request) -> Result<Option<Key>, LlmError> {
             Err(LlmError::new(provider.clone(), LlmErrorKind::Auth, text))
         }
     }
+}
+
+/// The key as OpenAI's formats send it.
+pub(crate) fn bearer(layers: &mut Layers<'_>, request: &Request, key: Option<&Key>) -> Result<(), LlmError> {
+    let Some(key) = key else { return Ok(()) };
+    let is_gateway = request.model.provider == *"cloudflare-ai-gateway";
+    layers.set(if is_gateway { "cf-aig-authorization" } else { "authorization" }, &key.bearer())
 }
 
 /// What every request carries.
@@ -184,7 +193,8 @@ pub(crate) fn affinity(layers: &mut Layers<'_>, request: &Request, names: &[&str
         AffinityFormat::OpenAi | AffinityFormat::OpenAiNoSession => names,
     };
     for name in names {
-        if *name != "session_id" || wanted.format == AffinityFormat::OpenAi {
+        let names_session = matches!(*name, "session_id" | "session-id");
+        if !names_session || wanted.format == AffinityFormat::OpenAi {
             layers.set(name, &session)?;
         }
     }

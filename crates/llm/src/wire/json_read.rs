@@ -90,6 +90,11 @@ impl Surrogates {
     }
 }
 
+/// The text of a frame that stands for itself, without marks.
+pub(crate) fn unmarked(text: &str, mended: bool) -> Cow<'_, str> {
+    Surrogates::default().clean(0, text, mended)
+}
+
 /// A text member: a string, or nothing when the member is null or of another type.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Text<'a>(pub(crate) Option<Cow<'a, str>>);

@@ -23,6 +23,15 @@ pub fn output_limit(request: &Request, wanted: Option<u64>) -> u64 {
     room(model, request).map_or(limit, |room| limit.min(room.max(1)))
 }
 
+/// The limit to send in formats that demand none; `None` when the server may choose.
+pub(crate) fn limit_to_send(request: &Request) -> Option<u64> {
+    let wanted = request.options.max_tokens.filter(|n| *n > 0);
+    if wanted.is_none() && request.options.omit_output_limit {
+        return None;
+    }
+    Some(output_limit(request, wanted)).filter(|limit| *limit > 0)
+}
+
 /// Tokens left for the answer; `None` when the model's window is unknown.
 fn room(model: &Model, request: &Request) -> Option<u64> {
     if model.context_window == 0 {

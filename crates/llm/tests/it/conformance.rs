@@ -2,8 +2,12 @@
 
 use pinch_testing::wires::anthropic::Anthropic;
 use pinch_testing::wires::completions::Completions;
+use pinch_testing::wires::responses::Responses;
 
 pinch_testing::wire_suite! {
     anthropic => Anthropic, gaps: [];
     completions => Completions, gaps: [];
+    responses => Responses::OpenAi, gaps: [];
+    azure => Responses::Azure, gaps: [];
+    codex => Responses::Codex, gaps: [];
 }

@@ -10,4 +10,5 @@ mod decode;
 mod network;
 mod reencode;
 mod requests;
+mod responses;
 mod support;

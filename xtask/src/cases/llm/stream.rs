@@ -65,7 +65,12 @@ async fn call(case: &Case<'_>, registry: &ProviderRegistry, mut model: Model) ->
     }
     server.repeat_last();
     model.base_url = at_server(&model.base_url, &server.url());
-    let request = setup::request(case, model)?;
+    let mut request = setup::request(case, model)?;
+    if request.model.api == *"azure-openai-responses" {
+        // Its URL comes from the environment; the call's own setting is asked first.
+        let base = format!("{}/openai/v1", server.url());
+        request.options.native.insert("azureBaseUrl".into(), base.into());
+    }
     let limits = retry::Limits {
         max_retries: u32::try_from(case.case["options"]["maxRetries"].as_u64().unwrap_or(0)).unwrap_or(u32::MAX),
         ..retry::Limits::default()

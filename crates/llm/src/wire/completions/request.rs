@@ -16,7 +16,7 @@ use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request};
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, Encoding, HttpRequest, address, limit};
+use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
 
 pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
@@ -46,7 +46,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     if wire.store {
         put("store", false.into());
     }
-    if let Some(limit) = output_limit(request) {
+    if let Some(limit) = limit::limit_to_send(request) {
         put(wire.max_tokens_field.as_str(), limit.into());
     }
     if let Some(temperature) = request.options.temperature.filter(|_| wire.temperature) {
@@ -68,17 +68,9 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     }
     models::put_thinking(&mut body, model, effort.as_ref());
     put_routing(&mut body, request);
-    put_sampling(&mut body, request, effort.as_ref());
+    let level = effort.as_ref().map_or(Some("off"), |effort| Some(effort.level?.as_str()));
+    sampling::put(&mut body, request, level);
     Ok(HttpRequest { url, headers: all_headers(request, key.as_ref())?, body: Value::Object(body) })
-}
-
-/// The limit of the answer; none when the server may choose.
-fn output_limit(request: &Request) -> Option<u64> {
-    let wanted = request.options.max_tokens.filter(|n| *n > 0);
-    if wanted.is_none() && request.options.omit_output_limit {
-        return None;
-    }
-    Some(limit::output_limit(request, wanted)).filter(|limit| *limit > 0)
 }
 
 fn put_cache_key(put: &mut impl FnMut(&str, Value), request: &Request, retention: CacheRetention) {
@@ -116,18 +108,6 @@ fn put_routing(body: &mut Map<String, Value>, request: &Request) {
         if !known.is_empty() {
             body.insert("providerOptions".into(), json!({"gateway": known}));
         }
-    }
-}
-
-/// Members a user sets for sampling: of the model, of its level, of the request; they override what stands there.
-fn put_sampling(body: &mut Map<String, Value>, request: &Request, effort: Option<&models::Effort>) {
-    let model = &request.model;
-    let level = effort.map_or(Some("off"), |effort| Some(effort.level?.as_str()));
-    let by_level = model.extra.get("samplingParamsByThinkingLevel").and_then(|by| by.get(level?)?.as_object());
-    let of_model = model.sampling_params.as_deref();
-    let of_request = request.options.sampling_params.as_ref();
-    for params in [of_model, by_level, of_request].into_iter().flatten() {
-        body.extend(params.clone());
     }
 }
 
@@ -295,11 +275,7 @@ fn mark_text(message: &mut Value, marker: &Value) -> bool {
 fn all_headers(request: &Request, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
     let mut layers = Layers::new(&request.model);
     headers::common(&mut layers)?;
-    if let Some(key) = key {
-        let name =
-            if request.model.provider == *"cloudflare-ai-gateway" { "cf-aig-authorization" } else { "authorization" };
-        layers.set(name, &key.bearer())?;
-    }
+    headers::bearer(&mut layers, request, key)?;
     layers.lay(&request.model.headers)?;
     layers.lay(&request.auth.headers)?;
     headers::provider_quirks(&mut layers, request)?;

@@ -85,7 +85,8 @@ pub(super) fn statuses(wire: &dyn Wire) -> Result<(), String> {
             equal("time to wait", error.retry_after, Some(Duration::from_secs(7)))?;
             equal("emitted", error.emitted, Emitted::Nothing)?;
             equal(&format!("requests of {status}"), n_requests, 1)?;
-            ensure(error.text.contains("these are my words"), || format!("the error says {:?}", error.text))?;
+            let says = wire.is_reworded(status) || error.text.contains("these are my words");
+            ensure(says, || format!("the error says {:?}", error.text))?;
             equal("errorMessage", end.message.error_message.as_deref(), Some(error.text.as_str()))?;
         }
         for (body, status) in [("<html>bad gateway</html>", 502), ("", 500), ("{\"error\":", 500), ("[]", 500)] {

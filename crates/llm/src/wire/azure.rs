@@ -1,0 +1,37 @@
+//! OpenAI's Responses format at Azure.
+
+use http::{HeaderMap, StatusCode};
+
+mod request;
+
+mod error;
+
+use super::responses::error as shared_error;
+use super::responses::stream::ResponsesDecoder;
+use super::{Call, Decoder, HttpRequest, WireFormat};
+use crate::error::LlmError;
+use crate::ids::ApiId;
+use crate::model::Model;
+
+/// OpenAI's Responses format at Azure. Settings of a call by name: `azureApiVersion`, `azureBaseUrl`, `azureResourceName`,
+/// `azureDeploymentName`; each has a variable of the environment beside it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Azure;
+
+impl WireFormat for Azure {
+    fn api(&self) -> &'static str {
+        ApiId::AZURE_RESPONSES
+    }
+
+    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+        request::encode(call)
+    }
+
+    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+        Box::new(ResponsesDecoder::new(call, error::Azure))
+    }
+
+    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        shared_error::refusal("Azure OpenAI API error", model, status, headers, body)
+    }
+}

@@ -1,0 +1,49 @@
+//! OpenAI's Responses format as subscriptions of ChatGPT have it.
+
+use http::{HeaderMap, StatusCode};
+
+mod account;
+
+pub(crate) mod request;
+
+pub(crate) mod error;
+
+use super::responses::models;
+use super::responses::stream::ResponsesDecoder;
+use super::{Call, Decoder, HttpRequest, WireFormat};
+use crate::error::LlmError;
+use crate::ids::ApiId;
+use crate::model::Model;
+
+/// OpenAI's Responses format as subscriptions of ChatGPT have it, over server-sent events. Settings of a call by name: `serviceTier`,
+/// `textVerbosity`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Codex;
+
+impl WireFormat for Codex {
+    fn api(&self) -> &'static str {
+        ApiId::CODEX_RESPONSES
+    }
+
+    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+        request::encode(call)
+    }
+
+    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+        decoder(call, "Invalid Codex SSE JSON")
+    }
+
+    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(model, status, headers, body, None)
+    }
+
+    fn refusal_of(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(&call.request.model, status, headers, body, Some(call.timestamp))
+    }
+}
+
+/// A decoder that calls a frame it cannot read so.
+pub(crate) fn decoder(call: &Call<'_>, bad_json: &'static str) -> Box<dyn Decoder> {
+    let tier = models::service_tier(call.request).map(str::to_owned);
+    Box::new(ResponsesDecoder::new(call, error::Codex { tier, now: call.timestamp, bad_json }))
+}

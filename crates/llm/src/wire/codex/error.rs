@@ -1,0 +1,130 @@
+//! What refusals and failures of subscriptions of ChatGPT mean.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::model::Model;
+use crate::wire::json_read::Text;
+use crate::wire::refused;
+use crate::wire::responses::error::{Failure, Manner, Told, in_stream};
+use crate::wire::responses::models;
+
+/// Codes that say that the plan is used up, or that too much was asked in a short time.
+const LIMITS: [&str; 3] = ["usage_limit_reached", "usage_not_included", "rate_limit_exceeded"];
+
+/// Words of bodies that speak of a busy server, whatever the status.
+static BUSY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new("(?i)rate.?limit|overloaded|service.?unavailable|upstream.?connect|connection.?refused").ok()
+});
+
+/// A response with a failing status. `now`: when the call was made, Unix milliseconds.
+pub(super) fn refusal(
+    model: &Model,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+    now: Option<i64>,
+) -> LlmError {
+    #[derive(Default, Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow, default)]
+        error: Option<Told<'a>>,
+    }
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    let told = serde_json::from_str::<Body<'_>>(text).unwrap_or_default().error.unwrap_or_default();
+    let code = told.code().map(str::to_owned);
+    if status == StatusCode::TOO_MANY_REQUESTS || is_limit(&told) {
+        let error = refused::with_text(model, status, headers, code, None, limit_text(&told, now));
+        return limit(error, &told, now);
+    }
+    let said = match told.message.non_empty() {
+        Some(message) => message,
+        None if text.is_empty() => status.canonical_reason().unwrap_or("status code (no body)"),
+        None => text,
+    };
+    let mut error = refused::with_text(model, status, headers, code, None, said.to_owned());
+    let is_server = matches!(status.as_u16(), 500 | 502 | 503 | 504);
+    if !is_server && BUSY.as_ref().is_some_and(|busy| busy.is_match(text)) {
+        error.kind = LlmErrorKind::Overloaded;
+    }
+    error
+}
+
+fn is_limit(told: &Told<'_>) -> bool {
+    told.code().is_some_and(|code| LIMITS.iter().any(|limit| code.contains(limit)))
+}
+
+/// What is said of a limit: the plan and the time to wait, where they are known.
+fn limit_text(told: &Told<'_>, now: Option<i64>) -> String {
+    let plan = told.plan_type.non_empty().map(|plan| format!(" ({} plan)", plan.to_lowercase())).unwrap_or_default();
+    let wait = wait(told, now).map(|wait| {
+        let minutes = wait.as_secs_f64() / 60.0;
+        format!(" Try again in ~{} min.", minutes.round())
+    });
+    format!("You have hit your ChatGPT usage limit{plan}.{}", wait.unwrap_or_default())
+}
+
+/// Makes an error one of a limit. That the plan is used up is nothing that another try soon mends.
+fn limit(mut error: LlmError, told: &Told<'_>, now: Option<i64>) -> LlmError {
+    error.kind = LlmErrorKind::RateLimit;
+    error.retry_after = wait(told, now).or(error.retry_after);
+    let is_plan = told.resets_at.is_some() || told.code().is_some_and(|code| code.contains("usage_"));
+    if is_plan {
+        error.should_retry = Some(false);
+    }
+    error
+}
+
+/// How long until the limit ends.
+fn wait(told: &Told<'_>, now: Option<i64>) -> Option<Duration> {
+    let until = i64::try_from(told.resets_at?.checked_mul(1_000)?).ok()?;
+    Some(Duration::from_millis(u64::try_from(until.saturating_sub(now?)).unwrap_or(0)))
+}
+
+/// The manner of subscriptions.
+#[derive(Debug)]
+pub(super) struct Codex {
+    /// The tier of service that was asked for.
+    pub(super) tier: Option<String>,
+    /// When the call was made, Unix milliseconds.
+    pub(super) now: i64,
+    /// What to call a frame that cannot be read.
+    pub(super) bad_json: &'static str,
+}
+
+impl Manner for Codex {
+    /// A response may say `default` although it was served as asked.
+    fn price_factor(&self, model: &Model, tier: Option<&str>) -> f64 {
+        let asked = self.tier.as_deref();
+        let tier = match (tier, asked) {
+            (Some("default"), Some("flex" | "priority")) => asked,
+            (told, asked) => told.or(asked),
+        };
+        tier.map_or(1.0, |tier| models::tier_factor(model, tier))
+    }
+
+    fn error_event(&self, model: &Model, status: Option<StatusCode>, told: &Told<'_>, data: &str) -> LlmError {
+        if is_limit(told) {
+            let error = in_stream(model, status, told.code(), limit_text(told, Some(self.now)));
+            return limit(error, told, Some(self.now));
+        }
+        let said = told.message.non_empty().or(told.code()).unwrap_or(data);
+        in_stream(model, status, told.code(), format!("Codex error: {said}"))
+    }
+
+    fn failed(&self, model: &Model, failure: &Failure<'_>) -> LlmError {
+        let told = failure.error.as_ref();
+        let said = told.and_then(|told| Text::non_empty(&told.message)).unwrap_or("Codex response failed");
+        in_stream(model, None, told.and_then(Told::code), said.to_owned())
+    }
+
+    fn bad_json(&self) -> &'static str {
+        self.bad_json
+    }
+}

@@ -1,0 +1,45 @@
+//! OpenAI's Responses format, and what its two relatives share with it.
+
+use http::{HeaderMap, StatusCode};
+
+pub(super) mod grammar;
+
+pub(super) mod convert;
+
+pub(super) mod models;
+
+pub(super) mod request;
+
+pub(super) mod error;
+
+mod events;
+
+pub(super) mod stream;
+
+use super::{Call, Decoder, HttpRequest, WireFormat};
+use crate::error::LlmError;
+use crate::ids::ApiId;
+use crate::model::Model;
+
+/// OpenAI's Responses format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Responses;
+
+impl WireFormat for Responses {
+    fn api(&self) -> &'static str {
+        ApiId::OPENAI_RESPONSES
+    }
+
+    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+        request::encode(call)
+    }
+
+    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+        let tier = models::service_tier(call.request).map(str::to_owned);
+        Box::new(stream::ResponsesDecoder::new(call, error::OpenAi { tier }))
+    }
+
+    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal("OpenAI API error", model, status, headers, body)
+    }
+}

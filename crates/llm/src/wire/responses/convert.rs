@@ -1,0 +1,236 @@
+//! Messages as items of the Responses format.
+
+use std::collections::HashSet;
+
+use pinch_stdx::json::write;
+use serde_json::{Map, Value, json};
+
+use super::grammar::GrammarTools;
+use crate::message::{AssistantMessage, Block, Content, Image, Text, Thinking, ToolCall, ToolResult, UserMessage};
+use crate::model::Model;
+use crate::normalise::ids::short_hash;
+
+/// Characters an id may have.
+const MAX_ID: usize = 64;
+/// Providers that take calls with two ids, one of the call and one of its item.
+const TWO_IDS: [&str; 5] = ["openai", "openai-codex", "opencode", "azure", "azure-openai-responses"];
+
+/// Turns messages into items, one after the other.
+pub(super) struct Items<'a> {
+    pub(super) model: &'a Model,
+    pub(super) grammar: &'a GrammarTools,
+    /// Calls that were written as calls of custom tools: their results are written so, too.
+    custom_calls: HashSet<String>,
+    pub(super) items: Vec<Value>,
+}
+
+impl<'a> Items<'a> {
+    pub(super) fn new(model: &'a Model, grammar: &'a GrammarTools) -> Self {
+        Self { model, grammar, custom_calls: HashSet::new(), items: Vec::new() }
+    }
+
+    /// A user message, unless nothing of it is left.
+    pub(super) fn user(&mut self, message: &UserMessage) {
+        let parts = match &message.content {
+            Content::Text(text) => text_part(text).into_iter().collect(),
+            Content::Blocks(blocks) => parts(blocks),
+        };
+        if !parts.is_empty() {
+            self.items.push(json!({"role": "user", "content": parts}));
+        }
+    }
+
+    /// An assistant message. `number` is its place among the messages, for texts without an id of their own.
+    pub(super) fn assistant(&mut self, message: &AssistantMessage, number: usize) {
+        let begin = self.items.len();
+        let is_own = message.model == self.model.id && is_relative(message, self.model);
+        let mut n_texts = 0;
+        for block in &message.content {
+            match &**block {
+                Block::Thinking(thinking) => self.items.extend(reasoning(thinking)),
+                Block::Text(text) if text.text.trim().is_empty() && text.signature.is_none() => {}
+                Block::Text(text) => {
+                    self.items.push(output_text(text, number, n_texts));
+                    n_texts += 1;
+                }
+                Block::ToolCall(call) => self.call(call, is_own, message),
+                Block::Image(_) | Block::Other(_) => {}
+            }
+        }
+        // Reasoning with nothing after it is refused.
+        while self.items.len() > begin && self.items.last().is_some_and(|item| item["type"] == "reasoning") {
+            self.items.pop();
+        }
+    }
+
+    fn call(&mut self, call: &ToolCall, is_own: bool, message: &AssistantMessage) {
+        let (call_id, item_id) = split_id(call.id.as_str());
+        let is_custom = self.grammar.has(&call.name) || item_id.is_some_and(|id| id.starts_with("ctc_"));
+        let text = self.grammar.text_of(&call.name, &call.arguments);
+        let text = text.filter(|_| is_custom && self.model.dialect.schema.grammar_tools);
+        let prefix = if text.is_some() { "ctc_" } else { "fc_" };
+        // An item of another model of the same server would want that model's reasoning beside it.
+        let foreign_pair =
+            !is_own && is_relative(message, self.model) && item_id.is_some_and(|id| id.starts_with("fc_"));
+        let fits = |id: &&str| {
+            let other_kind = ["fc_", "ctc_"].iter().any(|other| *other != prefix && id.starts_with(other));
+            !id.is_empty() && !foreign_pair && !other_kind
+        };
+        let mut item = Map::new();
+        let kind = if text.is_some() { "custom_tool_call" } else { "function_call" };
+        item.insert("type".into(), kind.into());
+        if let Some(id) = item_id.filter(fits) {
+            item.insert("id".into(), id.into());
+        }
+        item.insert("call_id".into(), call_id.into());
+        item.insert("name".into(), call.name.as_str().into());
+        if let Some(namespace) = call.namespace.as_deref().filter(|_| is_own) {
+            item.insert("namespace".into(), namespace.into());
+        }
+        match text {
+            Some(text) => {
+                self.custom_calls.insert(call_id.to_owned());
+                item.insert("input".into(), text.into());
+            }
+            None => {
+                let arguments = write::to_string(&call.arguments).unwrap_or_else(|_| "{}".into());
+                item.insert("arguments".into(), arguments.into());
+            }
+        }
+        self.items.push(Value::Object(item));
+    }
+
+    /// The result of a tool.
+    pub(super) fn tool_result(&mut self, result: &ToolResult) {
+        let (call_id, _) = split_id(result.tool_call_id.as_str());
+        let text = crate::message::block::join_text(&result.content, "\n");
+        let has_images = result.content.iter().any(|block| matches!(block, Block::Image(_)));
+        let output: Value = match (has_images, text.trim().is_empty()) {
+            (true, _) if self.model.images => {
+                let images = result.content.iter().filter_map(|block| match block {
+                    Block::Image(image) => Some(image_part(image)),
+                    _ => None,
+                });
+                text_part(&text).into_iter().chain(images).collect()
+            }
+            (_, false) => text.into(),
+            (true, true) => "(see attached image)".into(),
+            (false, true) => "(no tool output)".into(),
+        };
+        let is_custom = self.custom_calls.contains(call_id);
+        let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
+        self.items.push(json!({"type": kind, "call_id": call_id, "output": output}));
+    }
+}
+
+fn parts(blocks: &[Block]) -> Vec<Value> {
+    let part = |block: &Block| match block {
+        Block::Text(text) => text_part(&text.text),
+        Block::Image(image) => Some(image_part(image)),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::Other(_) => None,
+    };
+    blocks.iter().filter_map(part).collect()
+}
+
+fn text_part(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({"type": "input_text", "text": text}))
+}
+
+fn image_part(image: &Image) -> Value {
+    let url = format!("data:{};base64,{}", image.mime_type, image.data);
+    json!({"type": "input_image", "detail": "auto", "image_url": url})
+}
+
+/// Whether a message comes from the model's server, be it from another model.
+fn is_relative(message: &AssistantMessage, model: &Model) -> bool {
+    let today = |provider: &str| crate::catalog::today(provider).to_owned();
+    today(message.provider.as_str()) == today(model.provider.as_str()) && message.api == model.api
+}
+
+/// The item a signature holds. What is no item of reasoning is left out: the signature comes from a file, and must not be able to say anything else.
+fn reasoning(thinking: &Thinking) -> Option<Value> {
+    let item: Value = serde_json::from_str(thinking.signature.as_deref()?).ok()?;
+    (item["type"] == "reasoning").then_some(item)
+}
+
+fn output_text(text: &Text, number: usize, n_texts: usize) -> Value {
+    let (id, phase) = text.signature.as_deref().map(read_signature).unwrap_or_default();
+    let id = match id {
+        Some(id) if id.chars().count() > MAX_ID => format!("msg_{}", short_hash(&id)),
+        Some(id) => id,
+        None if n_texts == 0 => format!("msg_pi_{number}"),
+        None => format!("msg_pi_{number}_{n_texts}"),
+    };
+    let content = json!([{"type": "output_text", "text": text.text, "annotations": []}]);
+    let mut item = json!({"type": "message", "role": "assistant", "content": content, "status": "completed", "id": id});
+    if let Some(phase) = phase {
+        item["phase"] = phase.into();
+    }
+    item
+}
+
+/// Id and phase of a text. Older sessions have the bare id.
+fn read_signature(signature: &str) -> (Option<String>, Option<String>) {
+    if !signature.starts_with('{') {
+        return (Some(signature.to_owned()).filter(|id| !id.is_empty()), None);
+    }
+    let Ok(read) = serde_json::from_str::<Value>(signature) else { return (None, None) };
+    let text = |member: &str| read[member].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    (text("id"), text("phase").filter(|phase| matches!(phase.as_str(), "commentary" | "final_answer")))
+}
+
+/// The signature of a text.
+pub(super) fn write_signature(id: &str, phase: Option<&str>) -> String {
+    let mut signature = json!({"v": 1, "id": id});
+    if let Some(phase) = phase {
+        signature["phase"] = phase.into();
+    }
+    signature.to_string()
+}
+
+/// The two ids of a call.
+fn split_id(id: &str) -> (&str, Option<&str>) {
+    match id.split_once('|') {
+        Some((call, item)) => (call, Some(item)),
+        None => (id, None),
+    }
+}
+
+/// The id of another model's call.
+pub(super) fn normalise_id(id: &str, target: &Model, source: &AssistantMessage) -> String {
+    let (call, Some(item)) = split_id(id) else { return safe(id) };
+    if !TWO_IDS.contains(&target.provider.as_str()) {
+        return safe(id);
+    }
+    let item = if is_relative(source, target) { safe(item) } else { format!("fc_{}", short_hash(item)) };
+    let item = if item.starts_with("fc_") { item } else { safe(&format!("fc_{item}")) };
+    format!("{}|{item}", safe(call))
+}
+
+/// An id of letters the server takes, not too long.
+fn safe(id: &str) -> String {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let safe: String = id.chars().map(|c| if is_fine(c) { c } else { '_' }).take(MAX_ID).collect();
+    safe.trim_end_matches('_').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_of_texts() {
+        let pair = |id: &str, phase: Option<&str>| (Some(id.to_owned()), phase.map(str::to_owned));
+        assert_eq!(read_signature("msg_1"), pair("msg_1", None));
+        assert_eq!(read_signature(&write_signature("m", Some("commentary"))), pair("m", Some("commentary")));
+        assert_eq!(read_signature(r#"{"v":1,"id":"m","phase":"system"}"#), pair("m", None));
+        assert_eq!((read_signature("{"), read_signature("")), ((None, None), (None, None)));
+    }
+
+    #[test]
+    fn safe_ids() {
+        assert_eq!(safe("call_7|fc+1=="), "call_7_fc_1");
+        assert_eq!(safe(&"é".repeat(100)), "");
+        assert_eq!(safe(&"a".repeat(100)).len(), 64);
+    }
+}

@@ -1,0 +1,128 @@
+//! What refusals and failures in the Responses format mean.
+
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::models;
+use crate::error::{LlmError, LlmErrorKind, classify};
+use crate::model::Model;
+use crate::wire::json_read::{self, Text};
+use crate::wire::refused;
+
+/// A response with a failing status; `title` says whose.
+pub(in crate::wire) fn refusal(
+    title: &str,
+    model: &Model,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> LlmError {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    let json: Option<Value> = serde_json::from_str(text).ok();
+    let error = json.as_ref().and_then(|json| json.get("error")).filter(|error| !error.is_null());
+    let code = error.and_then(|error| error["code"].as_str().or_else(|| error["type"].as_str())).map(str::to_owned);
+    let said = error.map_or_else(|| text.to_owned(), Value::to_string);
+    if said.is_empty() {
+        // The words by which an overflow without a body is known.
+        return refused::error(model, status, headers, code, json.as_ref(), "");
+    }
+    let text = format!("{title} ({}): {said}", status.as_u16());
+    refused::with_text(model, status, headers, code, json.as_ref(), text)
+}
+
+/// Code and words of a failure inside the stream.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(in crate::wire) struct Told<'a> {
+    #[serde(borrow, default)]
+    pub(in crate::wire) code: Text<'a>,
+    #[serde(borrow, default, rename = "type")]
+    pub(in crate::wire) kind: Text<'a>,
+    #[serde(borrow, default)]
+    pub(in crate::wire) message: Text<'a>,
+    #[serde(borrow, default)]
+    pub(in crate::wire) plan_type: Text<'a>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(in crate::wire) resets_at: Option<u64>,
+}
+
+impl Told<'_> {
+    /// The provider's name of the failure.
+    pub(in crate::wire) fn code(&self) -> Option<&str> {
+        self.code.non_empty().or_else(|| self.kind.non_empty().filter(|kind| *kind != "error"))
+    }
+}
+
+/// The error of a failure inside the stream.
+pub(in crate::wire) fn in_stream(
+    model: &Model,
+    status: Option<StatusCode>,
+    code: Option<&str>,
+    text: String,
+) -> LlmError {
+    let kind = classify::classify(status, code, &text);
+    let code = code.map(str::to_owned);
+    LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, text) }
+}
+
+/// An answer that was stopped by a filter.
+pub(in crate::wire) fn filtered(model: &Model, text: String) -> LlmError {
+    LlmError::new(model.provider.clone(), LlmErrorKind::ContentFiltered, text)
+}
+
+/// What a response says about its own failure.
+#[derive(Debug, Default)]
+pub(in crate::wire) struct Failure<'a> {
+    pub(in crate::wire) error: Option<Told<'a>>,
+    /// Why it is not complete.
+    pub(in crate::wire) incomplete: Option<&'a str>,
+}
+
+/// What one of the users of this format does its own way.
+pub(in crate::wire) trait Manner: Send + std::fmt::Debug {
+    /// By what prices are multiplied, given the tier that the response names.
+    fn price_factor(&self, model: &Model, tier: Option<&str>) -> f64;
+
+    /// An `error` event; `data` is the whole of it.
+    fn error_event(&self, model: &Model, status: Option<StatusCode>, told: &Told<'_>, data: &str) -> LlmError {
+        let _ = data;
+        let message = told.message.get().unwrap_or("no message");
+        let text = match told.code() {
+            Some(code) => format!("Error Code {code}: {message}"),
+            None => message.to_owned(),
+        };
+        in_stream(model, status, told.code(), text)
+    }
+
+    /// A response that failed.
+    fn failed(&self, model: &Model, failure: &Failure<'_>) -> LlmError {
+        if let Some(told) = &failure.error {
+            let code = told.code().unwrap_or("unknown");
+            let text = format!("{code}: {}", told.message.non_empty().unwrap_or("no message"));
+            return in_stream(model, None, told.code(), text);
+        }
+        match failure.incomplete {
+            Some(reason) => in_stream(model, None, Some(reason), format!("incomplete: {reason}")),
+            None => in_stream(model, None, None, "Unknown error (no error details in response)".into()),
+        }
+    }
+
+    /// What to call a frame that cannot be read.
+    fn bad_json(&self) -> &'static str {
+        "Could not parse event"
+    }
+}
+
+/// OpenAI's manner.
+#[derive(Debug)]
+pub(super) struct OpenAi {
+    /// The tier of service that was asked for.
+    pub(super) tier: Option<String>,
+}
+
+impl Manner for OpenAi {
+    fn price_factor(&self, model: &Model, tier: Option<&str>) -> f64 {
+        tier.or(self.tier.as_deref()).map_or(1.0, |tier| models::tier_factor(model, tier))
+    }
+}

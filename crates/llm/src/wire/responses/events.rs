@@ -1,0 +1,143 @@
+//! The events of a response as they are written. Texts borrow from the frame; what has an unexpected type counts as missing.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::error::Told;
+use crate::wire::json_read::{self, JsonText, Read, Text};
+
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, default, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) output_index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) item_id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) delta: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) arguments: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) item: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) status: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct Item<'a> {
+    #[serde(borrow, default, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) call_id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) namespace: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) arguments: JsonText<'a>,
+    #[serde(borrow, default)]
+    pub(super) input: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) phase: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) summary: Option<Vec<Part<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) content: Option<Vec<Part<'a>>>,
+}
+
+impl Item<'_> {
+    /// The text of a message.
+    pub(super) fn text(&self) -> String {
+        self.content.iter().flatten().filter_map(|part| part.text.get().or(part.refusal.get())).collect()
+    }
+
+    /// The readable part of reasoning: summaries, else the reasoning itself.
+    pub(super) fn thinking(&self) -> String {
+        let joined = |parts: &Option<Vec<Part<'_>>>| {
+            let texts: Vec<&str> = parts.iter().flatten().filter_map(|part| part.text.non_empty()).collect();
+            texts.join("\n\n")
+        };
+        let summaries = joined(&self.summary);
+        if summaries.is_empty() { joined(&self.content) } else { summaries }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Part<'a> {
+    #[serde(borrow, default)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) refusal: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct Outcome<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) service_tier: Text<'a>,
+    #[serde(default)]
+    pub(super) usage: Option<WireUsage>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<Told<'a>>,
+    #[serde(borrow, default)]
+    pub(super) incomplete_details: Option<Incomplete<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Incomplete<'a> {
+    #[serde(borrow, default)]
+    pub(super) reason: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct WireUsage {
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) total_tokens: Option<u64>,
+    /// Some servers count what came from a cache here.
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) cached_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) input_tokens_details: Option<InputDetails>,
+    #[serde(default)]
+    pub(super) output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct InputDetails {
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) cached_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) cache_write_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct OutputDetails {
+    #[serde(default, deserialize_with = "json_read::count")]
+    pub(super) reasoning_tokens: Option<u64>,
+}
+
+/// A member that is read on its own, so that one that is not as it should be spoils nothing else. `scratch` holds its text where that had to be
+/// mended.
+pub(super) fn read_part<'a, T: Deserialize<'a> + Default>(
+    raw: Option<&'a RawValue>,
+    scratch: &'a mut String,
+) -> Read<T> {
+    let read = raw.and_then(|raw| json_read::read(raw.get(), scratch).ok());
+    read.unwrap_or(Read { value: T::default(), mended: false })
+}

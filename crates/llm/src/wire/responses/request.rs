@@ -1,0 +1,206 @@
+//! Requests in the Responses format.
+
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::convert::{self, Items};
+use super::grammar::GrammarTools;
+use super::models::{self, Relative};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::{Message, ToolDecl};
+use crate::model::Model;
+use crate::model::dialect::PromptCacheKey;
+use crate::normalise;
+use crate::normalise::system::{self, Conversation};
+use crate::request::{CacheRetention, Request};
+use crate::wire::headers::{self, Key, Layers};
+use crate::wire::strict::{self, Limits};
+use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
+
+/// The least limit of an answer that OpenAI takes.
+const LEAST_OUTPUT: u64 = 16;
+
+pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    let request = call.request;
+    let key = headers::key(request)?;
+    let url = address::url(request, "responses")?;
+    let model = request.model.id.as_str();
+    let body = body(call, model, Relative::OpenAi)?;
+    Ok(HttpRequest { url, headers: all_headers(request, key.as_ref())?, body })
+}
+
+/// The body as OpenAI and Azure take it.
+pub(in crate::wire) fn body(call: &Call<'_>, model_name: &str, relative: Relative) -> Result<Value, LlmError> {
+    let request = call.request;
+    let model = &*request.model;
+    let wire = &model.dialect.wire;
+    let effort = models::effort_of(request);
+    let conversation = conversation(request);
+    let grammar = GrammarTools::of(request, &conversation.current.tools);
+    let mut input = Vec::new();
+    let prompt = conversation.head.text();
+    if !prompt.trim().is_empty() {
+        input.push(json!({"role": prompt_role(model), "content": prompt}));
+    }
+    input.append(&mut items(request, &conversation, &grammar));
+    let tools = tools(call, &conversation.current.tools, &grammar, Relaxed::Unsaid)?;
+
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
+    put("model", model_name.into());
+    put("input", input.into());
+    put("stream", true.into());
+    put_cache(&mut put, request, relative);
+    put("store", false.into());
+    if let Some(limit) = limit::limit_to_send(request).filter(|_| wire.max_output_tokens) {
+        put("max_output_tokens", limit.max(LEAST_OUTPUT).into());
+    }
+    if let Some(temperature) = request.options.temperature.filter(|_| wire.temperature) {
+        put("temperature", json!(temperature));
+    }
+    if let Some(tier) = models::service_tier(request).filter(|_| relative == Relative::OpenAi) {
+        put("service_tier", tier.into());
+    }
+    if !tools.is_empty() {
+        put("tools", tools.into());
+    }
+    if let Some(choice) = tool_choice(request, &grammar) {
+        put("tool_choice", choice);
+    }
+    models::put_thinking(&mut body, model, &effort, relative);
+    sampling::put(&mut body, request, effort.level_name());
+    Ok(Value::Object(body))
+}
+
+fn put_cache(put: &mut impl FnMut(&str, Value), request: &Request, relative: Relative) {
+    let wire = &request.model.dialect.wire;
+    let retention = headers::retention(request);
+    let wanted = retention != CacheRetention::None && wire.prompt_cache_key != PromptCacheKey::Disabled;
+    if let Some(session) = headers::session(request).filter(|_| wanted) {
+        put("prompt_cache_key", session.into());
+    }
+    if relative == Relative::Azure {
+        return;
+    }
+    let long = wanted && retention == CacheRetention::Long && wire.long_cache_retention;
+    if long && (wire.prompt_cache_options || wire.explicit_cache_mode) {
+        put("prompt_cache_options", json!({"ttl": "30m"}));
+    } else if long {
+        put("prompt_cache_retention", "24h".into());
+    } else if retention == CacheRetention::None && wire.explicit_cache_mode {
+        // Only marked places would be cached, and nothing is marked.
+        put("prompt_cache_options", json!({"mode": "explicit"}));
+    }
+}
+
+/// Which tools may or must be called. The form of Chat Completions is understood, too.
+pub(in crate::wire) fn tool_choice(request: &Request, grammar: &GrammarTools) -> Option<Value> {
+    let choice = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null())?;
+    let name = choice["name"].as_str().or_else(|| choice["function"]["name"].as_str());
+    match name {
+        Some(name) if choice["type"] == "function" => {
+            let kind = if grammar.has(name) { "custom" } else { "function" };
+            Some(json!({"type": kind, "name": name}))
+        }
+        _ => Some(choice.clone()),
+    }
+}
+
+// Messages.
+
+/// Prompt and tools in front, and the rest. Tools are always told as they are now: the list is not part of the messages.
+pub(in crate::wire) fn conversation(request: &Request) -> Conversation {
+    let Request { system, tools, messages, .. } = request;
+    if request.model.dialect.wire.mid_convo_system {
+        system::split(system, tools, messages, 0)
+    } else {
+        system::collapse(system, tools, messages)
+    }
+}
+
+fn prompt_role(model: &Model) -> &'static str {
+    if model.reasoning && model.dialect.history.developer_role { "developer" } else { "system" }
+}
+
+/// The messages of a conversation as items, without its head.
+pub(in crate::wire) fn items(request: &Request, conversation: &Conversation, grammar: &GrammarTools) -> Vec<Value> {
+    let model = &*request.model;
+    let told = normalise::transform(&conversation.messages, model, Some(&convert::normalise_id));
+    let mut items = Items::new(model, grammar);
+    // Changes of the prompt do not count: where a model takes none, they are not there.
+    let mut number = 0;
+    for message in &told {
+        match &**message {
+            Message::System(change) => {
+                let text = system::change_text(change);
+                if !text.is_empty() {
+                    items.items.push(json!({"role": prompt_role(model), "content": text}));
+                }
+                continue;
+            }
+            Message::User(user) => items.user(user),
+            Message::Assistant(answer) => items.assistant(answer, number),
+            Message::ToolResult(result) => items.tool_result(result),
+            Message::Other(_) => {}
+        }
+        number += 1;
+    }
+    items.items
+}
+
+// Tools.
+
+/// What is said of a tool that is not held to its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::wire) enum Relaxed {
+    /// `strict: false` where the server knows the member, else nothing.
+    Unsaid,
+    /// `strict: null`.
+    Null,
+}
+
+pub(in crate::wire) fn tools(
+    call: &Call<'_>,
+    tools: &[ToolDecl],
+    grammar: &GrammarTools,
+    relaxed: Relaxed,
+) -> Result<Vec<Value>, LlmError> {
+    let model = &*call.request.model;
+    let supported = model.dialect.schema.strict;
+    let write = |tool: &ToolDecl| {
+        if let Some(custom) = grammar.write(tool) {
+            return Ok(custom);
+        }
+        let schema = strict::schema_for(tool, Limits::OpenAi, supported && call.encoding == Encoding::Usual)?;
+        let is_strict = schema.is_some();
+        let mut told = json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": schema.unwrap_or_else(|| (*tool.parameters).clone()),
+        });
+        match (is_strict, relaxed) {
+            (true, _) => told["strict"] = true.into(),
+            (false, Relaxed::Null) => told["strict"] = Value::Null,
+            (false, Relaxed::Unsaid) if supported => told["strict"] = false.into(),
+            (false, Relaxed::Unsaid) => {}
+        }
+        Ok(told)
+    };
+    let written: Result<Vec<Value>, strict::Inexpressible> = tools.iter().map(write).collect();
+    written.map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))
+}
+
+// Headers.
+
+fn all_headers(request: &Request, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
+    let mut layers = Layers::new(&request.model);
+    headers::common(&mut layers)?;
+    headers::bearer(&mut layers, request, key)?;
+    layers.lay(&request.model.headers)?;
+    layers.lay(&request.auth.headers)?;
+    headers::provider_quirks(&mut layers, request)?;
+    headers::affinity(&mut layers, request, &["session-id", "x-client-request-id"])?;
+    layers.lay(&request.options.headers)?;
+    Ok(layers.finish())
+}

@@ -1,0 +1,464 @@
+//! Responses in the Responses format.
+//!
+//! An answer is a list of items: reasoning, messages and calls. Each is opened, grows, and comes once more as a whole at its end, which is what
+//! counts. Items may grow side by side; their number tells them apart.
+
+use std::collections::HashSet;
+
+use http::StatusCode;
+use pinch_stdx::json::lossy;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::convert;
+use super::error::{self, Failure, Manner, Told};
+use super::events::{Event, Item, Outcome, read_part};
+use super::grammar::GrammarTools;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::event::Emit;
+use crate::frame::Frame;
+use crate::ids::ToolCallId;
+use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::json_read;
+use crate::wire::reply::{Reply, Slot};
+use crate::wire::{Call, Decoder, Seen};
+
+/// Reads one response.
+#[derive(Debug)]
+pub(in crate::wire) struct ResponsesDecoder<M> {
+    reply: Reply,
+    manner: M,
+    grammar: GrammarTools,
+    open: Vec<OpenItem>,
+    /// Ids of items that are whole.
+    ended: HashSet<String>,
+    has_calls: bool,
+}
+
+/// An item that grows.
+#[derive(Debug)]
+struct OpenItem {
+    /// Its place in the response, where the server says so.
+    number: Option<u64>,
+    id: String,
+    /// Its place in the message.
+    place: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Reasoning,
+    Message,
+    Call,
+    /// A call whose argument is a text that is not JSON.
+    CustomCall {
+        /// Whether the JSON around the text was begun.
+        begun: bool,
+    },
+}
+
+impl Kind {
+    fn of(item: &Item<'_>) -> Option<Self> {
+        match item.kind.get()? {
+            "reasoning" => Some(Self::Reasoning),
+            "message" => Some(Self::Message),
+            "function_call" => Some(Self::Call),
+            "custom_tool_call" => Some(Self::CustomCall { begun: false }),
+            _ => None,
+        }
+    }
+}
+
+impl<M: Manner> ResponsesDecoder<M> {
+    pub(in crate::wire) fn new(call: &Call<'_>, manner: M) -> Self {
+        Self {
+            reply: Reply::new(call.request, call.timestamp),
+            manner,
+            grammar: GrammarTools::of_request(call.request),
+            open: Vec::new(),
+            ended: HashSet::new(),
+            has_calls: false,
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>, data: &str, mended: bool, emit: &mut Emit) {
+        let kind = event.kind.get().unwrap_or("");
+        let mut scratch = String::new();
+        if kind == "response.created" {
+            self.known(&read_part(event.response, &mut scratch).value);
+            scratch.clear();
+        }
+        self.reply.start(emit);
+        match kind {
+            "response.output_item.added" => self.added(event, mended, emit),
+            "response.output_item.done" => self.item_done(event, mended, emit),
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.delta(event, Kind::Message, event.delta.get(), mended, emit);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.delta(event, Kind::Reasoning, event.delta.get(), mended, emit);
+            }
+            "response.reasoning_summary_part.done" => {
+                self.delta(event, Kind::Reasoning, Some("\n\n"), false, emit);
+            }
+            "response.function_call_arguments.delta" => {
+                self.delta(event, Kind::Call, event.delta.get(), mended, emit);
+            }
+            "response.function_call_arguments.done" => self.arguments_done(event, mended, emit),
+            "response.custom_tool_call_input.delta" => self.input_delta(event, event.delta.get(), mended, emit),
+            "response.completed" | "response.done" | "response.incomplete" => {
+                self.finished(kind, &read_part(event.response, &mut scratch).value, emit);
+            }
+            "response.failed" => self.failed(&read_part(event.response, &mut scratch).value, emit),
+            "error" => {
+                let nested: Option<Told<'_>> = event.error.map(|error| read_part(Some(error), &mut scratch).value);
+                let told = nested.unwrap_or_else(|| serde_json::from_str(data).unwrap_or_default());
+                let status = event.status.and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
+                let error = self.manner.error_event(&self.reply.model, status, &told, data);
+                self.reply.fail(error, emit);
+            }
+            _ => {}
+        }
+    }
+
+    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        self.reply.start(emit);
+        self.reply.fail(error, emit);
+    }
+
+    // Items.
+
+    fn added(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
+        let mut scratch = String::new();
+        let read = read_part::<Item<'_>>(event.item, &mut scratch);
+        let (item, mended) = (read.value, mended || read.mended);
+        let Some(kind) = Kind::of(&item) else { return };
+        let place = self.open_item(event, &item, kind, emit);
+        match kind {
+            Kind::Message => {
+                let text = item.text();
+                if !text.is_empty() {
+                    self.reply.delta(place, &text, mended, emit);
+                }
+            }
+            Kind::Call => self.set_json(place, item.arguments.0.as_deref().unwrap_or(""), mended),
+            Kind::CustomCall { .. } => self.input_delta(event, item.input.non_empty(), mended, emit),
+            Kind::Reasoning => {}
+        }
+    }
+
+    fn open_item(&mut self, event: &Event<'_>, item: &Item<'_>, kind: Kind, emit: &mut Emit) -> usize {
+        let id = item.id.get().unwrap_or("");
+        let slot = match kind {
+            Kind::Reasoning => Slot::Thinking(Thinking::default()),
+            Kind::Message => Slot::Text(TextBlock::default()),
+            Kind::Call | Kind::CustomCall { .. } => {
+                self.has_calls = true;
+                let call_id = item.call_id.get().unwrap_or("");
+                let both = if id.is_empty() { call_id.to_owned() } else { format!("{call_id}|{id}") };
+                Slot::Call { call: new_call(both, item), json: String::new() }
+            }
+        };
+        let place = self.reply.open(slot, emit);
+        self.open.push(OpenItem { number: event.output_index, id: id.to_owned(), place, kind });
+        place
+    }
+
+    /// The open item that an event belongs to: by number, else by id, else the only one of its kind.
+    fn find(&self, number: Option<u64>, id: &str, wanted: impl Fn(Kind) -> bool) -> Result<Option<usize>, Ambiguous> {
+        let mut fitting = self.open.iter().enumerate().rev().filter(|(_, item)| wanted(item.kind));
+        if number.is_some() {
+            return Ok(fitting.find(|(_, item)| item.number == number).map(|(at, _)| at));
+        }
+        if let Some((at, _)) = fitting.clone().find(|(_, item)| !id.is_empty() && item.id == id) {
+            return Ok(Some(at));
+        }
+        let first = fitting.next().map(|(at, _)| at);
+        if fitting.next().is_some() { Err(Ambiguous) } else { Ok(first) }
+    }
+
+    /// The same; that it cannot be told ends the answer.
+    fn find_or_fail(
+        &mut self,
+        event: &Event<'_>,
+        id: &str,
+        wanted: impl Fn(Kind) -> bool,
+        emit: &mut Emit,
+    ) -> Option<usize> {
+        match self.find(event.output_index, id, wanted) {
+            Ok(found) => found,
+            Err(Ambiguous) => {
+                let text = "OpenAI Responses stream has parallel items that cannot be told apart";
+                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                None
+            }
+        }
+    }
+
+    fn delta(&mut self, event: &Event<'_>, kind: Kind, text: Option<&str>, mended: bool, emit: &mut Emit) {
+        let Some(text) = text else { return };
+        if let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), |of| of == kind, emit) {
+            self.reply.delta(self.open[at].place, text, mended, emit);
+        }
+    }
+
+    fn arguments_done(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
+        let Some(arguments) = event.arguments.get() else { return };
+        let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), |kind| kind == Kind::Call, emit)
+        else {
+            return;
+        };
+        let place = self.open[at].place;
+        let arguments = json_read::unmarked(arguments, mended);
+        let Some(Slot::Call { json, .. }) = self.reply.slot(place) else { return };
+        match arguments.strip_prefix(json.as_str()).map(str::to_owned) {
+            Some(rest) if rest.is_empty() => {}
+            Some(rest) => self.reply.delta(place, &rest, false, emit),
+            None => json.replace_range(.., &arguments),
+        }
+    }
+
+    /// More of a text that is the argument of a call; written as JSON, for that is what arguments are.
+    fn input_delta(&mut self, event: &Event<'_>, text: Option<&str>, mended: bool, emit: &mut Emit) {
+        let Some(text) = text else { return };
+        let is_custom = |kind| matches!(kind, Kind::CustomCall { .. });
+        let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), is_custom, emit) else { return };
+        let OpenItem { place, kind, .. } = &mut self.open[at];
+        let place = *place;
+        let was_begun = std::mem::replace(kind, Kind::CustomCall { begun: true }) == Kind::CustomCall { begun: true };
+        let mut piece = if was_begun { String::new() } else { self.input_begin(place) };
+        push_escaped(&mut piece, text);
+        self.reply.delta(place, &piece, mended, emit);
+    }
+
+    /// The JSON before the text of a call.
+    fn input_begin(&self, place: usize) -> String {
+        let name = match self.reply.slots().get(place) {
+            Some(Slot::Call { call, .. }) => call.name.as_str(),
+            _ => "",
+        };
+        let mut begin = String::from("{\"");
+        push_escaped(&mut begin, self.grammar.argument_of(name));
+        begin.push_str("\":\"");
+        begin
+    }
+
+    fn set_json(&mut self, place: usize, text: &str, mended: bool) {
+        if let Some(Slot::Call { json, .. }) = self.reply.slot(place) {
+            json.replace_range(.., &json_read::unmarked(text, mended));
+        }
+    }
+
+    fn item_done(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
+        let mut scratch = String::new();
+        let read = read_part::<Item<'_>>(event.item, &mut scratch);
+        let (item, mended) = (read.value, mended || read.mended);
+        let Some(kind) = Kind::of(&item) else { return };
+        let same = |of: Kind| std::mem::discriminant(&of) == std::mem::discriminant(&kind);
+        let id = item.id.get().unwrap_or("");
+        let found = self.find_or_fail(event, id, same, emit);
+        // What ended once does not end again.
+        if self.reply.is_ended() || (!id.is_empty() && !self.ended.insert(id.to_owned())) {
+            return;
+        }
+        let at = found.unwrap_or_else(|| {
+            self.open_item(event, &item, kind, emit);
+            self.open.len() - 1
+        });
+        let OpenItem { place, kind, .. } = self.open.swap_remove(at);
+        match kind {
+            Kind::Reasoning => self.end_reasoning(place, &item, event.item, mended),
+            Kind::Message => self.end_message(place, &item, mended),
+            Kind::Call => {
+                self.complete_call(place, &item);
+                if let Some(arguments) = item.arguments.0.as_deref().filter(|text| !text.is_empty()) {
+                    self.set_json(place, arguments, mended);
+                }
+            }
+            Kind::CustomCall { begun } => {
+                self.complete_call(place, &item);
+                self.end_input(place, &item, begun, mended, emit);
+            }
+        }
+        self.reply.close(place, emit);
+    }
+
+    fn end_reasoning(&mut self, place: usize, item: &Item<'_>, raw: Option<&RawValue>, mended: bool) {
+        let Some(Slot::Thinking(thinking)) = self.reply.slot(place) else { return };
+        let text = item.thinking();
+        if !text.is_empty() {
+            thinking.thinking = json_read::unmarked(&text, mended).into_owned();
+        }
+        // Read and written anew, it is compact whatever the server sent.
+        let whole = raw.and_then(|raw| lossy::from_str::<Value>(raw.get()).ok());
+        thinking.signature = whole.map(|whole| json_read::unmarked(&whole.to_string(), mended).into_owned());
+    }
+
+    fn end_message(&mut self, place: usize, item: &Item<'_>, mended: bool) {
+        let Some(Slot::Text(block)) = self.reply.slot(place) else { return };
+        let text = item.text();
+        if !text.is_empty() {
+            block.text = json_read::unmarked(&text, mended).into_owned();
+        }
+        block.signature = item.id.non_empty().map(|id| convert::write_signature(id, item.phase.non_empty()));
+    }
+
+    /// What the beginning of a call did not say.
+    fn complete_call(&mut self, place: usize, item: &Item<'_>) {
+        let Some(Slot::Call { call, .. }) = self.reply.slot(place) else { return };
+        if let Some(name) = item.name.non_empty().filter(|_| call.name.is_empty()) {
+            name.clone_into(&mut call.name);
+        }
+        if call.namespace.is_none() {
+            call.namespace = item.namespace.non_empty().map(str::to_owned);
+        }
+    }
+
+    /// Ends the JSON of a call whose argument is a text; the item has the whole text.
+    fn end_input(&mut self, place: usize, item: &Item<'_>, begun: bool, mended: bool, emit: &mut Emit) {
+        let begin = self.input_begin(place);
+        let Some(Slot::Call { json, .. }) = self.reply.slot(place) else { return };
+        let whole = match item.input.get() {
+            Some(text) => {
+                let mut whole = begin;
+                push_escaped(&mut whole, &json_read::unmarked(text, mended));
+                whole + "\"}"
+            }
+            None if begun => format!("{json}\"}}"),
+            None => begin + "\"}",
+        };
+        match whole.strip_prefix(json.as_str()).map(str::to_owned) {
+            Some(rest) if begun => self.reply.delta(place, &rest, false, emit),
+            _ => *json = whole,
+        }
+    }
+
+    // The end.
+
+    fn known(&mut self, outcome: &Outcome<'_>) {
+        let message = &mut self.reply.message;
+        if let Some(id) = outcome.id.non_empty() {
+            message.response_id = Some(id.to_owned());
+        }
+        if let Some(model) = outcome.model.non_empty() {
+            message.response_model = Some(model.to_owned());
+        }
+    }
+
+    fn finished(&mut self, event: &str, outcome: &Outcome<'_>, emit: &mut Emit) {
+        self.known(outcome);
+        self.usage(outcome, emit);
+        let reason = outcome.incomplete_details.as_ref().and_then(|details| details.reason.non_empty());
+        let status = outcome.status.non_empty();
+        let status = if event == "response.incomplete" { status.or(Some("incomplete")) } else { status };
+        self.reply.message.raw_stop_reason = match (status, reason) {
+            (Some("incomplete"), Some(reason)) => Some(format!("incomplete.{reason}")),
+            (status, _) => status.map(str::to_owned),
+        };
+        self.reply.close_all(emit);
+        match status {
+            Some("incomplete") if reason == Some("content_filter") => {
+                let error = error::filtered(&self.reply.model, "incomplete: content_filter".into());
+                self.reply.fail(error, emit);
+            }
+            Some("incomplete") => self.reply.done(StopReason::Length, emit),
+            None | Some("completed" | "in_progress" | "queued") => {
+                self.reply.done(if self.has_calls { StopReason::ToolUse } else { StopReason::Stop }, emit);
+            }
+            Some("failed" | "cancelled") => {
+                let model = &self.reply.model;
+                let error = match &outcome.error {
+                    None => error::in_stream(model, None, None, "An unknown error occurred".into()),
+                    told => self.manner.failed(model, &Failure { error: told.clone(), incomplete: None }),
+                };
+                self.reply.fail(error, emit);
+            }
+            Some(word) => {
+                let text = format!("Unknown response status: {word}");
+                self.fail_with(LlmErrorKind::Protocol, text, emit);
+            }
+        }
+    }
+
+    fn failed(&mut self, outcome: &Outcome<'_>, emit: &mut Emit) {
+        self.known(outcome);
+        self.usage(outcome, emit);
+        let reason = outcome.incomplete_details.as_ref().and_then(|details| details.reason.non_empty());
+        let failure = Failure { error: outcome.error.clone(), incomplete: reason };
+        let error = self.manner.failed(&self.reply.model, &failure);
+        self.reply.fail(error, emit);
+    }
+
+    fn usage(&mut self, outcome: &Outcome<'_>, emit: &mut Emit) {
+        let Some(told) = &outcome.usage else { return };
+        let details = told.input_tokens_details.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens).or(told.cached_tokens).unwrap_or(0);
+        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
+        let reasoning = told.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+        let mut usage = Usage {
+            input: told.input_tokens.unwrap_or(0).saturating_sub(cached).saturating_sub(written),
+            output: told.output_tokens.unwrap_or(0),
+            cache_read: cached,
+            cache_write: written,
+            reasoning: Some(reasoning.unwrap_or(0)),
+            ..Usage::default()
+        };
+        let sum = || usage.input.saturating_add(usage.output).saturating_add(cached).saturating_add(written);
+        usage.total_tokens = told.total_tokens.unwrap_or_else(sum);
+        let factor = self.manner.price_factor(&self.reply.model, outcome.service_tier.non_empty());
+        if factor != 1.0 {
+            self.reply.rates = Some(self.reply.model.rates.scaled(factor));
+        }
+        self.reply.set_usage(usage, emit);
+    }
+}
+
+/// More than one item may be meant.
+struct Ambiguous;
+
+fn new_call(id: String, item: &Item<'_>) -> ToolCall {
+    ToolCall {
+        id: ToolCallId::from(id),
+        name: item.name.get().unwrap_or("").to_owned(),
+        arguments: Map::new(),
+        thought_signature: None,
+        arguments_error: None,
+        namespace: item.namespace.non_empty().map(str::to_owned),
+    }
+}
+
+/// Appends a text as the inside of a JSON string.
+fn push_escaped(to: &mut String, text: &str) {
+    let quoted = Value::from(text).to_string();
+    to.push_str(&quoted[1..quoted.len() - 1]);
+}
+
+impl<M: Manner> Decoder for ResponsesDecoder<M> {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+        if self.reply.is_ended() || frame.data.is_empty() || frame.data.starts_with("[DONE]") {
+            return Seen::KeepAlive;
+        }
+        let mut scratch = String::new();
+        match json_read::read::<Event<'_>>(frame.data, &mut scratch) {
+            Ok(read) => self.event(&read.value, frame.data, read.mended, emit),
+            Err(why) => {
+                let text = format!("{}: {why}", self.manner.bad_json());
+                self.fail_with(LlmErrorKind::Protocol, text, emit);
+            }
+        }
+        Seen::Content
+    }
+
+    fn finish(&mut self, emit: &mut Emit) {
+        if !self.reply.is_ended() {
+            let text = "OpenAI Responses stream ended before a terminal response event";
+            self.fail_with(LlmErrorKind::StreamCut, text, emit);
+        }
+    }
+
+    fn fail(&mut self, error: LlmError, emit: &mut Emit) {
+        self.reply.fail(error, emit);
+    }
+}
