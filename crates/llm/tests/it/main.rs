@@ -7,6 +7,7 @@ mod broken;
 mod conformance;
 mod deadlines;
 mod decode;
+mod examples;
 mod network;
 mod reencode;
 mod requests;
