@@ -35,6 +35,8 @@ pub mod codex;
 
 pub mod google;
 
+pub mod mistral;
+
 use crate::error::LlmError;
 use crate::event::Emit;
 use crate::frame::{Frame, Framing};
@@ -141,5 +143,6 @@ pub fn builtin() -> Vec<Box<dyn WireFormat>> {
         Box::new(azure::Azure),
         Box::new(codex::Codex),
         Box::new(google::Google),
+        Box::new(mistral::Mistral),
     ]
 }
