@@ -37,6 +37,9 @@ pub mod google;
 
 pub mod mistral;
 
+#[cfg(feature = "vertex")]
+pub mod vertex;
+
 use crate::error::LlmError;
 use crate::event::Emit;
 use crate::frame::{Frame, Framing};
@@ -144,5 +147,7 @@ pub fn builtin() -> Vec<Box<dyn WireFormat>> {
         Box::new(codex::Codex),
         Box::new(google::Google),
         Box::new(mistral::Mistral),
+        #[cfg(feature = "vertex")]
+        Box::new(vertex::Vertex),
     ]
 }

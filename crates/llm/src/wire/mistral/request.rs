@@ -43,7 +43,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(temperature) = request.options.temperature.filter(|_| request.model.dialect.wire.temperature) {
         put("temperature", json!(temperature));
     }
-    if let Some(limit) = limit::optional_output_limit(request) {
+    if let Some(limit) = limit::limit_to_send(request) {
         put("max_tokens", limit.into());
     }
     if let Some((name, word)) = thinking(request) {
