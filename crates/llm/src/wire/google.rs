@@ -6,11 +6,11 @@ mod convert;
 
 mod models;
 
-pub(in crate::wire) mod request;
+pub(super) mod request;
 
-pub(in crate::wire) mod error;
+pub(super) mod error;
 
-pub(in crate::wire) mod stream;
+pub(super) mod stream;
 
 use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};
 use crate::error::LlmError;
