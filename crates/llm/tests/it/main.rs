@@ -7,8 +7,12 @@ mod broken;
 mod conformance;
 mod deadlines;
 mod decode;
+mod google;
+mod mistral;
 mod network;
 mod reencode;
 mod requests;
 mod responses;
 mod support;
+#[cfg(feature = "vertex")]
+mod vertex;
