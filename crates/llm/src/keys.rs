@@ -119,7 +119,7 @@ fn has_aws_credentials(env: &Env) -> bool {
 }
 
 /// The file with Google's application default credentials, when project and location are set as well. Whether it exists is for the caller
-/// to see: this crate reads no files.
+/// to see: nothing is read here.
 pub fn google_credentials_file(env: &Env, home: Option<&Path>) -> Option<PathBuf> {
     env.non_empty("GOOGLE_CLOUD_PROJECT").or_else(|| env.non_empty("GCLOUD_PROJECT"))?;
     env.non_empty("GOOGLE_CLOUD_LOCATION")?;

@@ -175,4 +175,12 @@ mod tests {
         let Err(unknown) = registry.get(&ApiId::from("their-api")) else { panic!("it is still there") };
         assert_eq!(unknown.to_string(), "No API provider registered for api: their-api");
     }
+    #[test]
+    fn what_this_build_lacks_is_named() {
+        let found = ProviderRegistry::builtin().get(&ApiId::GOOGLE_VERTEX.into());
+        match found.err().map(|error| error.to_string()) {
+            None => assert!(cfg!(feature = "vertex")),
+            Some(text) => assert_eq!(text, "API google-vertex is not built in (enable feature vertex)"),
+        }
+    }
 }

@@ -219,6 +219,52 @@ fn calls_without_an_id_get_one_of_their_own() {
 }
 
 #[test]
+fn however_the_bytes_are_cut_there_is_one_end() {
+    let whole = Response::new("r", "m")
+        .in_pieces(2)
+        .thinking("hé 😀", "QUJD")
+        .text("grüße")
+        .tool_call("c", "read", &json!({"path": "ä"}))
+        .usage(&json!({"promptTokenCount": 7}))
+        .stop("STOP")
+        .concat();
+    let expected = decode(API, [whole.as_bytes()]);
+    assert_eq!(decode(API, whole.as_bytes().chunks(1)), expected);
+    for cut in 0..whole.len() {
+        let words = decode(API, [&whole.as_bytes()[..cut]]);
+        assert_eq!(words.iter().filter(|word| word.starts_with("end ")).count(), 1, "{cut}");
+        let head = whole.as_bytes().split_at(cut);
+        assert_eq!(decode(API, [head.0, head.1]), expected, "{cut}");
+    }
+}
+
+#[test]
+fn every_model_of_the_catalog_can_be_asked_at_every_level() {
+    let catalog = pinch_llm::catalog::Catalog::built_in();
+    let mut n_asked = 0;
+    for provider in ["google", "opencode", "mistral"] {
+        for model in catalog.models(provider) {
+            if ![API, "mistral-conversations"].contains(&model.api.as_str()) {
+                continue;
+            }
+            for level in ThinkingLevel::ALL {
+                let mut request = request((**model).clone());
+                request.options.thinking = ThinkingChoice::Level(level);
+                let made = encode(&request);
+                assert!(made.url.starts_with("https://"), "{}", made.url);
+                let config = &made.body["generationConfig"]["thinkingConfig"];
+                let known = config
+                    .get("thinkingLevel")
+                    .is_none_or(|word| ["MINIMAL", "LOW", "MEDIUM", "HIGH"].contains(&word.as_str().unwrap_or("")));
+                assert!(known, "{} {level}: {config}", model.id);
+                n_asked += 1;
+            }
+        }
+    }
+    assert!(n_asked > 300, "only {n_asked} requests were made");
+}
+
+#[test]
 fn cached_tokens_and_thoughts_are_counted_once() {
     let usage = json!({"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 3, "thoughtsTokenCount": 2});
     let words = decode(API, [Response::new("r", "m").text("x").usage(&usage).stop("STOP").concat().as_bytes()]);
