@@ -1,10 +1,15 @@
 //! Credentials that a machine has by itself: roles and application defaults of clouds.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
+
+#[cfg(feature = "vertex")]
+pub mod google;
 
 use crate::error::LlmError;
 use crate::http::HttpClient;
-use crate::keys::AMBIENT;
+use crate::keys;
 use crate::request::{Auth, Request};
 use crate::wire::headers;
 
@@ -21,9 +26,18 @@ pub trait AmbientCredentials: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Auth>, LlmError>>;
 }
 
+/// The credentials that go with a wire format of a cloud.
+pub(crate) fn ambient(api: &str) -> Option<Arc<dyn AmbientCredentials>> {
+    match api {
+        #[cfg(feature = "vertex")]
+        crate::ids::ApiId::GOOGLE_VERTEX => Some(Arc::new(google::GoogleCredentials::default())),
+        _ => None,
+    }
+}
+
 /// Whether a request brings no credentials of its own.
 pub(crate) fn is_wanted(request: &Request) -> bool {
     let auth = &request.auth;
-    let has_key = auth.key.as_ref().is_some_and(|key| !key.is_empty() && key.reveal() != AMBIENT);
+    let has_key = auth.key.as_ref().is_some_and(|key| !keys::is_placeholder(key));
     !has_key && !auth.keyless && !headers::brings_authorisation(request)
 }

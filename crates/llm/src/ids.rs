@@ -107,4 +107,10 @@ impl ApiId {
     pub const AZURE_RESPONSES: &'static str = "azure-openai-responses";
     /// OpenAI's Responses format as subscriptions of ChatGPT have it.
     pub const CODEX_RESPONSES: &'static str = "openai-codex-responses";
+    /// Google's Generative Language format.
+    pub const GOOGLE_GENERATIVE_AI: &'static str = "google-generative-ai";
+    /// The same over Google's cloud.
+    pub const GOOGLE_VERTEX: &'static str = "google-vertex";
+    /// Mistral's chat format.
+    pub const MISTRAL_CONVERSATIONS: &'static str = "mistral-conversations";
 }

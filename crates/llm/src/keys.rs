@@ -10,6 +10,15 @@ use crate::catalog::today;
 /// What stands in for a key when the provider's own chain of credentials is used. It is never sent.
 pub const AMBIENT: &str = "<authenticated>";
 
+/// Stands in for a key in older settings of Google's cloud.
+const VERTEX_PLACEHOLDER: &str = "gcp-vertex-credentials";
+
+/// Whether a key is none: empty, or words in its place such as [`AMBIENT`]. Such a key is never sent.
+pub fn is_placeholder(key: &Secret) -> bool {
+    let key = key.reveal().trim();
+    key.is_empty() || (key.starts_with('<') && key.ends_with('>')) || key == VERTEX_PLACEHOLDER
+}
+
 /// Variables by provider, the preferred one first.
 const VARIABLES: &[(&str, &[&str])] = &[
     ("ant-ling", &["ANT_LING_API_KEY"]),
@@ -110,10 +119,15 @@ fn has_aws_credentials(env: &Env) -> bool {
 }
 
 /// The file with Google's application default credentials, when project and location are set as well. Whether it exists is for the caller
-/// to see: this crate reads no files.
+/// to see: nothing is read here.
 pub fn google_credentials_file(env: &Env, home: Option<&Path>) -> Option<PathBuf> {
     env.non_empty("GOOGLE_CLOUD_PROJECT").or_else(|| env.non_empty("GCLOUD_PROJECT"))?;
     env.non_empty("GOOGLE_CLOUD_LOCATION")?;
+    google_default_file(env, home)
+}
+
+/// The file with Google's application default credentials, whatever else is set: the named one, else the one that `gcloud` writes.
+pub(crate) fn google_default_file(env: &Env, home: Option<&Path>) -> Option<PathBuf> {
     if let Some(named) = env.non_empty("GOOGLE_APPLICATION_CREDENTIALS") {
         return Some(named.into());
     }

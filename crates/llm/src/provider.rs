@@ -11,6 +11,7 @@ use pinch_stdx::cancel::Cancel;
 pub mod http;
 
 use self::http::HttpProvider;
+use crate::cloud;
 use crate::event::EventStream;
 use crate::http::HttpClient;
 use crate::ids::ApiId;
@@ -54,7 +55,8 @@ impl ProviderRegistry {
         let mut registry = Self::new();
         for format in wire::builtin() {
             let api = format.api();
-            registry.register(api, Arc::new(HttpProvider::new(format, Arc::clone(&client))));
+            let provider = HttpProvider::with_ambient(format, Arc::clone(&client), cloud::ambient(api));
+            registry.register(api, Arc::new(provider));
         }
         registry
     }
@@ -128,8 +130,11 @@ pub enum UnknownApi {
     },
 }
 
-/// Wire formats that need a feature of this crate.
-const GATED: &[(&str, &str)] = &[];
+/// Wire formats that need a feature of this crate which this build lacks.
+const GATED: &[(&str, &str)] = &[
+    #[cfg(not(feature = "vertex"))]
+    (ApiId::GOOGLE_VERTEX, "vertex"),
+];
 
 impl UnknownApi {
     fn of(api: &ApiId) -> Self {
@@ -144,7 +149,6 @@ impl UnknownApi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::ApiId;
 
     struct Nobody;
 
@@ -170,5 +174,13 @@ mod tests {
         assert!(Arc::ptr_eq(&registry.get(&api).unwrap(), &ours));
         let Err(unknown) = registry.get(&ApiId::from("their-api")) else { panic!("it is still there") };
         assert_eq!(unknown.to_string(), "No API provider registered for api: their-api");
+    }
+    #[test]
+    fn what_this_build_lacks_is_named() {
+        let found = ProviderRegistry::builtin().get(&ApiId::GOOGLE_VERTEX.into());
+        match found.err().map(|error| error.to_string()) {
+            None => assert!(cfg!(feature = "vertex")),
+            Some(text) => assert_eq!(text, "API google-vertex is not built in (enable feature vertex)"),
+        }
     }
 }

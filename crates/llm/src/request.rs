@@ -71,7 +71,7 @@ impl SystemPrompt {
 }
 
 /// Credentials of one request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Auth {
     /// The API key or access token.
     pub key: Option<Secret>,
@@ -83,6 +83,19 @@ pub struct Auth {
     pub keyless: bool,
 }
 
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Headers hold credentials: names only.
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Auth")
+            .field("key", &self.key)
+            .field("headers", &headers)
+            .field("base_url", &self.base_url)
+            .field("keyless", &self.keyless)
+            .finish()
+    }
+}
+
 impl Auth {
     /// An API key and nothing else.
     pub fn key(key: impl Into<Secret>) -> Self {
@@ -91,7 +104,7 @@ impl Auth {
 
     /// Fills what is not given here from credentials found elsewhere; headers given here win.
     pub(crate) fn lay_under(&mut self, found: Self) {
-        if self.key.as_ref().is_none_or(|key| key.is_empty() || key.reveal() == crate::keys::AMBIENT) {
+        if self.key.as_ref().is_none_or(crate::keys::is_placeholder) {
             self.key = found.key;
         }
         let given = std::mem::replace(&mut self.headers, found.headers);

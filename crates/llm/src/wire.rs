@@ -21,6 +21,8 @@ pub(crate) mod headers;
 
 mod refused;
 
+mod tool_output;
+
 pub mod anthropic;
 
 pub mod completions;
@@ -30,6 +32,13 @@ pub mod responses;
 pub mod azure;
 
 pub mod codex;
+
+pub mod google;
+
+pub mod mistral;
+
+#[cfg(feature = "vertex")]
+pub mod vertex;
 
 use crate::error::LlmError;
 use crate::event::Emit;
@@ -56,6 +65,10 @@ pub enum Encoding {
     Usual,
     /// Without strict schemas for the tools that merely prefer them.
     PlainTools,
+    /// With a mark in place of the signatures that calls of other models lack.
+    MarkedCalls,
+    /// With the least thinking the model knows, where none was asked for.
+    LeastThinking,
 }
 
 /// What is sent: always a POST of JSON.
@@ -132,5 +145,9 @@ pub fn builtin() -> Vec<Box<dyn WireFormat>> {
         Box::new(responses::Responses),
         Box::new(azure::Azure),
         Box::new(codex::Codex),
+        Box::new(google::Google),
+        Box::new(mistral::Mistral),
+        #[cfg(feature = "vertex")]
+        Box::new(vertex::Vertex),
     ]
 }

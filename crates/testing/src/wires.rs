@@ -6,6 +6,8 @@
 pub mod completions;
 pub mod anthropic;
 pub mod responses;
+pub mod google;
+pub mod mistral;
 
 use serde_json::{Value, json};
 

@@ -2,6 +2,8 @@
 //!
 //! Accepts line ends of all three kinds, mixed; a byte order mark at the beginning; bytes that are no UTF-8, which become U+FFFD. A chunk is
 //! copied once, into the buffer of what is not finished; frames of one `data` line, that is nearly all, borrow from there.
+//!
+//! Servers that fail after they promised events may answer in plain JSON: such lines, up to a blank one, are an event without a name.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -44,6 +46,8 @@ pub struct SseDecoder {
     lossy: (String, String),
     /// The last line ended with a carriage return: a line feed now belongs to it.
     after_return: bool,
+    /// The current event is plain JSON: all its lines are data.
+    is_bare: bool,
     /// Nothing was read yet: a byte order mark may come.
     at_start: bool,
     limit: usize,
@@ -69,6 +73,7 @@ impl SseDecoder {
             joined: Vec::new(),
             lossy: Default::default(),
             after_return: false,
+            is_bare: false,
             at_start: true,
             limit,
             n_comments: 0,
@@ -193,6 +198,10 @@ impl SseDecoder {
 
     fn read_line(&mut self, line: Range<usize>) {
         let bytes = &self.buffer[line.clone()];
+        self.is_bare |= !self.has_event() && matches!(bytes.first(), Some(b'{' | b'['));
+        if self.is_bare {
+            return self.add_data(line);
+        }
         let (field, value) = match memchr(b':', bytes) {
             Some(0) => {
                 self.n_comments += 1;
@@ -206,17 +215,21 @@ impl SseDecoder {
         };
         match field {
             b"event" => self.name = value,
-            b"data" => match &self.data {
-                None => self.data = Some(value),
-                Some(first) => {
-                    if self.joined.is_empty() {
-                        self.joined.extend_from_slice(&self.buffer[first.clone()]);
-                    }
-                    self.joined.push(b'\n');
-                    self.joined.extend_from_slice(&self.buffer[value]);
-                }
-            },
+            b"data" => self.add_data(value),
             _ => {}
+        }
+    }
+
+    fn add_data(&mut self, value: Range<usize>) {
+        match &self.data {
+            None => self.data = Some(value),
+            Some(first) => {
+                if self.joined.is_empty() {
+                    self.joined.extend_from_slice(&self.buffer[first.clone()]);
+                }
+                self.joined.push(b'\n');
+                self.joined.extend_from_slice(&self.buffer[value]);
+            }
         }
     }
 
@@ -225,6 +238,7 @@ impl SseDecoder {
     }
 
     fn take_event(&mut self, raw: Range<usize>) -> Frame<'_> {
+        self.is_bare = false;
         let name = std::mem::take(&mut self.name);
         let name = text(&self.buffer[name]);
         let data = self.data.take();
@@ -296,6 +310,12 @@ mod tests {
         check(b"data: 1\n\ndata: 2", &["|1", "|2"]);
         check(b"data: 1\n", &["|1"]);
         check(b"\xEF\xBB", &[]);
+    }
+
+    #[test]
+    fn plain_json_is_an_event() {
+        check(b"{\"error\": {\n  \"code\": 1\n}}\n\ndata: 2\n\n", &["|{\"error\": {\n  \"code\": 1\n}}", "|2"]);
+        check(b"data: 1\n{x\n\n[\nx]", &["|1", "|[\nx]"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a model's provider, host and id say about its peculiarities.
 
-use super::dialect::{Affinity, AffinityFormat, Dialect, MaxTokensField, ThinkingFormat};
+use super::dialect::{Affinity, AffinityFormat, Dialect, GoogleThinking, MaxTokensField, ThinkingFormat};
 use crate::ids::ApiId;
 
 /// What is known before a model is asked: enough to look its peculiarities up.
@@ -54,6 +54,8 @@ pub fn detect(facts: Facts<'_>) -> Dialect {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
         ApiId::OPENAI_RESPONSES | ApiId::AZURE_RESPONSES | ApiId::CODEX_RESPONSES => responses(facts),
+        ApiId::GOOGLE_GENERATIVE_AI | ApiId::GOOGLE_VERTEX => google(facts),
+        ApiId::MISTRAL_CONVERSATIONS => mistral(facts),
         _ => Dialect::default(),
     }
 }
@@ -63,6 +65,59 @@ fn anthropic(facts: Facts<'_>) -> Dialect {
     if facts.is("openrouter", "openrouter.ai") {
         dialect.wire.affinity = Affinity { send: true, format: AffinityFormat::OpenRouter };
     }
+    dialect
+}
+
+fn google(facts: Facts<'_>) -> Dialect {
+    let id = facts.id.to_lowercase();
+    let major = gemini_major(&id);
+    let mut dialect = Dialect::default();
+    dialect.wire.google_thinking = google_thinking(&id);
+    let is_guest = id.starts_with("claude-") || id.starts_with("gpt-oss-");
+    dialect.history.google_call_ids = is_guest || major.is_some_and(|major| major >= 3);
+    dialect.history.google_images_in_results = major.is_none_or(|major| major >= 3);
+    dialect
+}
+
+fn google_thinking(id: &str) -> GoogleThinking {
+    let after_gemini_3 = id.split("gemini-3").skip(1).map(|rest| match rest.strip_prefix('.') {
+        Some(minor) => minor.trim_start_matches(|c: char| c.is_ascii_digit()),
+        None => rest,
+    });
+    for kind in after_gemini_3 {
+        if kind.starts_with("-pro") {
+            return GoogleThinking::LowHigh;
+        } else if kind.starts_with("-flash") {
+            return GoogleThinking::Four;
+        }
+    }
+    if id.contains("gemma-4") || id.contains("gemma4") {
+        GoogleThinking::MinimalHigh
+    } else if id.contains("2.5-pro") {
+        GoogleThinking::Budgets([128, 2_048, 8_192, 32_768])
+    } else if id.contains("2.5-flash-lite") {
+        GoogleThinking::Budgets([512, 2_048, 8_192, 24_576])
+    } else if id.contains("2.5-flash") {
+        GoogleThinking::Budgets([128, 2_048, 8_192, 24_576])
+    } else {
+        GoogleThinking::Dynamic
+    }
+}
+
+/// The major version of a Gemini model; none when the id does not begin so.
+fn gemini_major(id: &str) -> Option<u32> {
+    let name = id.rsplit('/').next().unwrap_or(id).strip_prefix("gemini-")?;
+    let version = name.strip_prefix("live-").unwrap_or(name);
+    let n_digits = version.bytes().take_while(u8::is_ascii_digit).count();
+    version[..n_digits].parse().ok()
+}
+
+fn mistral(facts: Facts<'_>) -> Dialect {
+    let mut dialect = Dialect::default();
+    // Records of these may be older than their words for levels.
+    dialect.wire.reasoning_effort =
+        matches!(facts.id, "mistral-small-2603" | "mistral-small-latest" | "mistral-medium-3.5");
+    dialect.wire.prompt_mode = facts.id.starts_with("magistral");
     dialect
 }
 
@@ -156,6 +211,23 @@ mod tests {
         let version = |id: &str| gpt_version(id).unwrap_or_default();
         assert_eq!((version("gpt-5.6-sol"), version("openai/gpt-6"), version("gpt-4o")), ((5, 6), (6, 0), (4, 0)));
         assert_eq!((gpt_version("o3"), gpt_version("gpt-daybreak-latest")), (None, None));
+    }
+
+    #[test]
+    fn googles_models_by_id() {
+        let of = |id: &str| {
+            let dialect = detect(Facts { api: ApiId::GOOGLE_GENERATIVE_AI, provider: "google", base_url: "", id });
+            let history = dialect.history;
+            (dialect.wire.google_thinking, history.google_call_ids, history.google_images_in_results)
+        };
+        let lite = GoogleThinking::Budgets([512, 2_048, 8_192, 24_576]);
+        assert_eq!(of("models/Gemini-2.5-Flash-Lite"), (lite, false, false));
+        assert_eq!(of("gemini-3.1-pro-preview"), (GoogleThinking::LowHigh, true, true));
+        assert_eq!(of("gemini-3-flash-preview"), (GoogleThinking::Four, true, true));
+        assert_eq!(of("gemini-live-2-x"), (GoogleThinking::Dynamic, false, false));
+        assert_eq!(of("gemini-3.x-pro"), (GoogleThinking::Dynamic, true, true));
+        assert_eq!(of("gemma-4-31b-it"), (GoogleThinking::MinimalHigh, false, true));
+        assert_eq!(of("claude-sonnet-4-5"), (GoogleThinking::Dynamic, true, true));
     }
 
     #[test]

@@ -59,6 +59,10 @@ pub struct WireFlags {
     pub affinity: Affinity,
     /// Takes a temperature.
     pub temperature: bool,
+    /// How thinking is asked for in Google's format.
+    pub google_thinking: GoogleThinking,
+    /// Asks for thinking with `prompt_mode` in Mistral's format, even where levels have words.
+    pub prompt_mode: bool,
     /// Thinks as it sees fit (`thinking.type: adaptive`) and takes an effort instead of a budget.
     pub adaptive_thinking: bool,
     /// Takes `eager_input_streaming` on tools.
@@ -103,6 +107,8 @@ impl Default for WireFlags {
             prompt_cache_key: PromptCacheKey::Auto,
             affinity: Affinity::default(),
             temperature: true,
+            google_thinking: GoogleThinking::default(),
+            prompt_mode: false,
             adaptive_thinking: false,
             eager_tool_input: true,
             cache_control_on_tools: true,
@@ -137,6 +143,10 @@ pub struct HistoryRules {
     pub allow_empty_signature: bool,
     /// A request without tools whose history has calls needs an empty list of tools.
     pub tools_with_tool_history: bool,
+    /// Calls and results carry the call's id in Google's format.
+    pub google_call_ids: bool,
+    /// Images of a tool's result stand inside of it in Google's format, not behind it.
+    pub google_images_in_results: bool,
 }
 
 impl Default for HistoryRules {
@@ -150,6 +160,8 @@ impl Default for HistoryRules {
             non_null_content: false,
             allow_empty_signature: false,
             tools_with_tool_history: false,
+            google_call_ids: false,
+            google_images_in_results: true,
         }
     }
 }
@@ -243,6 +255,22 @@ impl ThinkingFormat {
     pub fn parse(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
+}
+
+/// How thinking is asked for in Google's format, where the model's record does not spell its levels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GoogleThinking {
+    /// By level: low and high.
+    LowHigh,
+    /// By level: minimal, low, medium and high.
+    Four,
+    /// By level: minimal and high; can be turned off.
+    MinimalHigh,
+    /// By tokens: for minimal, low, medium and high.
+    Budgets([u64; 4]),
+    /// By tokens: as many as the model sees fit.
+    #[default]
+    Dynamic,
 }
 
 /// When the conversation's name is sent as a cache key.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::message::{Message, SystemMessage, ToolDecl};
-use crate::request::SystemPrompt;
+use crate::request::{Request, SystemPrompt};
 
 /// Prompt and tools after some system messages were replayed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,6 +97,24 @@ pub fn split(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>
     let mut current = head.clone();
     later.into_iter().for_each(|change| current.apply(change));
     Conversation { head, messages: rest, current }
+}
+
+/// The split for models that take changes of the prompt within the conversation, but of tools at best additions: whatever else happens to
+/// tools happens in the head, with everything before it.
+pub fn split_at_tools(request: &Request, takes_additions: bool) -> Conversation {
+    let Request { system, tools, messages, .. } = request;
+    let mut known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let mut fold_until = 0;
+    for (at, message) in messages.iter().enumerate() {
+        let Message::System(change) = &**message else { continue };
+        let declared_again = change.tools_added.iter().any(|tool| known.contains(&tool.name.as_str()));
+        let cannot_add = !change.tools_added.is_empty() && !takes_additions;
+        if !change.tools_removed.is_empty() || declared_again || cannot_add {
+            fold_until = at + 1;
+        }
+        known.extend(change.tools_added.iter().map(|tool| tool.name.as_str()));
+    }
+    split(system, tools, messages, fold_until)
 }
 
 /// The state that a given prompt and given tools stand for: a leading system message of time 0.

@@ -1,6 +1,6 @@
 //! A wire format and the network: a provider.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,8 +41,8 @@ struct Shared {
     client: Arc<HttpClient>,
     /// Where credentials come from when a request brings none.
     ambient: Option<Arc<dyn AmbientCredentials>>,
-    /// Conversations whose provider refused the usual encoding: the next calls spare the detour.
-    plain: Mutex<HashSet<String>>,
+    /// What conversations take whose provider refused the usual encoding: the next calls spare the detour.
+    encodings: Mutex<HashMap<String, Encoding>>,
 }
 
 impl fmt::Debug for HttpProvider {
@@ -63,7 +63,7 @@ impl HttpProvider {
         client: Arc<HttpClient>,
         ambient: Option<Arc<dyn AmbientCredentials>>,
     ) -> Self {
-        Self(Arc::new(Shared { wire, client, ambient, plain: Mutex::default() }))
+        Self(Arc::new(Shared { wire, client, ambient, encodings: Mutex::default() }))
     }
 }
 
@@ -191,7 +191,7 @@ impl Shared {
             let error = self.refusal(call, &mut incoming, watch, cancel).await?;
             match self.wire.reencode(call, &error) {
                 Some(encoding) if call.encoding == Encoding::Usual => {
-                    self.remember(request);
+                    self.remember(request, encoding);
                     call.encoding = encoding;
                 }
                 _ => return Err(error),
@@ -216,17 +216,16 @@ impl Shared {
     }
 
     fn encoding_for(&self, request: &Request) -> Encoding {
-        let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = conversation(request).is_some_and(|key| plain.contains(&key));
-        if known { Encoding::PlainTools } else { Encoding::Usual }
+        let encodings = self.encodings.lock().unwrap_or_else(PoisonError::into_inner);
+        conversation(request).and_then(|key| encodings.get(&key).copied()).unwrap_or_default()
     }
 
-    fn remember(&self, request: &Request) {
-        let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        if plain.len() >= MAX_REMEMBERED {
-            plain.clear();
+    fn remember(&self, request: &Request, encoding: Encoding) {
+        let mut encodings = self.encodings.lock().unwrap_or_else(PoisonError::into_inner);
+        if encodings.len() >= MAX_REMEMBERED {
+            encodings.clear();
         }
-        plain.extend(conversation(request));
+        encodings.extend(conversation(request).map(|key| (key, encoding)));
     }
 }
 

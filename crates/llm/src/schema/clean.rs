@@ -92,6 +92,15 @@ pub fn clean(parameters: &Value, family: Family) -> Value {
     }
 }
 
+/// The schema with each `const` as an `enum` of one value, wherever a schema stands: Google's models know the latter only.
+pub fn without_const(schema: &Value) -> Value {
+    let Value::Object(members) = schema else { return schema.clone() };
+    let fixed = members.get("const").map(|value| ("enum".to_owned(), Value::Array(vec![value.clone()])));
+    let others = members.iter().filter(|(name, _)| *name != "const" && (fixed.is_none() || *name != "enum"));
+    let others = others.map(|(name, value)| (name.clone(), at_schemas(name, value, &mut |inner| without_const(inner))));
+    Value::Object(others.chain(fixed.clone()).collect())
+}
+
 /// Takes keywords out wherever a schema stands; members of the same name that are no keywords stay.
 fn without(schema: &Value, keywords: &[&str]) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };

@@ -6,12 +6,25 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::model::Model;
 use crate::request::Request;
 
+/// The base URL of a request: that of its credentials, else the model's.
+pub(crate) fn base(request: &Request) -> &str {
+    request.auth.base_url.as_deref().unwrap_or(&request.model.base_url)
+}
+
 /// The URL of a path under a request's base URL, placeholders filled in.
 ///
 /// # Errors
 /// When there is no base URL, or a placeholder's variable is not set.
 pub(crate) fn url(request: &Request, path: &str) -> Result<String, LlmError> {
-    let base = filled_base(request)?;
+    url_under(request, base(request), path)
+}
+
+/// The URL of a path under some base URL, placeholders filled in.
+///
+/// # Errors
+/// When the base URL is empty, or a placeholder's variable is not set.
+pub(crate) fn url_under(request: &Request, base: &str, path: &str) -> Result<String, LlmError> {
+    let base = filled(request, base)?;
     Ok(format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')))
 }
 
@@ -20,7 +33,10 @@ pub(crate) fn url(request: &Request, path: &str) -> Result<String, LlmError> {
 /// # Errors
 /// When there is none, or a placeholder's variable is not set.
 pub(crate) fn filled_base(request: &Request) -> Result<String, LlmError> {
-    let base = request.auth.base_url.as_deref().unwrap_or(&request.model.base_url);
+    filled(request, base(request))
+}
+
+fn filled(request: &Request, base: &str) -> Result<String, LlmError> {
     if base.is_empty() {
         let provider = request.model.provider.clone();
         let text = format!("No base URL for provider: {provider}");

@@ -17,6 +17,9 @@ use crate::request::{CacheRetention, Request};
 /// Conversation names longer than this are sent as their hash: OpenAI's limit.
 const MAX_SESSION_CHARACTERS: usize = 64;
 
+/// Headers that hold credentials.
+const AUTHORISING: [&str; 5] = ["authorization", "x-api-key", "api-key", "cf-aig-authorization", "x-goog-api-key"];
+
 /// Headers being put together: later layers replace and remove what earlier ones said.
 pub(crate) struct Layers<'a> {
     model: &'a Model,
@@ -61,17 +64,15 @@ impl<'a> Layers<'a> {
 }
 
 fn is_secret(name: &HeaderName) -> bool {
-    matches!(name.as_str(), "authorization" | "x-api-key" | "api-key" | "cf-aig-authorization")
+    AUTHORISING.contains(&name.as_str())
 }
 
 /// Whether the caller brings a header that authorises, so that no key is needed.
 pub(crate) fn brings_authorisation(request: &Request) -> bool {
     let given = request.model.headers.iter().chain(&request.auth.headers).chain(&request.options.headers);
-    given.filter(|(_, value)| value.is_some()).any(|(name, _)| {
-        ["authorization", "x-api-key", "api-key", "cf-aig-authorization"]
-            .iter()
-            .any(|known| name.eq_ignore_ascii_case(known))
-    })
+    given
+        .filter(|(_, value)| value.is_some())
+        .any(|(name, _)| AUTHORISING.iter().any(|known| name.eq_ignore_ascii_case(known)))
 }
 
 /// What a request authorises with.
@@ -100,13 +101,13 @@ impl Key {
 /// When there is none of it.
 pub(crate) fn key(request: &Request) -> Result<Option<Key>, LlmError> {
     let provider = &request.model.provider;
-    if let Some(secret) = request.auth.key.clone().filter(|key| !key.is_empty() && key.reveal() != keys::AMBIENT) {
+    if let Some(secret) = request.auth.key.clone().filter(|key| !keys::is_placeholder(key)) {
         return Ok(Some(Key { secret, is_bearer: false }));
     }
     if request.auth.keyless || brings_authorisation(request) {
         return Ok(None);
     }
-    match keys::look_up(provider.as_str(), request.host.env()).filter(|found| found.key.reveal() != keys::AMBIENT) {
+    match keys::look_up(provider.as_str(), request.host.env()).filter(|found| !keys::is_placeholder(&found.key)) {
         Some(found) => Ok(Some(Key { secret: found.key, is_bearer: found.is_bearer })),
         None => {
             let text = format!("No API key for provider: {provider}");

@@ -8,8 +8,12 @@ mod conformance;
 mod deadlines;
 mod decode;
 mod examples;
+mod google;
+mod mistral;
 mod network;
 mod reencode;
 mod requests;
 mod responses;
 mod support;
+#[cfg(feature = "vertex")]
+mod vertex;

@@ -51,6 +51,15 @@ fn keywords_go_and_members_of_the_same_name_stay() {
 }
 
 #[test]
+fn one_value_in_a_list_for_google() {
+    let schema = json!({"type": "object", "properties": {"const": {"const": 1, "enum": [1, 2]}, "l": {"items": {"const": "x"}}}, "required": ["const"]});
+    assert_eq!(
+        without_const(&schema),
+        json!({"type": "object", "properties": {"const": {"enum": [1]}, "l": {"items": {"enum": ["x"]}}}, "required": ["const"]})
+    );
+}
+
+#[test]
 fn gemini_gets_no_references_and_no_null() {
     check_member(
         Family::Gemini,

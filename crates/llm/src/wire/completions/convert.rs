@@ -7,6 +7,7 @@ use crate::message::{AssistantMessage, Block, Content, Image, Thinking, ToolCall
 use crate::model::Model;
 use crate::model::dialect::HistoryRules;
 use crate::normalise::ids::short_hash;
+use crate::wire::tool_output::{images, output_text};
 
 /// Members in which servers put reasoning, in the order in which they are looked at. Only these are ever written back: the name comes from a
 /// session file, and a file that says `role` must not be able to set it.
@@ -119,24 +120,12 @@ fn tool_call(call: &ToolCall) -> Value {
 
 /// One tool result.
 pub(super) fn tool_result(result: &ToolResult, rules: &HistoryRules) -> Value {
-    let text = crate::message::block::join_text(&result.content, "\n");
-    let content = match (text.trim().is_empty(), images(result).next().is_some()) {
-        (false, _) => text.as_str(),
-        (true, true) => "(see attached image)",
-        (true, false) => "(no tool output)",
-    };
-    let mut told = json!({"role": "tool", "content": content, "tool_call_id": result.tool_call_id.as_str()});
+    let mut told =
+        json!({"role": "tool", "content": output_text(result), "tool_call_id": result.tool_call_id.as_str()});
     if rules.tool_result_name {
         told["name"] = result.tool_name.as_str().into();
     }
     told
-}
-
-fn images(result: &ToolResult) -> impl Iterator<Item = &Image> {
-    result.content.iter().filter_map(|block| match block {
-        Block::Image(image) => Some(image),
-        _ => None,
-    })
 }
 
 /// The images of a run of tool results, as a message of the user: results hold text only.

@@ -89,20 +89,20 @@ fn put_cache_key(put: &mut impl FnMut(&str, Value), request: &Request, retention
     }
 }
 
-fn base_url(request: &Request) -> &str {
-    request.auth.base_url.as_deref().unwrap_or(&request.model.base_url)
-}
-
 fn is_openai(request: &Request) -> bool {
-    host_is(base_url(request), "api.openai.com")
+    host_is(address::base(request), "api.openai.com")
 }
 
 fn put_routing(body: &mut Map<String, Value>, request: &Request) {
     let wire = &request.model.dialect.wire;
-    if let Some(routing) = wire.open_router_routing.as_ref().filter(|_| host_is(base_url(request), "openrouter.ai")) {
+    if let Some(routing) =
+        wire.open_router_routing.as_ref().filter(|_| host_is(address::base(request), "openrouter.ai"))
+    {
         body.insert("provider".into(), Value::Object((**routing).clone()));
     }
-    if let Some(routing) = wire.vercel_routing.as_ref().filter(|_| host_is(base_url(request), "ai-gateway.vercel.sh")) {
+    if let Some(routing) =
+        wire.vercel_routing.as_ref().filter(|_| host_is(address::base(request), "ai-gateway.vercel.sh"))
+    {
         let known = ["only", "order"].iter().filter_map(|name| Some(((*name).to_owned(), routing.get(*name)?.clone())));
         let known: Map<String, Value> = known.collect();
         if !known.is_empty() {
@@ -114,24 +114,11 @@ fn put_routing(body: &mut Map<String, Value>, request: &Request) {
 // Messages.
 
 fn conversation(request: &Request) -> Conversation {
-    let Request { system, tools, messages, .. } = request;
     let wire = &request.model.dialect.wire;
     if !wire.mid_convo_system {
-        return system::collapse(system, tools, messages);
+        return system::collapse(&request.system, &request.tools, &request.messages);
     }
-    // Tools can at best be added: whatever else happens to them, happens in the head.
-    let mut known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let mut fold_until = 0;
-    for (at, message) in messages.iter().enumerate() {
-        let Message::System(change) = &**message else { continue };
-        let declared_again = change.tools_added.iter().any(|tool| known.contains(&tool.name.as_str()));
-        let cannot_add = !change.tools_added.is_empty() && !wire.mid_convo_tool_additions;
-        if !change.tools_removed.is_empty() || declared_again || cannot_add {
-            fold_until = at + 1;
-        }
-        known.extend(change.tools_added.iter().map(|tool| tool.name.as_str()));
-    }
-    let mut split = system::split(system, tools, messages, fold_until);
+    let mut split = system::split_at_tools(request, wire.mid_convo_tool_additions);
     if wire.mid_convo_tool_additions {
         split.current = split.head.clone();
     }

@@ -1,0 +1,105 @@
+//! Google's application default credentials: the file that `gcloud` writes, a service account's key, or the metadata server of a machine in
+//! Google's cloud.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use pinch_stdx::secret::Secret;
+use sha2::{Digest, Sha256};
+
+mod file;
+
+mod jwt;
+
+mod token;
+
+use super::AmbientCredentials;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::http::HttpClient;
+use crate::request::{Auth, Request};
+use crate::wire::vertex;
+use file::Source;
+use token::Token;
+
+/// How long before its end a token is no longer used.
+const MARGIN_MS: i64 = 225_000;
+/// How long getting a token may take.
+const TIME: Duration = Duration::from_secs(30);
+/// Credentials whose tokens are kept.
+const MAX_KEPT: usize = 64;
+
+/// Finds Google's application default credentials, and keeps their tokens until shortly before they expire.
+#[derive(Default)]
+pub struct GoogleCredentials {
+    /// By what the credentials are: a new login has a token of its own, and so has each tenant of a server.
+    tokens: Mutex<HashMap<Fingerprint, Arc<Place>>>,
+}
+
+type Fingerprint = [u8; 32];
+
+/// Where one token is kept. Whoever holds the lock gets the next one; the others wait for it.
+type Place = tokio::sync::Mutex<Option<Token>>;
+
+impl std::fmt::Debug for GoogleCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GoogleCredentials").finish_non_exhaustive()
+    }
+}
+
+impl AmbientCredentials for GoogleCredentials {
+    fn resolve<'a>(
+        &'a self,
+        request: &'a Request,
+        client: &'a HttpClient,
+    ) -> BoxFuture<'a, Result<Option<Auth>, LlmError>> {
+        Box::pin(async move {
+            // Without a place there will be no request: nobody is asked for nothing.
+            if vertex::key(request).is_some() || vertex::place(request).is_err() {
+                return Ok(None);
+            }
+            let Some(source) = Source::find(request)? else { return Ok(None) };
+            let bearer = format!("Bearer {}", self.token(&source, request, client).await?.reveal());
+            let mut headers = vec![("authorization".to_owned(), Some(bearer))];
+            if let Some(project) = source.quota_project() {
+                headers.push(("x-goog-user-project".to_owned(), Some(project.to_owned())));
+            }
+            Ok(Some(Auth { headers, ..Auth::default() }))
+        })
+    }
+}
+
+impl GoogleCredentials {
+    async fn token(&self, source: &Source, request: &Request, client: &HttpClient) -> Result<Secret, LlmError> {
+        let place = self.place(source.fingerprint());
+        let getting = async {
+            let mut kept = place.lock().await;
+            let is_good = |token: &&Token| request.host.now_ms() < token.expires_ms.saturating_sub(MARGIN_MS);
+            if let Some(token) = kept.as_ref().filter(is_good) {
+                return Ok(token.secret.clone());
+            }
+            let token = token::fetch(source, request, client).await?;
+            Ok(kept.insert(token).secret.clone())
+        };
+        tokio::time::timeout(TIME, getting).await.unwrap_or_else(|_| {
+            let text = format!("Getting a Google access token from {} timed out.", source.token_host());
+            Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Timeout, text))
+        })
+    }
+
+    fn place(&self, fingerprint: Fingerprint) -> Arc<Place> {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= MAX_KEPT && !tokens.contains_key(&fingerprint) {
+            tokens.clear();
+        }
+        Arc::clone(tokens.entry(fingerprint).or_default())
+    }
+}
+
+fn fingerprint(kind: &str, text: &[u8]) -> Fingerprint {
+    Sha256::new().chain_update(kind).chain_update([0]).chain_update(text).finalize().into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Getting an access token.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use pinch_stdx::secret::Secret;
+use serde::Deserialize;
+
+use super::file::{Grant, Source};
+use super::jwt::{self, Claims};
+use crate::error::{LlmError, LlmErrorKind, classify, retry};
+use crate::http::{HttpClient, HttpError, Outgoing};
+use crate::request::Request;
+
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
+/// Bytes of an answer that are read.
+const MAX_BYTES: usize = 64 * 1024;
+/// Characters of an answer that an error text shows.
+const MAX_SHOWN: usize = 500;
+/// Seconds that a token is good for when the answer does not say: an hour is usual, but nobody promised it.
+const UNKNOWN_LIFE: i64 = 300;
+
+/// An access token.
+pub(super) struct Token {
+    pub(super) secret: Secret,
+    pub(super) expires_ms: i64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: Option<String>,
+    expires_in: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: Option<String>,
+    error_description: Option<String>,
+}
+
+/// Asks for a token.
+pub(super) async fn fetch(source: &Source, request: &Request, client: &HttpClient) -> Result<Token, LlmError> {
+    let now_ms = request.host.now_ms();
+    let outgoing = outgoing(source, now_ms)
+        .map_err(|why| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, why))?;
+    let connect = request.options.deadlines.connect.filter(|limit| !limit.is_zero());
+    let sent = client.send(outgoing, request.host.env(), connect).await;
+    let mut incoming = sent.map_err(|error| unreachable_error(source, request, &error))?;
+    let (status, headers) = (incoming.status(), incoming.headers().clone());
+    let body = incoming.text_up_to(MAX_BYTES).await;
+    if !status.is_success() {
+        return Err(refused(source, request, status, &headers, &body));
+    }
+    let answer = serde_json::from_slice::<Answer>(&body).ok();
+    let token = answer.and_then(|answer| Some((answer.access_token.filter(|t| !t.is_empty())?, answer.expires_in)));
+    let Some((secret, seconds)) = token else {
+        let text = format!("{} answered without an access token.", source.token_host());
+        return Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Protocol, text));
+    };
+    let life_ms = seconds.unwrap_or(UNKNOWN_LIFE).saturating_mul(1_000);
+    Ok(Token { secret: Secret::new(secret), expires_ms: now_ms.saturating_add(life_ms) })
+}
+
+fn outgoing(source: &Source, now_ms: i64) -> Result<Outgoing, String> {
+    let mut headers = HeaderMap::new();
+    match source {
+        Source::Metadata { host } => {
+            headers.insert("metadata-flavor", HeaderValue::from_static("Google"));
+            let url = format!("http://{host}/{METADATA_PATH}?scopes={}", form_text(SCOPE));
+            Ok(Outgoing { method: Method::GET, url, headers, body: Bytes::new() })
+        }
+        Source::File { name, token_uri, grant, .. } => {
+            let form = match grant {
+                Grant::Refresh { client_id, client_secret, refresh_token } => form(&[
+                    ("grant_type", "refresh_token"),
+                    ("client_id", client_id),
+                    ("client_secret", client_secret.reveal()),
+                    ("refresh_token", refresh_token.reveal()),
+                ]),
+                Grant::Assertion { email, key_id, private_key } => {
+                    let claims = Claims { email, key_id: key_id.as_deref(), scope: SCOPE, audience: token_uri, now_ms };
+                    let assertion = jwt::sign(&claims, private_key)
+                        .map_err(|why| format!("Google credentials file {name} cannot be used: {why}."))?;
+                    form(&[("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)])
+                }
+            };
+            let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+            headers.insert(header::CONTENT_TYPE, kind);
+            Ok(Outgoing { method: Method::POST, url: token_uri.clone(), headers, body: Bytes::from(form) })
+        }
+    }
+}
+
+fn form(members: &[(&str, &str)]) -> String {
+    let members: Vec<String> = members.iter().map(|(name, value)| format!("{name}={}", form_text(value))).collect();
+    members.join("&")
+}
+
+fn form_text(text: &str) -> String {
+    let escaped = text.bytes().map(|b| match b {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(b).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    escaped.collect()
+}
+
+fn unreachable_error(source: &Source, request: &Request, error: &HttpError) -> LlmError {
+    let text = format!("Getting a Google access token from {}: {error}", source.token_host());
+    LlmError::new(request.model.provider.clone(), LlmErrorKind::Connect, text)
+}
+
+/// What a refusal means. Refusals of what the file says are for its owner to mend; others may pass.
+fn refused(source: &Source, request: &Request, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    let said = match serde_json::from_slice::<Refusal>(body) {
+        Ok(Refusal { error: Some(error), error_description: Some(words) }) => format!("{error}: {words}"),
+        Ok(Refusal { error: Some(error), .. }) => error,
+        _ => String::from_utf8_lossy(body).trim().to_owned(),
+    };
+    let said: String = said.chars().take(MAX_SHOWN).collect();
+    let of = match source {
+        Source::File { name, grant: Grant::Refresh { .. }, .. } => {
+            format!("Google refused the credentials of {name}; run `gcloud auth application-default login` again")
+        }
+        Source::File { name, .. } => format!("Google refused the credentials of {name}"),
+        Source::Metadata { host } => format!("The metadata server {host} gave no access token"),
+    };
+    let text = format!("{of} ({} {said})", status.as_u16());
+    let kind = match status.as_u16() {
+        429 | 500.. => classify::classify(Some(status), None, &text),
+        _ => LlmErrorKind::Auth,
+    };
+    LlmError {
+        status: Some(status),
+        retry_after: retry::retry_after(headers, request.host.now_ms()),
+        ..LlmError::new(request.model.provider.clone(), kind, text)
+    }
+}

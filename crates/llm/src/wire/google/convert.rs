@@ -1,0 +1,144 @@
+//! Messages as Google's format has them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
+use crate::model::Model;
+use crate::normalise;
+use crate::normalise::ids::anthropic_id;
+use crate::wire::tool_output::{images, output_text};
+
+/// What Google documents as the signature of a call that has none. It is no base64.
+pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// How messages are told.
+#[derive(Clone, Copy)]
+pub(super) struct Telling<'a> {
+    pub(super) model: &'a Model,
+    /// Calls without a signature get the mark in its place.
+    pub(super) mark_calls: bool,
+}
+
+/// The conversation. Results of one answer's calls are one content.
+pub(super) fn contents(messages: &[Arc<Message>], telling: Telling<'_>) -> Vec<Value> {
+    let with_ids = telling.model.dialect.history.google_call_ids;
+    let rule = |id: &str, _: &Model, _: &AssistantMessage| if with_ids { anthropic_id(id) } else { id.to_owned() };
+    let told = normalise::transform(messages, telling.model, Some(&rule));
+    let mut contents = Vec::with_capacity(told.len());
+    let mut rest = &told[..];
+    while let Some((message, after)) = rest.split_first() {
+        rest = after;
+        match &**message {
+            Message::User(message) => contents.extend(user(message)),
+            Message::Assistant(answer) => contents.extend(assistant(answer, telling)),
+            Message::ToolResult(first) => {
+                let more = after.iter().map_while(|message| match &**message {
+                    Message::ToolResult(result) => Some(result),
+                    _ => None,
+                });
+                let results: Vec<&ToolResult> = std::iter::once(first).chain(more).collect();
+                rest = &after[results.len() - 1..];
+                put_results(&mut contents, &results, telling.model);
+            }
+            Message::System(_) | Message::Other(_) => {}
+        }
+    }
+    contents
+}
+
+fn content(role: &str, parts: Vec<Value>) -> Option<Value> {
+    (!parts.is_empty()).then(|| json!({"role": role, "parts": parts}))
+}
+
+fn user(message: &UserMessage) -> Option<Value> {
+    let text = |text: &str| (!text.trim().is_empty()).then(|| json!({"text": text}));
+    let parts = match &message.content {
+        Content::Text(said) => text(said).into_iter().collect(),
+        Content::Blocks(blocks) => {
+            let part = |block: &Block| match block {
+                Block::Text(block) => text(&block.text),
+                Block::Image(image) => Some(inline(image)),
+                Block::Thinking(_) | Block::ToolCall(_) | Block::Other(_) => None,
+            };
+            blocks.iter().filter_map(part).collect()
+        }
+    };
+    content("user", parts)
+}
+
+fn inline(image: &Image) -> Value {
+    json!({"inlineData": {"mimeType": image.mime_type, "data": image.data}})
+}
+
+fn assistant(answer: &AssistantMessage, telling: Telling<'_>) -> Option<Value> {
+    content("model", answer.content.iter().filter_map(|block| part(block, telling)).collect())
+}
+
+fn part(block: &Block, telling: Telling<'_>) -> Option<Value> {
+    let (mut part, signature) = match block {
+        Block::Text(text) => (json!({"text": text.text}), valid_signature(text.signature.as_deref())),
+        Block::Thinking(thinking) => {
+            (json!({"thought": true, "text": thinking.thinking}), valid_signature(thinking.signature.as_deref()))
+        }
+        Block::ToolCall(call) => {
+            let mark = telling.mark_calls.then_some(NO_SIGNATURE);
+            let signature = valid_signature(call.thought_signature.as_deref()).or(mark);
+            (json!({"functionCall": function_call(call, telling.model)}), signature)
+        }
+        Block::Image(_) | Block::Other(_) => return None,
+    };
+    if let Some(signature) = signature {
+        part["thoughtSignature"] = signature.into();
+    }
+    // Google puts the last signature of an answer on an empty text: only what is neither read nor signed is left out.
+    let is_blank = part["text"].as_str().is_some_and(|text| text.trim().is_empty());
+    (!is_blank || signature.is_some()).then_some(part)
+}
+
+fn function_call(call: &ToolCall, model: &Model) -> Value {
+    let mut told = json!({"name": call.name, "args": call.arguments});
+    if model.dialect.history.google_call_ids {
+        told["id"] = call.id.as_str().into();
+    }
+    told
+}
+
+/// A signature that is base64: Google refuses requests with any other.
+pub(super) fn valid_signature(signature: Option<&str>) -> Option<&str> {
+    signature.filter(|text| {
+        let digits = text.trim_end_matches('=');
+        let is_digit = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/';
+        text.len() % 4 == 0 && text.len() - digits.len() <= 2 && !digits.is_empty() && digits.bytes().all(is_digit)
+    })
+}
+
+/// The results of one answer's calls, and behind them the images of models that take none inside.
+fn put_results(contents: &mut Vec<Value>, results: &[&ToolResult], model: &Model) {
+    let inside = model.dialect.history.google_images_in_results;
+    contents.extend(content("user", results.iter().map(|result| function_response(result, model, inside)).collect()));
+    let behind = results.iter().filter(|result| !inside && images(result).next().is_some());
+    contents.extend(behind.filter_map(|result| {
+        let caption = std::iter::once(json!({"text": "Tool result image:"}));
+        content("user", caption.chain(images(result).map(inline)).collect())
+    }));
+}
+
+fn function_response(result: &ToolResult, model: &Model, images_inside: bool) -> Value {
+    let key = if result.is_error { "error" } else { "output" };
+    let mut told = json!({"name": result.tool_name, "response": {key: output_text(result)}});
+    if images_inside && images(result).next().is_some() {
+        told["parts"] = images(result).map(inline).collect();
+    }
+    if model.dialect.history.google_call_ids {
+        told["id"] = result.tool_call_id.as_str().into();
+    }
+    json!({"functionResponse": told})
+}
+
+/// Whether a content has a call that nothing vouches for.
+pub(super) fn has_unsigned_call(contents: &[Value]) -> bool {
+    let parts = contents.iter().filter_map(|content| content["parts"].as_array()).flatten();
+    parts.filter(|part| part.get("functionCall").is_some()).any(|part| part.get("thoughtSignature").is_none())
+}

@@ -1,0 +1,60 @@
+//! What Google's refusals mean.
+
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::error::{LlmError, LlmErrorKind, classify};
+use crate::model::Model;
+use crate::wire::refused;
+
+/// A response with a failing status.
+pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    let text = String::from_utf8_lossy(body);
+    let is_json = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.contains("application/json"));
+    let json: Option<Value> = serde_json::from_str(text.trim()).ok().filter(|_| is_json);
+    let said = match &json {
+        Some(json) => json.to_string(),
+        None => {
+            let reason = status.canonical_reason().unwrap_or("");
+            json!({"error": {"message": text, "code": status.as_u16(), "status": reason}}).to_string()
+        }
+    };
+    refuse(model, status, headers, json.as_ref(), said)
+}
+
+/// An error with its facts and a text.
+pub(in crate::wire) fn refuse(
+    model: &Model,
+    status: StatusCode,
+    headers: &HeaderMap,
+    json: Option<&Value>,
+    text: String,
+) -> LlmError {
+    let error = json.map(member);
+    let code = error.and_then(|error| error["status"].as_str()).map(str::to_owned);
+    let mut refused = refused::with_text(model, status, headers, code, json, text);
+    // A wrong key is an invalid argument to Google.
+    let details = error.and_then(|error| error["details"].as_array()).into_iter().flatten();
+    if details.into_iter().any(|detail| detail["reason"] == "API_KEY_INVALID") {
+        refused.kind = LlmErrorKind::Auth;
+    }
+    refused
+}
+
+/// The `error` of a body, which may be a list of one.
+pub(in crate::wire) fn member(body: &Value) -> &Value {
+    if body.is_array() { &body[0]["error"] } else { &body["error"] }
+}
+
+/// An `error` member in a response that promised to be good. `data` is what it stands in.
+pub(super) fn in_stream(model: &Model, error: &Value, data: &str) -> LlmError {
+    let whole: Value = serde_json::from_str(data).unwrap_or_else(|_| json!({"error": error}));
+    let word = error["status"].as_str();
+    let text = format!("got status: {}. {whole}", word.unwrap_or("undefined"));
+    let status = error["code"].as_u64().and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
+    let kind = classify::classify(status, word, &text);
+    LlmError { status, code: word.map(str::to_owned), ..LlmError::new(model.provider.clone(), kind, text) }
+}

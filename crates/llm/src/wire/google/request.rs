@@ -1,0 +1,121 @@
+//! Requests in Google's format.
+
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::convert::{self, Telling};
+use super::models;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::ToolDecl;
+use crate::model::dialect::GoogleThinking;
+use crate::normalise::system;
+use crate::request::Request;
+use crate::schema::clean;
+use crate::wire::headers::{self, Layers};
+use crate::wire::{Call, Encoding, HttpRequest, address, limit};
+
+/// Where Google's own models are, for records that do not say.
+const GOOGLE: &str = "https://generativelanguage.googleapis.com/v1beta";
+
+pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    let request = call.request;
+    let key = headers::key(request)?;
+    let base = Some(address::base(request)).filter(|base| !base.is_empty()).unwrap_or(GOOGLE);
+    let id = model_id(request)?;
+    let model = if id.starts_with("models/") || id.starts_with("tunedModels/") { "" } else { "models/" };
+    let url = address::url_under(request, base, &format!("{model}{id}:streamGenerateContent?alt=sse"))?;
+    let headers = all_headers(request, key.as_ref().map(|key| ("x-goog-api-key", key.reveal())))?;
+    Ok(HttpRequest { url, headers, body: body(call) })
+}
+
+/// The model's id, fit to stand in a path.
+pub(in crate::wire) fn model_id(request: &Request) -> Result<&str, LlmError> {
+    let id = request.model.id.as_str();
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_./@:".contains(c);
+    if id.chars().all(is_fit) && !id.contains("..") {
+        return Ok(id);
+    }
+    let text = format!("Invalid model id: {id}");
+    Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::InvalidRequest, text))
+}
+
+/// The headers, with the credential's own one.
+pub(in crate::wire) fn all_headers(request: &Request, key: Option<(&str, &str)>) -> Result<HeaderMap, LlmError> {
+    let mut layers = Layers::new(&request.model);
+    headers::common(&mut layers)?;
+    if let Some((name, value)) = key {
+        layers.set(name, value)?;
+    }
+    layers.lay(&request.model.headers)?;
+    layers.lay(&request.auth.headers)?;
+    headers::provider_quirks(&mut layers, request)?;
+    layers.lay(&request.options.headers)?;
+    Ok(layers.finish())
+}
+
+/// The body.
+pub(in crate::wire) fn body(call: &Call<'_>) -> Value {
+    let request = call.request;
+    let conversation = system::collapse(&request.system, &request.tools, &request.messages);
+    let telling = Telling { model: &request.model, mark_calls: call.encoding == Encoding::MarkedCalls };
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
+    put("contents", convert::contents(&conversation.messages, telling).into());
+    let prompt = conversation.head.text();
+    if !prompt.trim().is_empty() {
+        put("systemInstruction", json!({"role": "user", "parts": [{"text": prompt}]}));
+    }
+    let tools = &conversation.head.tools;
+    if !tools.is_empty() {
+        let declared: Vec<Value> = tools.iter().map(declaration).collect();
+        put("tools", json!([{"functionDeclarations": declared}]));
+        if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
+            let mode = match choice.as_str() {
+                Some("none") => "NONE",
+                Some("any") => "ANY",
+                _ => "AUTO",
+            };
+            put("toolConfig", json!({"functionCallingConfig": {"mode": mode}}));
+        }
+    }
+    put("generationConfig", generation(call));
+    Value::Object(body)
+}
+
+fn declaration(tool: &ToolDecl) -> Value {
+    let schema = clean::without_const(&tool.parameters);
+    json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
+}
+
+fn generation(call: &Call<'_>) -> Value {
+    let request = call.request;
+    let mut config = Map::new();
+    if let Some(temperature) = request.options.temperature.filter(|_| request.model.dialect.wire.temperature) {
+        config.insert("temperature".into(), json!(temperature));
+    }
+    if let Some(limit) = limit::limit_to_send(request) {
+        config.insert("maxOutputTokens".into(), limit.into());
+    }
+    let off_budget = if call.encoding == Encoding::LeastThinking { models::LEAST_BUDGET } else { 0 };
+    if let Some(thinking) = models::thinking_config(request, off_budget) {
+        config.insert("thinkingConfig".into(), thinking);
+    }
+    Value::Object(config)
+}
+
+/// Another form of a refused request: calls of other models marked, or the least thinking instead of none.
+pub(in crate::wire) fn reencode(call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+    if call.encoding != Encoding::Usual || error.status != Some(StatusCode::BAD_REQUEST) {
+        return None;
+    }
+    let text = error.text.to_lowercase();
+    let request = call.request;
+    if text.contains("thought_signature") || text.contains("thoughtsignature") {
+        let telling = Telling { model: &request.model, mark_calls: false };
+        let contents = convert::contents(&request.messages, telling);
+        return convert::has_unsigned_call(&contents).then_some(Encoding::MarkedCalls);
+    }
+    let by_tokens = matches!(request.model.dialect.wire.google_thinking, GoogleThinking::Budgets(_));
+    let is_off = || models::thinking_config(request, 0).is_some_and(|config| config["thinkingBudget"] == 0);
+    (by_tokens && text.contains("budget 0") && is_off()).then_some(Encoding::LeastThinking)
+}

@@ -1,0 +1,341 @@
+//! Responses in Google's format.
+
+use std::collections::HashSet;
+
+use pinch_stdx::host::Host;
+use pinch_stdx::json::write;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::error;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::event::Emit;
+use crate::frame::Frame;
+use crate::ids::ToolCallId;
+use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::json_read::{self, First, Text};
+use crate::wire::reply::{Reply, Slot};
+use crate::wire::{Call, Decoder, Seen};
+
+/// Reads one response. One block is open at a time; calls come whole.
+#[derive(Debug)]
+pub(in crate::wire) struct GoogleDecoder {
+    reply: Reply,
+    /// For the ids of calls that come without.
+    host: Host,
+    open: Option<Open>,
+    ids: HashSet<String>,
+    stop: Option<Stop>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    place: usize,
+    is_thinking: bool,
+}
+
+/// Why the model stopped, as it says.
+#[derive(Debug)]
+struct Stop {
+    word: String,
+    message: Option<String>,
+}
+
+// What most chunks do not have is boxed: the reader moves these values several times.
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    response_id: Text<'a>,
+    #[serde(borrow, default)]
+    model_version: Text<'a>,
+    #[serde(borrow, default)]
+    candidates: First<Candidate<'a>>,
+    #[serde(default)]
+    usage_metadata: Option<Box<WireUsage>>,
+    #[serde(borrow, default)]
+    prompt_feedback: Option<Box<Feedback<'a>>>,
+    #[serde(default)]
+    error: Option<Box<Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    #[serde(borrow, default)]
+    content: Option<Content<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
+    #[serde(borrow, default)]
+    finish_message: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow, default)]
+    parts: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(default)]
+    thought: Option<bool>,
+    #[serde(borrow, default)]
+    thought_signature: Text<'a>,
+    #[serde(borrow, default)]
+    function_call: Option<Box<FunctionCall<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(default)]
+    args: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback<'a> {
+    #[serde(borrow, default)]
+    block_reason: Text<'a>,
+    #[serde(borrow, default)]
+    block_reason_message: Text<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireUsage {
+    #[serde(default, deserialize_with = "json_read::count")]
+    prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    candidates_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    thoughts_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    cached_content_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    total_token_count: Option<u64>,
+}
+
+impl GoogleDecoder {
+    pub(in crate::wire) fn new(call: &Call<'_>) -> Self {
+        Self {
+            reply: Reply::new(call.request, call.timestamp),
+            host: call.request.host.clone(),
+            open: None,
+            ids: HashSet::new(),
+            stop: None,
+        }
+    }
+
+    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        self.reply.start(emit);
+        self.reply.fail(error, emit);
+    }
+
+    /// Takes a chunk in. `data`: the text it was read from.
+    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, mended: bool, emit: &mut Emit) {
+        let answer = &mut self.reply.message;
+        if let Some(id) = chunk.response_id.non_empty().filter(|_| answer.response_id.is_none()) {
+            answer.response_id = Some(id.to_owned());
+        }
+        if let Some(model) = chunk.model_version.non_empty().filter(|_| answer.response_model.is_none()) {
+            answer.response_model = Some(model.to_owned());
+        }
+        self.reply.start(emit);
+        if let Some(error) = &chunk.error {
+            let error = error::in_stream(&self.reply.model, error, data);
+            return self.reply.fail(error, emit);
+        }
+        if let Some(usage) = &chunk.usage_metadata {
+            self.usage(usage, emit);
+        }
+        let Some(candidate) = &chunk.candidates.0 else {
+            return self.feedback(chunk.prompt_feedback.as_deref(), emit);
+        };
+        let parts = candidate.content.as_ref().and_then(|content| content.parts.as_ref());
+        for part in parts.into_iter().flatten() {
+            if let Some(text) = part.text.get() {
+                self.text(part, text, mended, emit);
+            }
+            if let Some(call) = &part.function_call {
+                self.call(call, part.thought_signature.non_empty(), mended, emit);
+            }
+        }
+        if let Some(word) = candidate.finish_reason.non_empty() {
+            self.reply.message.raw_stop_reason = Some(word.to_owned());
+            let message = candidate.finish_message.non_empty().map(str::to_owned);
+            self.stop = Some(Stop { word: word.to_owned(), message });
+        }
+    }
+
+    fn feedback(&mut self, feedback: Option<&Feedback<'_>>, emit: &mut Emit) {
+        let began = self.stop.is_some() || !self.reply.slots().is_empty();
+        let reason = feedback.and_then(|feedback| Some((feedback, feedback.block_reason.non_empty()?)));
+        if let Some((feedback, reason)) = reason.filter(|_| !began) {
+            let text = with_message(format!("Prompt blocked: {reason}"), feedback.block_reason_message.non_empty());
+            self.fail_with(LlmErrorKind::ContentFiltered, text, emit);
+        }
+    }
+
+    fn text(&mut self, part: &Part<'_>, text: &str, mended: bool, emit: &mut Emit) {
+        let is_thinking = part.thought == Some(true);
+        let place = match self.open {
+            Some(open) if open.is_thinking == is_thinking => open.place,
+            _ => {
+                self.close(emit);
+                let slot =
+                    if is_thinking { Slot::Thinking(Thinking::default()) } else { Slot::Text(TextBlock::default()) };
+                let place = self.reply.open(slot, emit);
+                self.open = Some(Open { place, is_thinking });
+                place
+            }
+        };
+        let given = part.thought_signature.non_empty().map(str::to_owned);
+        if let (
+            Some(given),
+            Some(Slot::Text(TextBlock { signature, .. }) | Slot::Thinking(Thinking { signature, .. })),
+        ) = (given, self.reply.slot(place))
+        {
+            *signature = Some(given);
+        }
+        self.reply.delta(place, text, mended, emit);
+    }
+
+    fn call(&mut self, told: &FunctionCall<'_>, signature: Option<&str>, mended: bool, emit: &mut Emit) {
+        self.close(emit);
+        let name = told.name.get().unwrap_or("");
+        let id = match told.id.non_empty().filter(|id| !self.ids.contains(*id)) {
+            Some(id) => id.to_owned(),
+            None => self.new_id(name),
+        };
+        self.ids.insert(id.clone());
+        let call = ToolCall {
+            id: ToolCallId::from(id),
+            name: name.to_owned(),
+            arguments: Map::new(),
+            thought_signature: signature.map(str::to_owned),
+            arguments_error: None,
+            namespace: None,
+        };
+        let arguments = told.args.as_ref().filter(|args| args.is_object()).and_then(|args| write::to_string(args).ok());
+        let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
+        self.reply.delta(place, arguments.as_deref().unwrap_or("{}"), mended, emit);
+        self.reply.close(place, emit);
+    }
+
+    /// An id that no other call has, here or in another conversation.
+    fn new_id(&self, name: &str) -> String {
+        let number = u32::from_str_radix(&self.host.ids().hex8(), 16).unwrap_or_default();
+        format!("{name}_{}_{number}", self.host.now_ms())
+    }
+
+    fn close(&mut self, emit: &mut Emit) {
+        if let Some(open) = self.open.take() {
+            self.reply.close(open.place, emit);
+        }
+    }
+
+    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
+        let cached = told.cached_content_token_count.unwrap_or(0);
+        let thoughts = told.thoughts_token_count.unwrap_or(0);
+        let mut usage = Usage {
+            input: told.prompt_token_count.unwrap_or(0).saturating_sub(cached),
+            output: told.candidates_token_count.unwrap_or(0).saturating_add(thoughts),
+            cache_read: cached,
+            reasoning: Some(thoughts),
+            ..Usage::default()
+        };
+        let sum = usage.input.saturating_add(usage.output).saturating_add(cached);
+        usage.total_tokens = told.total_token_count.unwrap_or(sum);
+        self.reply.set_usage(usage, emit);
+    }
+}
+
+/// What a stop word means; `None` when it is not known.
+fn stop(word: &str) -> Option<Result<StopReason, LlmErrorKind>> {
+    Some(match word {
+        "STOP" => Ok(StopReason::Stop),
+        "MAX_TOKENS" => Ok(StopReason::Length),
+        "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => Err(LlmErrorKind::ContentFiltered),
+        "FINISH_REASON_UNSPECIFIED"
+        | "OTHER"
+        | "IMAGE_OTHER"
+        | "NO_IMAGE"
+        | "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL" => Err(LlmErrorKind::Protocol),
+        _ => return None,
+    })
+}
+
+fn with_message(text: String, message: Option<&str>) -> String {
+    match message {
+        Some(message) => format!("{text}: {message}"),
+        None => text,
+    }
+}
+
+impl Decoder for GoogleDecoder {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+        if self.reply.is_ended() || frame.data.is_empty() {
+            return Seen::KeepAlive;
+        }
+        // Errors come as a list now and then.
+        if frame.data.starts_with('[')
+            && let Ok(chunks) = serde_json::from_str::<Vec<Chunk<'_>>>(frame.data)
+        {
+            chunks.iter().for_each(|chunk| self.chunk(chunk, frame.data, false, emit));
+            return Seen::Content;
+        }
+        let mut scratch = String::new();
+        match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
+            Ok(read) => self.chunk(&read.value, frame.data, read.mended, emit),
+            Err(why) if why.is_eof() => {
+                self.fail_with(LlmErrorKind::StreamCut, "Incomplete JSON segment at the end", emit);
+            }
+            Err(why) => self.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+        }
+        Seen::Content
+    }
+
+    fn finish(&mut self, emit: &mut Emit) {
+        if self.reply.is_ended() {
+            return;
+        }
+        self.reply.start(emit);
+        self.close(emit);
+        let Some(Stop { word, message }) = self.stop.take() else {
+            return self.fail_with(LlmErrorKind::StreamCut, "Google stream ended without a finish reason", emit);
+        };
+        match stop(&word) {
+            // Calls turn no other reason into a wish for their results: what was cut or refused stays so.
+            Some(Ok(StopReason::Stop)) if !self.ids.is_empty() => self.reply.done(StopReason::ToolUse, emit),
+            Some(Ok(reason)) => self.reply.done(reason, emit),
+            Some(Err(kind)) => {
+                let text = with_message(format!("Provider stopped with: {word}"), message.as_deref());
+                self.fail_with(kind, text, emit);
+            }
+            None => self.fail_with(LlmErrorKind::Protocol, format!("Unhandled stop reason: {word}"), emit),
+        }
+    }
+
+    fn fail(&mut self, error: LlmError, emit: &mut Emit) {
+        self.reply.fail(error, emit);
+    }
+}

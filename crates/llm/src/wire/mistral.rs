@@ -1,0 +1,42 @@
+//! Mistral's chat format: near to OpenAI's, but with thinking inside the content, ids of nine letters and digits, and its own words.
+
+use http::{HeaderMap, StatusCode};
+
+mod ids;
+
+mod convert;
+
+mod request;
+
+mod error;
+
+mod content;
+
+mod stream;
+
+use super::{Call, Decoder, HttpRequest, WireFormat};
+use crate::error::LlmError;
+use crate::ids::ApiId;
+use crate::model::Model;
+
+/// Mistral's chat format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mistral;
+
+impl WireFormat for Mistral {
+    fn api(&self) -> &'static str {
+        ApiId::MISTRAL_CONVERSATIONS
+    }
+
+    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+        request::encode(call)
+    }
+
+    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+        Box::new(stream::MistralDecoder::new(call))
+    }
+
+    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(model, status, headers, body)
+    }
+}

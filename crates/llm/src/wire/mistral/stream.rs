@@ -1,0 +1,278 @@
+//! Responses in Mistral's format.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::content::Pieces;
+use super::{error, ids};
+use crate::error::{LlmError, LlmErrorKind, classify};
+use crate::event::Emit;
+use crate::frame::Frame;
+use crate::ids::ToolCallId;
+use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::json_read::{self, First, JsonText, Text};
+use crate::wire::reply::{Reply, Slot};
+use crate::wire::{Call, Decoder, Seen};
+
+/// Reads one response. One block of text or thinking is open at a time; calls stay open until text follows or the answer ends.
+#[derive(Debug)]
+pub(super) struct MistralDecoder {
+    reply: Reply,
+    open: Option<Open>,
+    calls: Vec<CallPlace>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    place: usize,
+    is_thinking: bool,
+}
+
+#[derive(Debug)]
+struct CallPlace {
+    /// The server's number of the call.
+    number: Option<u64>,
+    place: usize,
+}
+
+// What most chunks do not have is boxed: the reader moves these values several times.
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    object: Text<'a>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    model: Text<'a>,
+    #[serde(borrow, default)]
+    choices: First<Choice<'a>>,
+    #[serde(default)]
+    usage: Option<Box<WireUsage>>,
+    #[serde(default)]
+    error: Option<Box<Value>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Pieces<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallDelta<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    #[serde(default, deserialize_with = "json_read::count")]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    function: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDelta<'a> {
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: JsonText<'a>,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(default, deserialize_with = "json_read::count")]
+    prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    total_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    num_cached_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default, deserialize_with = "json_read::count")]
+    cached_tokens: Option<u64>,
+}
+
+impl MistralDecoder {
+    pub(super) fn new(call: &Call<'_>) -> Self {
+        Self { reply: Reply::new(call.request, call.timestamp), open: None, calls: Vec::new(), finish_reason: None }
+    }
+
+    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        self.reply.start(emit);
+        self.reply.fail(error, emit);
+    }
+
+    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, mended: bool, emit: &mut Emit) {
+        let answer = &mut self.reply.message;
+        if let Some(id) = chunk.id.non_empty().filter(|_| answer.response_id.is_none()) {
+            answer.response_id = Some(id.to_owned());
+        }
+        if let Some(model) = chunk.model.non_empty().filter(|_| answer.response_model.is_none()) {
+            answer.response_model = Some(model.to_owned());
+        }
+        self.reply.start(emit);
+        if chunk.error.is_some() || chunk.object.get() == Some("error") {
+            let whole: Value = serde_json::from_str(data).unwrap_or_default();
+            let error = error::in_stream(&self.reply.model, chunk.error.as_deref().unwrap_or(&whole));
+            return self.reply.fail(error, emit);
+        }
+        if let Some(usage) = &chunk.usage {
+            self.usage(usage, emit);
+        }
+        let Some(choice) = &chunk.choices.0 else { return };
+        if let Some(word) = choice.finish_reason.non_empty() {
+            self.finish_reason = Some(word.to_owned());
+            self.reply.message.raw_stop_reason = Some(word.to_owned());
+        }
+        let Some(delta) = &choice.delta else { return };
+        for piece in delta.content.0.iter().filter(|piece| !piece.text.is_empty()) {
+            let place = self.place(piece.is_thinking, emit);
+            self.reply.delta(place, &piece.text, mended, emit);
+        }
+        for call in delta.tool_calls.iter().flatten() {
+            self.call(call, mended, emit);
+        }
+    }
+
+    /// The open block of a kind. What was open before is closed, calls included.
+    fn place(&mut self, is_thinking: bool, emit: &mut Emit) -> usize {
+        match self.open {
+            Some(open) if open.is_thinking == is_thinking => open.place,
+            _ => {
+                self.reply.close_all(emit);
+                let slot =
+                    if is_thinking { Slot::Thinking(Thinking::default()) } else { Slot::Text(TextBlock::default()) };
+                let place = self.reply.open(slot, emit);
+                self.open = Some(Open { place, is_thinking });
+                place
+            }
+        }
+    }
+
+    fn call(&mut self, delta: &CallDelta<'_>, mended: bool, emit: &mut Emit) {
+        if let Some(open) = self.open.take() {
+            self.reply.close(open.place, emit);
+        }
+        let id = delta.id.non_empty().filter(|id| *id != "null");
+        let function = delta.function.as_ref();
+        let name = function.and_then(|function| function.name.non_empty());
+        let place = match self.find_call(delta.index, id) {
+            Some(place) => {
+                if let Some(Slot::Call { call, .. }) = self.reply.slot(place)
+                    && let Some(name) = name.filter(|_| call.name.is_empty())
+                {
+                    name.clone_into(&mut call.name);
+                }
+                place
+            }
+            None => {
+                let number = delta.index.unwrap_or(self.calls.len() as u64);
+                let call = ToolCall {
+                    id: id.map_or_else(|| ids::derive(&format!("toolcall:{number}"), 0).into(), ToolCallId::from),
+                    name: name.unwrap_or("").to_owned(),
+                    arguments: Map::new(),
+                    thought_signature: None,
+                    arguments_error: None,
+                    namespace: None,
+                };
+                let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
+                self.calls.push(CallPlace { number: delta.index, place });
+                place
+            }
+        };
+        let arguments = function.and_then(|function| function.arguments.0.as_deref());
+        self.reply.delta(place, arguments.unwrap_or(""), mended, emit);
+    }
+
+    /// The call a piece belongs to. Some servers number all calls alike and tell them apart by their ids alone.
+    fn find_call(&self, number: Option<u64>, id: Option<&str>) -> Option<usize> {
+        let of = |call: &&CallPlace| {
+            let own = match self.reply.slots().get(call.place) {
+                Some(Slot::Call { call, .. }) => Some(call.id.as_str()),
+                _ => None,
+            };
+            match id {
+                Some(id) => own == Some(id) && (number.is_none() || call.number == number),
+                None => number.is_none() || call.number == number,
+            }
+        };
+        self.calls.iter().rev().find(of).map(|call| call.place)
+    }
+
+    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
+        let prompt = told.prompt_tokens.unwrap_or(0);
+        let details = told.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        let cached = details.or(told.num_cached_tokens).unwrap_or(0);
+        let output = told.completion_tokens.unwrap_or(0);
+        let usage = Usage {
+            input: prompt.saturating_sub(cached),
+            output,
+            cache_read: cached,
+            total_tokens: told.total_tokens.unwrap_or_else(|| prompt.saturating_add(output)),
+            ..Usage::default()
+        };
+        self.reply.set_usage(usage, emit);
+    }
+
+    fn end(&mut self, emit: &mut Emit) {
+        if self.reply.is_ended() {
+            return;
+        }
+        self.reply.start(emit);
+        self.reply.close_all(emit);
+        match self.finish_reason.as_deref() {
+            Some("stop") if self.calls.is_empty() => self.reply.done(StopReason::Stop, emit),
+            Some("stop" | "tool_calls") => self.reply.done(StopReason::ToolUse, emit),
+            Some("length" | "model_length") => self.reply.done(StopReason::Length, emit),
+            Some(word) => {
+                let text = format!("Provider stopped with: {word}");
+                let kind = classify::classify(None, Some(word), &text);
+                self.fail_with(kind, text, emit);
+            }
+            None => self.fail_with(LlmErrorKind::StreamCut, "Mistral stream ended without a finish reason", emit),
+        }
+    }
+}
+
+impl Decoder for MistralDecoder {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+        if self.reply.is_ended() || frame.data.is_empty() {
+            return Seen::KeepAlive;
+        }
+        if frame.data.starts_with("[DONE]") {
+            self.end(emit);
+            return Seen::Content;
+        }
+        let mut scratch = String::new();
+        match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
+            Ok(read) => self.chunk(&read.value, frame.data, read.mended, emit),
+            Err(why) => self.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+        }
+        Seen::Content
+    }
+
+    fn finish(&mut self, emit: &mut Emit) {
+        self.end(emit);
+    }
+
+    fn fail(&mut self, error: LlmError, emit: &mut Emit) {
+        self.reply.fail(error, emit);
+    }
+}

@@ -1,0 +1,94 @@
+//! Responses in Google's formats: the Generative Language API and Google's cloud.
+
+use serde_json::{Value, json};
+
+/// A response put together part by part.
+#[derive(Clone, Debug)]
+pub struct Response {
+    id: String,
+    model: String,
+    frames: Vec<String>,
+    pieces: usize,
+}
+
+impl Response {
+    /// A response of a model.
+    pub fn new(id: &str, model: &str) -> Self {
+        Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), pieces: 1 }
+    }
+
+    /// Splits texts that follow into `n` chunks each. Calls always come whole.
+    #[must_use]
+    pub fn in_pieces(mut self, n: usize) -> Self {
+        self.pieces = n.max(1);
+        self
+    }
+
+    /// Text.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        let parts = super::split(text, self.pieces);
+        parts.into_iter().fold(self, |this, part| this.part(&json!({"text": part})))
+    }
+
+    /// Thinking; the last piece is signed, unless the signature is empty.
+    #[must_use]
+    pub fn thinking(self, text: &str, signature: &str) -> Self {
+        let parts = super::split(text, self.pieces);
+        let last = parts.len() - 1;
+        parts.into_iter().enumerate().fold(self, |this, (at, part)| {
+            let mut part = json!({"text": part, "thought": true});
+            if at == last && !signature.is_empty() {
+                part["thoughtSignature"] = signature.into();
+            }
+            this.part(&part)
+        })
+    }
+
+    /// A tool call. Without an id when that is empty.
+    #[must_use]
+    pub fn tool_call(self, id: &str, name: &str, arguments: &Value) -> Self {
+        let mut call = json!({"name": name, "args": arguments});
+        if !id.is_empty() {
+            call["id"] = id.into();
+        }
+        self.part(&json!({"functionCall": call}))
+    }
+
+    /// Any part of the first candidate.
+    #[must_use]
+    pub fn part(self, part: &Value) -> Self {
+        self.chunk(json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]}))
+    }
+
+    /// The stop word.
+    #[must_use]
+    pub fn finish(self, reason: &str) -> Self {
+        self.chunk(json!({"candidates": [{"index": 0, "finishReason": reason}]}))
+    }
+
+    /// The usage.
+    #[must_use]
+    pub fn usage(self, usage: &Value) -> Self {
+        self.chunk(json!({"usageMetadata": usage}))
+    }
+
+    /// Any chunk; id and model are added.
+    #[must_use]
+    pub fn chunk(mut self, mut chunk: Value) -> Self {
+        chunk["responseId"] = self.id.as_str().into();
+        chunk["modelVersion"] = self.model.as_str().into();
+        self.frames.push(format!("data: {chunk}\n\n"));
+        self
+    }
+
+    /// The end with its stop word: the events as text, one frame each. No frame marks the end.
+    pub fn stop(self, reason: &str) -> Vec<String> {
+        self.finish(reason).frames()
+    }
+
+    /// The events so far as text, one frame each: a response that breaks off.
+    pub fn frames(self) -> Vec<String> {
+        self.frames
+    }
+}

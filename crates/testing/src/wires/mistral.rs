@@ -1,0 +1,105 @@
+//! Responses in Mistral's chat format.
+
+use serde_json::{Value, json};
+
+/// A response put together delta by delta.
+#[derive(Clone, Debug)]
+pub struct Response {
+    id: String,
+    model: String,
+    frames: Vec<String>,
+    n_calls: usize,
+    pieces: usize,
+}
+
+impl Response {
+    /// A response of a model. Its first delta has a role and no text, as Mistral's do.
+    pub fn new(id: &str, model: &str) -> Self {
+        let response = Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: 1 };
+        response.delta(&json!({"role": "assistant", "content": ""}))
+    }
+
+    /// Splits what follows into `n` deltas each.
+    #[must_use]
+    pub fn in_pieces(mut self, n: usize) -> Self {
+        self.pieces = n.max(1);
+        self
+    }
+
+    /// Text.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        let parts = super::split(text, self.pieces);
+        parts.into_iter().fold(self, |this, part| this.delta(&json!({"content": part})))
+    }
+
+    /// Thinking.
+    #[must_use]
+    pub fn thinking(self, text: &str) -> Self {
+        let parts = super::split(text, self.pieces);
+        parts.into_iter().fold(self, |this, part| {
+            let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": part}]});
+            this.delta(&json!({"content": [thought]}))
+        })
+    }
+
+    /// A tool call; the arguments are JSON text and may be broken. Only the first piece has the id.
+    #[must_use]
+    pub fn tool_call(mut self, id: &str, name: &str, arguments: &str) -> Self {
+        let index = self.n_calls;
+        self.n_calls += 1;
+        for (at, part) in super::split(arguments, self.pieces).into_iter().enumerate() {
+            let call = if at == 0 {
+                json!({"index": index, "id": id, "function": {"name": name, "arguments": part}})
+            } else {
+                json!({"index": index, "id": "null", "function": {"name": "", "arguments": part}})
+            };
+            self = self.delta(&json!({"tool_calls": [call]}));
+        }
+        self
+    }
+
+    /// Any delta of the first choice.
+    #[must_use]
+    pub fn delta(self, delta: &Value) -> Self {
+        self.chunk(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}))
+    }
+
+    /// The usage.
+    #[must_use]
+    pub fn usage(self, usage: &Value) -> Self {
+        self.chunk(json!({"choices": [], "usage": usage}))
+    }
+
+    /// The stop word.
+    #[must_use]
+    pub fn finish(self, reason: &str) -> Self {
+        self.chunk(json!({"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": reason}]}))
+    }
+
+    /// Any chunk; id and model are added.
+    #[must_use]
+    pub fn chunk(mut self, mut chunk: Value) -> Self {
+        chunk["id"] = self.id.as_str().into();
+        chunk["object"] = "chat.completion.chunk".into();
+        chunk["model"] = self.model.as_str().into();
+        self.frames.push(format!("data: {chunk}\n\n"));
+        self
+    }
+
+    /// The end with its stop word: the events as text, one frame each.
+    pub fn stop(self, reason: &str) -> Vec<String> {
+        self.finish(reason).done()
+    }
+
+    /// The marker of the end: the events as text, one frame each.
+    pub fn done(mut self) -> Vec<String> {
+        self.frames.push("data: [DONE]\n\n".to_owned());
+        self.frames
+    }
+
+    /// The events so far as text, one frame each: a response that breaks off.
+    pub fn frames(self) -> Vec<String> {
+        self.frames
+    }
+}
