@@ -5,7 +5,7 @@
 
 mod agent_loop;
 mod agent_session;
-mod compare;
+pub(crate) mod compare;
 mod llm;
 mod llm_pure;
 mod providers;

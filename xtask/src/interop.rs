@@ -6,6 +6,8 @@ mod table;
 
 mod llama;
 
+mod sdk;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -23,12 +25,15 @@ pub(crate) struct Args {
 enum Peer {
     /// Streams text, calls and aborts through the three wire formats of llama.cpp's server. Needs python3 and PyPI.
     Llama,
+    /// Compares our requests with those of the official clients of Anthropic, OpenAI and Google. Needs node and npm.
+    Sdk,
 }
 
 /// Runs the command; true when everything held.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     match args.peer {
         Peer::Llama => llama::run(),
+        Peer::Sdk => sdk::run(),
     }
 }
 

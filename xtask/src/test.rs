@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     let chosen = args.rest.iter().any(|arg| arg == "-p" || arg == "--package" || arg.starts_with("--package="));
     let mut all = vec!["test"];
     if !chosen {
-        all.push("--workspace");
+        all.extend(["--workspace", "--all-features"]);
     }
     all.extend(args.rest.iter().map(String::as_str));
     cargo::run(&all, &[])

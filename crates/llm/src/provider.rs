@@ -177,10 +177,10 @@ mod tests {
     }
     #[test]
     fn what_this_build_lacks_is_named() {
-        let found = ProviderRegistry::builtin().get(&ApiId::GOOGLE_VERTEX.into());
-        match found.err().map(|error| error.to_string()) {
-            None => assert!(cfg!(feature = "vertex")),
-            Some(text) => assert_eq!(text, "API google-vertex is not built in (enable feature vertex)"),
+        for (api, feature) in GATED {
+            let found = ProviderRegistry::new().get(&ApiId::from(*api)).err();
+            let text = format!("API {api} is not built in (enable feature {feature})");
+            assert_eq!(found.map(|error| error.to_string()), Some(text));
         }
     }
 }

@@ -205,7 +205,7 @@ fn what_is_no_event() {
 fn calls_without_an_id_get_one_of_their_own() {
     let frames = Response::new("r", "m")
         .tool_call("", "read", &json!({"n": 1e21, "é": "\u{1F600}"}))
-        .tool_call("", "read", &json!([1]))
+        .tool_call("", "read", &json!(null))
         .stop("STOP");
     let words = decode(API, [frames.concat().as_bytes()]);
     let ids: Vec<&str> =

@@ -3,6 +3,7 @@
 //! ```ignore
 //! pinch_testing::wire_suite! {
 //!     anthropic => Anthropic, gaps: [];
+//!     #[cfg(feature = "mine")]
 //!     mine => MyFormat, gaps: [Scenario::Thinking => "its models do not think aloud"];
 //! }
 //! ```
@@ -149,8 +150,9 @@ pub fn every_format_has_a_suite(suites: &[&str]) {
 /// Makes the tests of the suite for each format; see [the module](self).
 #[macro_export]
 macro_rules! wire_suite {
-    ($($name:ident => $wire:expr, gaps: [$($gap:expr => $reason:expr),* $(,)?]);+ $(;)?) => {
+    ($($(#[$meta:meta])* $name:ident => $wire:expr, gaps: [$($gap:expr => $reason:expr),* $(,)?]);+ $(;)?) => {
         $(
+            $(#[$meta])*
             mod $name {
                 use $crate::suites::wire::Scenario;
 
@@ -172,7 +174,12 @@ macro_rules! wire_suite {
 
         #[test]
         fn every_format_has_a_suite() {
-            $crate::suites::wire::every_format_has_a_suite(&[$($crate::wires::Wire::api(&$wire)),+]);
+            let mut suites = Vec::new();
+            $(
+                $(#[$meta])*
+                suites.push($crate::wires::Wire::api(&$wire));
+            )+
+            $crate::suites::wire::every_format_has_a_suite(&suites);
         }
     };
     (@scenarios $wire:expr; $($test:ident $scenario:ident),+) => {

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::{Answer, End, Part, Tokens, Wire};
+
 /// A response put together part by part.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -90,5 +92,62 @@ impl Response {
     /// The events so far as text, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<String> {
         self.frames
+    }
+}
+
+/// The formats, for tests that speak all of them.
+#[derive(Clone, Copy, Debug)]
+pub enum Google {
+    /// The Generative Language API.
+    Generative,
+    /// Google's cloud.
+    Vertex,
+}
+
+impl Wire for Google {
+    fn api(&self) -> &'static str {
+        match self {
+            Self::Generative => "google-generative-ai",
+            Self::Vertex => "google-vertex",
+        }
+    }
+
+    fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
+        let mut response = Response::new("r1", "m").in_pieces(answer.pieces);
+        for part in &answer.parts {
+            response = match part {
+                Part::Text(text) => response.text(text),
+                Part::Thinking(text) => response.thinking(text, "c2ln"),
+                Part::Call { id, name, arguments } => {
+                    // Calls come as JSON: a text that is none can only come as a text.
+                    let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| json!(arguments));
+                    response.tool_call(id, name, &arguments)
+                }
+            };
+        }
+        let Tokens { input, output, cached } = answer.tokens;
+        let usage = json!({"promptTokenCount": input + cached, "candidatesTokenCount": output,
+            "cachedContentTokenCount": cached, "totalTokenCount": input + cached + output});
+        super::bytes(match &answer.end {
+            End::Stop | End::Calls => response.usage(&usage).stop("STOP"),
+            End::Length => response.usage(&usage).stop("MAX_TOKENS"),
+            End::Word(word) => response.usage(&usage).stop(word),
+            End::Error(message) => {
+                let error = json!({"error": {"code": 500, "status": "INTERNAL", "message": message}});
+                response.chunk(error).frames()
+            }
+        })
+    }
+
+    fn unknown_event(&self) -> Vec<u8> {
+        b"event: surprise\ndata: {\"surprise\":{}}\n\n".to_vec()
+    }
+
+    fn refusal(&self, message: &str) -> Value {
+        json!({"error": {"message": message, "status": "SOMETHING"}})
+    }
+
+    fn base_path(&self) -> &'static str {
+        "/v1beta"
     }
 }

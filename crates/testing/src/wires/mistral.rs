@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::{Answer, End, Part, Tokens, Wire};
+
 /// A response put together delta by delta.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -101,5 +103,48 @@ impl Response {
     /// The events so far as text, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<String> {
         self.frames
+    }
+}
+
+/// The format, for tests that speak all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Mistral;
+
+impl Wire for Mistral {
+    fn api(&self) -> &'static str {
+        "mistral-conversations"
+    }
+
+    fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
+        let mut response = Response::new("m1", "m").in_pieces(answer.pieces);
+        for part in &answer.parts {
+            response = match part {
+                Part::Text(text) => response.text(text),
+                Part::Thinking(text) => response.thinking(text),
+                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+            };
+        }
+        let Tokens { input, output, cached } = answer.tokens;
+        let usage = json!({"prompt_tokens": input + cached, "completion_tokens": output,
+            "total_tokens": input + cached + output, "prompt_tokens_details": {"cached_tokens": cached}});
+        super::bytes(match &answer.end {
+            End::Stop => response.usage(&usage).stop("stop"),
+            End::Calls => response.usage(&usage).stop("tool_calls"),
+            End::Length => response.usage(&usage).stop("length"),
+            End::Word(word) => response.usage(&usage).stop(word),
+            End::Error(message) => {
+                let mut frames = response.frames();
+                frames.push(format!("data: {}\n\n", json!({"object": "error", "message": message})));
+                frames
+            }
+        })
+    }
+
+    fn unknown_event(&self) -> Vec<u8> {
+        b"event: surprise\ndata: {\"object\":\"surprise\",\"choices\":[]}\n\n".to_vec()
+    }
+
+    fn refusal(&self, message: &str) -> Value {
+        json!({"object": "error", "message": message})
     }
 }

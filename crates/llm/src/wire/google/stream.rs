@@ -226,7 +226,7 @@ impl GoogleDecoder {
             arguments_error: None,
             namespace: None,
         };
-        let arguments = told.args.as_ref().filter(|args| args.is_object()).and_then(|args| write::to_string(args).ok());
+        let arguments = told.args.as_ref().filter(|args| !args.is_null()).and_then(|args| write::to_string(args).ok());
         let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
         self.reply.delta(place, arguments.as_deref().unwrap_or("{}"), mended, emit);
         self.reply.close(place, emit);
