@@ -1,7 +1,7 @@
 //! One conversation in, one stream of events out, for every provider wire format.
 //!
-//! This crate knows no tool loop, no retries and no files but those in which a cloud keeps its credentials. It never sleeps and never repeats a request: what goes wrong arrives as a typed
-//! [`error::LlmError`] in the last event, with everything a caller needs to decide.
+//! This crate knows no tool loop, no retries and no files but those in which a cloud keeps its credentials. It never sleeps and never
+//! repeats a request: what goes wrong arrives as a typed [`error::LlmError`] in the last event, with everything a caller needs to decide.
 //!
 //! ```no_run
 //! # use std::sync::Arc;

@@ -19,7 +19,7 @@ use crate::error::LlmError;
 use crate::ids::ApiId;
 use crate::model::Model;
 
-/// Mistral's chat format.
+/// Mistral's chat format. Settings of a call by name: `promptMode`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mistral;
 

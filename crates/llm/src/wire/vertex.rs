@@ -13,7 +13,7 @@ use crate::error::LlmError;
 use crate::ids::ApiId;
 use crate::model::Model;
 
-/// Google's format in Google's cloud.
+/// Google's format in Google's cloud. Settings of a call by name: `project`, `location`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vertex;
 

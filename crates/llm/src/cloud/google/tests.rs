@@ -113,7 +113,7 @@ async fn the_metadata_server_is_asked_only_where_one_is_named() {
     assert_eq!(bearer(&credentials, &request(dir.path(), None, &[], 0)).await.unwrap(), None);
     let url = server.url();
     let host = url.trim_start_matches("http://");
-    let request = request(dir.path(), None, &[("GCE_METADATA_HOST", host)], 0);
+    let request = request(dir.path(), None, &[("GCE_METADATA_HOST", host), ("HTTP_PROXY", "http://127.0.0.1:1")], 0);
     assert_eq!(bearer(&credentials, &request).await.unwrap().as_deref(), Some("Bearer one"));
     let asked = &server.requests()[0];
     assert_eq!((asked.method.as_str(), asked.header("metadata-flavor")), ("GET", Some("Google")));
@@ -152,6 +152,11 @@ async fn what_cannot_be_used_is_named() {
     assert!(fails(open).await.ends_with("is not https."));
     let odd = json!({"type": "service_account", "client_email": "e", "private_key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"});
     assert!(fails(odd).await.ends_with("its private_key is not an RSA key."));
+    let named = dir.path().join("credentials.json.d");
+    std::fs::create_dir(&named).unwrap();
+    let folder = request(dir.path(), None, &[("GOOGLE_APPLICATION_CREDENTIALS", named.to_str().unwrap())], 0);
+    let text = bearer(&GoogleCredentials::default(), &folder).await.unwrap_err().text;
+    assert!(text.ends_with("cannot be read: it is no regular file"), "{text}");
     let missing = request(dir.path(), None, &[("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/credentials.json")], 0);
     let text = bearer(&GoogleCredentials::default(), &missing).await.unwrap_err().text;
     assert!(

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use pinch_stdx::host::Env;
 use pinch_stdx::secret::Secret;
 use serde::Deserialize;
 
@@ -44,7 +45,10 @@ pub(super) async fn fetch(source: &Source, request: &Request, client: &HttpClien
     let outgoing = outgoing(source, now_ms)
         .map_err(|why| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, why))?;
     let connect = request.options.deadlines.connect.filter(|limit| !limit.is_zero());
-    let sent = client.send(outgoing, request.host.env(), connect).await;
+    // The metadata server is part of the machine: no proxy may come between.
+    let direct = Env::default();
+    let env = if matches!(source, Source::Metadata { .. }) { &direct } else { request.host.env() };
+    let sent = client.send(outgoing, env, connect).await;
     let mut incoming = sent.map_err(|error| unreachable_error(source, request, &error))?;
     let (status, headers) = (incoming.status(), incoming.headers().clone());
     let body = incoming.text_up_to(MAX_BYTES).await;
