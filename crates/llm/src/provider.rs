@@ -175,6 +175,7 @@ mod tests {
         let Err(unknown) = registry.get(&ApiId::from("their-api")) else { panic!("it is still there") };
         assert_eq!(unknown.to_string(), "No API provider registered for api: their-api");
     }
+
     #[test]
     fn what_this_build_lacks_is_named() {
         for (api, feature) in GATED {

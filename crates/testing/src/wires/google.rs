@@ -119,9 +119,9 @@ impl Wire for Google {
                 Part::Text(text) => response.text(text),
                 Part::Thinking(text) => response.thinking(text, "c2ln"),
                 Part::Call { id, name, arguments } => {
-                    // Calls come as JSON: a text that is none can only come as a text.
-                    let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| json!(arguments));
-                    response.tool_call(id, name, &arguments)
+                    // Calls come as JSON objects. Gateways pass on what is none as the text it was.
+                    let object = serde_json::from_str(arguments).ok().filter(Value::is_object);
+                    response.tool_call(id, name, &object.unwrap_or_else(|| json!(arguments)))
                 }
             };
         }

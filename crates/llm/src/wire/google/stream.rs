@@ -226,9 +226,14 @@ impl GoogleDecoder {
             arguments_error: None,
             namespace: None,
         };
-        let arguments = told.args.as_ref().filter(|args| !args.is_null()).and_then(|args| write::to_string(args).ok());
+        // Gateways pass arguments on as text now and then, broken ones too.
+        let arguments = match &told.args {
+            None | Some(Value::Null) => "{}".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(args) => write::to_string(args).unwrap_or_default(),
+        };
         let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
-        self.reply.delta(place, arguments.as_deref().unwrap_or("{}"), mended, emit);
+        self.reply.delta(place, &arguments, mended, emit);
         self.reply.close(place, emit);
     }
 
