@@ -13,7 +13,7 @@ const args = { path: "a.txt" };
 const at = (api, conversation) => `${base}/${api}/${conversation}`;
 
 const anthropic = {
-  text: { messages: [{ role: "user", content: "hi" }], temperature: 0.5 },
+  text: { messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }], temperature: 0.5 },
   image: {
     messages: [{ role: "user", content: [
       { type: "text", text: "look" },
@@ -24,7 +24,7 @@ const anthropic = {
     tools: [{ name: "read", description: "Reads a file.", input_schema: schema, eager_input_streaming: true }],
     tool_choice: { type: "any" },
     messages: [
-      { role: "user", content: "read a.txt" },
+      { role: "user", content: [{ type: "text", text: "read a.txt" }] },
       { role: "assistant", content: [
         { type: "text", text: "ok" },
         { type: "tool_use", id: "call_1", name: "read", input: args },
@@ -33,18 +33,19 @@ const anthropic = {
         { type: "tool_result", tool_use_id: "call_1", content: "one two", is_error: false },
       ] },
       { role: "assistant", content: [{ type: "text", text: "done" }] },
-      { role: "user", content: "again" },
+      { role: "user", content: [{ type: "text", text: "again" }] },
     ],
   },
   thinking: {
     thinking: { type: "enabled", budget_tokens: 2048, display: "summarized" },
+    betas: ["interleaved-thinking-2025-05-14"],
     max_tokens: 8000,
-    messages: [{ role: "user", content: "hi" }],
+    messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }],
   },
 };
 
 const completions = {
-  text: { messages: [{ role: "user", content: "hi" }], temperature: 0.5 },
+  text: { messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }], temperature: 0.5 },
   image: {
     messages: [{ role: "user", content: [
       { type: "text", text: "look" },
@@ -55,16 +56,16 @@ const completions = {
     tools: [{ type: "function", function: { name: "read", description: "Reads a file.", parameters: schema } }],
     tool_choice: "required",
     messages: [
-      { role: "user", content: "read a.txt" },
+      { role: "user", content: [{ type: "text", text: "read a.txt" }] },
       { role: "assistant", content: "ok", tool_calls: [
         { id: "call_1", type: "function", function: { name: "read", arguments: JSON.stringify(args) } },
       ] },
       { role: "tool", tool_call_id: "call_1", content: "one two" },
       { role: "assistant", content: "done" },
-      { role: "user", content: "again" },
+      { role: "user", content: [{ type: "text", text: "again" }] },
     ],
   },
-  thinking: { reasoning_effort: "low", max_completion_tokens: 8000, messages: [{ role: "user", content: "hi" }] },
+  thinking: { reasoning_effort: "low", max_completion_tokens: 8000, messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }] },
 };
 
 const inputText = (text) => [{ type: "input_text", text }];
@@ -140,12 +141,13 @@ for (const [conversation, body] of Object.entries(completions)) {
   const client = new OpenAI({ apiKey: "key", baseURL: at("openai-completions", conversation), maxRetries: 0 });
   const { messages, ...more } = body;
   const role = conversation === "thinking" ? "developer" : "system";
-  const stream = client.chat.completions.stream({
-    model: "m", max_completion_tokens: 100, store: false, stream_options: { include_usage: true },
+  const chunks = await client.chat.completions.create({
+    model: "m", max_completion_tokens: 100, store: false, stream: true, stream_options: { include_usage: true },
     messages: [{ role, content: "Be brief." }, ...messages], ...more,
   });
-  const answer = await stream.finalChatCompletion();
-  tell("openai-completions", conversation, answer.choices[0].message.content);
+  let text = "";
+  for await (const chunk of chunks) text += chunk.choices[0]?.delta.content ?? "";
+  tell("openai-completions", conversation, text);
 }
 
 for (const [conversation, body] of Object.entries(responses)) {

@@ -24,7 +24,8 @@ use serde_json::{Value, json};
 use super::table::Table;
 use crate::cases::compare::same;
 
-const PACKAGES: [&str; 3] = ["@anthropic-ai/sdk@1.12.0", "openai@6.49.0", "@google/genai@2.32.0"];
+/// The last client of Anthropic that speaks version `2023-06-01` of the API, as we do and as pi does; those since 1.0 speak a later one.
+const PACKAGES: [&str; 3] = ["@anthropic-ai/sdk@0.137.0", "openai@6.49.0", "@google/genai@2.32.0"];
 const CONVERSATIONS: [&str; 4] = ["text", "image", "tools", "thinking"];
 /// What the server answers every time.
 const ANSWER: &str = "grüße 😀";
@@ -171,9 +172,9 @@ fn compare_one(request: &Request, theirs: &Recorded) -> Result<(), String> {
     let ours = format.encode(&call).map_err(|error| error.text)?;
     let path = ours.url.splitn(4, '/').nth(3).map(|path| format!("/{path}"));
     same(&theirs.path.as_str().into(), &path.into()).map_err(|why| format!("path{why}"))?;
+    let our = |name: &str| ours.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     for name in HEADERS {
-        let ours = ours.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        same(&theirs.header(name).into(), &ours.into()).map_err(|why| format!("header {name}{why}"))?;
+        same(&theirs.header(name).into(), &our(name).into()).map_err(|why| format!("header {name}{why}"))?;
     }
     same(&theirs.json(), &ours.body).map_err(|why| format!("body{why}"))
 }
