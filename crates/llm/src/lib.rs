@@ -43,9 +43,9 @@ pub mod thinking;
 
 pub mod message;
 
-pub mod model;
-
 pub mod schema;
+
+pub mod model;
 
 pub mod catalog;
 

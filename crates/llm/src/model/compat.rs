@@ -8,6 +8,7 @@ use super::Rates;
 use super::dialect::{
     Affinity, AffinityFormat, Dialect, FallbackModel, MaxTokensField, PromptCacheKey, ThinkingFormat,
 };
+use crate::schema::clean::Family;
 
 /// Lays the members of a `compat` object over detected peculiarities. Members that are unknown or have a wrong type are passed over.
 pub fn apply(dialect: &mut Dialect, compat: &Map<String, Value>) {
@@ -66,7 +67,7 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
 }
 
 fn apply_value(dialect: &mut Dialect, name: &str, value: &Value) {
-    let wire = &mut dialect.wire;
+    let Dialect { wire, schema, .. } = dialect;
     let object = || value.as_object().filter(|map| !map.is_empty()).map(|map| Arc::new(map.clone()));
     match (name, value.as_str()) {
         ("maxTokensField", Some("max_tokens")) => wire.max_tokens_field = MaxTokensField::MaxTokens,
@@ -77,6 +78,7 @@ fn apply_value(dialect: &mut Dialect, name: &str, value: &Value) {
             wire.thinking_format = ThinkingFormat::parse(format).unwrap_or(wire.thinking_format);
         }
         ("thinkingTokenBudgetField", Some(field)) => wire.thinking_budget_field = Some(field.to_owned()),
+        ("toolSchemaKeywords", Some(family)) => schema.family = Family::parse(family).unwrap_or(schema.family),
         ("cacheControlFormat", format) => wire.cache_markers = format == Some("anthropic"),
         ("promptCacheKeyMode", Some(mode)) => {
             wire.prompt_cache_key = match mode {

@@ -1,7 +1,8 @@
 //! What a model's provider, host and id say about its peculiarities.
 
-use super::dialect::{Affinity, AffinityFormat, Dialect, GoogleThinking, MaxTokensField, ThinkingFormat};
+use super::dialect::{Affinity, AffinityFormat, Dialect, GoogleThinking, KeyHeader, MaxTokensField, ThinkingFormat};
 use crate::ids::ApiId;
+use crate::schema::clean::Family;
 
 /// What is known before a model is asked: enough to look its peculiarities up.
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +51,41 @@ pub fn host_is(url: &str, domain: &str) -> bool {
 
 /// The peculiarities that follow from provider, host and id.
 pub fn detect(facts: Facts<'_>) -> Dialect {
-    match facts.api {
+    let mut dialect = match facts.api {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
         ApiId::OPENAI_RESPONSES | ApiId::AZURE_RESPONSES | ApiId::CODEX_RESPONSES => responses(facts),
-        ApiId::GOOGLE_GENERATIVE_AI | ApiId::GOOGLE_VERTEX => google(facts),
+        // Google's own formats take the whole of JSON Schema; only what stands behind other formats has to be spared.
+        ApiId::GOOGLE_GENERATIVE_AI | ApiId::GOOGLE_VERTEX => return google(facts),
         ApiId::MISTRAL_CONVERSATIONS => mistral(facts),
         _ => Dialect::default(),
+    };
+    by_provider(facts, &mut dialect);
+    dialect.schema.family = match Family::of(facts.provider, facts.id) {
+        Family::Plain if facts.on("api.x.ai") => Family::Xai,
+        Family::Plain if facts.on("api.moonshot.") => Family::Kimi,
+        Family::Plain if facts.on("generativelanguage.googleapis.com") => Family::Gemini,
+        family => family,
+    };
+    dialect
+}
+
+/// What a provider wants in every format it speaks.
+fn by_provider(facts: Facts<'_>, dialect: &mut Dialect) {
+    let Dialect { wire, history, .. } = dialect;
+    match facts.provider {
+        "cloudflare-ai-gateway" => wire.key_header = KeyHeader::CloudflareGateway,
+        "github-copilot" => {
+            wire.key_header = KeyHeader::Bearer;
+            wire.copilot_headers = true;
+            wire.says_thinking_off = false;
+        }
+        "opencode" | "opencode-go" => wire.session_header = Some("x-opencode-session"),
+        "openai" => history.max_call_id = 40,
+        _ => {}
     }
+    let azure = matches!(facts.provider, "azure" | "azure-openai-responses");
+    history.two_call_ids = azure || matches!(facts.provider, "openai" | "openai-codex" | "opencode");
 }
 
 fn anthropic(facts: Facts<'_>) -> Dialect {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::Rates;
+use crate::schema::clean::Family;
 
 /// The peculiarities of one model: detected from its host and id, overridable in models.json (`compat`).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +26,14 @@ pub struct Dialect {
 /// What a request may and must contain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireFlags {
+    /// Which header holds the key.
+    pub key_header: KeyHeader,
+    /// Wants to know who speaks and whether there are images, in GitHub's headers.
+    pub copilot_headers: bool,
+    /// The header that always names the conversation.
+    pub session_header: Option<&'static str>,
+    /// Has a word for not thinking in the Responses format.
+    pub says_thinking_off: bool,
     /// Takes `store: false`.
     pub store: bool,
     /// Takes the effort of thinking as `reasoning_effort`.
@@ -90,6 +99,10 @@ pub struct WireFlags {
 impl Default for WireFlags {
     fn default() -> Self {
         Self {
+            key_header: KeyHeader::Usual,
+            copilot_headers: false,
+            session_header: None,
+            says_thinking_off: true,
             store: true,
             reasoning_effort: true,
             usage_in_streaming: true,
@@ -124,6 +137,18 @@ impl Default for WireFlags {
     }
 }
 
+/// Which header holds the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyHeader {
+    /// The one of the wire format.
+    #[default]
+    Usual,
+    /// `authorization`, as a bearer token, whatever the wire format.
+    Bearer,
+    /// `cf-aig-authorization`, as a bearer token: `authorization` belongs to the server behind the gateway.
+    CloudflareGateway,
+}
+
 /// How earlier messages are told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryRules {
@@ -147,6 +172,10 @@ pub struct HistoryRules {
     pub google_call_ids: bool,
     /// Images of a tool's result stand inside of it in Google's format, not behind it.
     pub google_images_in_results: bool,
+    /// Characters the id of a call may have in OpenAI's chat format; 0 = any number.
+    pub max_call_id: usize,
+    /// Calls have two ids in the Responses format: one of the call and one of its item.
+    pub two_call_ids: bool,
 }
 
 impl Default for HistoryRules {
@@ -162,6 +191,8 @@ impl Default for HistoryRules {
             tools_with_tool_history: false,
             google_call_ids: false,
             google_images_in_results: true,
+            max_call_id: 0,
+            two_call_ids: false,
         }
     }
 }
@@ -173,6 +204,8 @@ pub struct SchemaRules {
     pub strict: bool,
     /// Holds tools to a grammar.
     pub grammar_tools: bool,
+    /// Which keywords it takes.
+    pub family: Family,
 }
 
 /// What replies look like.

@@ -50,9 +50,10 @@ const KIMI_REFUSES: &[&str] = &[
 const XAI_REFUSES: &[&str] = &["minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"];
 
 /// Providers that take the same schemas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Family {
     /// Takes everything.
+    #[default]
     Plain,
     /// Google's models, whoever serves them under Google's name.
     Gemini,
@@ -63,6 +64,17 @@ pub enum Family {
 }
 
 impl Family {
+    /// Reads the name used in models.json.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "plain" => Some(Self::Plain),
+            "gemini" => Some(Self::Gemini),
+            "xai" => Some(Self::Xai),
+            "kimi" => Some(Self::Kimi),
+            _ => None,
+        }
+    }
+
     /// The family of a model, by provider id and model id.
     pub fn of(provider: &str, model: &str) -> Self {
         let (provider, model) = (provider.to_lowercase(), model.to_lowercase());

@@ -11,7 +11,7 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
 use crate::message::{Block, Content, Message};
 use crate::model::Model;
-use crate::model::dialect::AffinityFormat;
+use crate::model::dialect::{AffinityFormat, KeyHeader};
 use crate::request::{CacheRetention, Request};
 
 /// Conversation names longer than this are sent as their hash: OpenAI's limit.
@@ -119,8 +119,11 @@ pub(crate) fn key(request: &Request) -> Result<Option<Key>, LlmError> {
 /// The key as OpenAI's formats send it.
 pub(crate) fn bearer(layers: &mut Layers<'_>, request: &Request, key: Option<&Key>) -> Result<(), LlmError> {
     let Some(key) = key else { return Ok(()) };
-    let is_gateway = request.model.provider == *"cloudflare-ai-gateway";
-    layers.set(if is_gateway { "cf-aig-authorization" } else { "authorization" }, &key.bearer())
+    let name = match request.model.dialect.wire.key_header {
+        KeyHeader::CloudflareGateway => "cf-aig-authorization",
+        KeyHeader::Usual | KeyHeader::Bearer => "authorization",
+    };
+    layers.set(name, &key.bearer())
 }
 
 /// What every request carries.
@@ -132,22 +135,18 @@ pub(crate) fn common(layers: &mut Layers<'_>) -> Result<(), LlmError> {
 
 /// What some providers want to know about the conversation.
 pub(crate) fn provider_quirks(layers: &mut Layers<'_>, request: &Request) -> Result<(), LlmError> {
-    match request.model.provider.as_str() {
-        "github-copilot" => {
-            let last = request.messages.iter().rev().find(|m| !matches!(***m, Message::System(_)));
-            let by_user = last.is_none_or(|message| matches!(**message, Message::User(_)));
-            layers.set("x-initiator", if by_user { "user" } else { "agent" })?;
-            layers.set("openai-intent", "conversation-edits")?;
-            if request.messages.iter().any(|message| has_image(message)) {
-                layers.set("copilot-vision-request", "true")?;
-            }
+    let wire = &request.model.dialect.wire;
+    if wire.copilot_headers {
+        let last = request.messages.iter().rev().find(|m| !matches!(***m, Message::System(_)));
+        let by_user = last.is_none_or(|message| matches!(**message, Message::User(_)));
+        layers.set("x-initiator", if by_user { "user" } else { "agent" })?;
+        layers.set("openai-intent", "conversation-edits")?;
+        if request.messages.iter().any(|message| has_image(message)) {
+            layers.set("copilot-vision-request", "true")?;
         }
-        "opencode" | "opencode-go" => {
-            if let Some(session) = session(request) {
-                layers.set("x-opencode-session", &session)?;
-            }
-        }
-        _ => {}
+    }
+    if let (Some(name), Some(session)) = (wire.session_header, session(request)) {
+        layers.set(name, &session)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pinch_llm::message::ToolDecl;
 use pinch_llm::request::{CacheRetention, SystemPrompt, ThinkingChoice};
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
@@ -218,4 +219,29 @@ fn every_model_of_the_catalog_can_be_asked_at_every_level() {
         }
     }
     assert!(n_asked > 1_000, "only {n_asked} requests were made");
+}
+
+#[test]
+fn tools_are_declared_with_the_keywords_a_model_takes() {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string", "minLength": 1, "format": "uri"}}});
+    let declared = |api: &str, provider: &str, more: Value| {
+        let mut record = json!({"provider": provider});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut request = request(model_with(api, "http://localhost", record));
+        let tool = ToolDecl { parameters: Arc::new(schema.clone()), ..tool("read") };
+        request.tools = Arc::new([tool]);
+        let body = body(&request);
+        let tool = &body["tools"][0];
+        let schema = [&tool["function"]["parameters"], &tool["parameters"], &tool["input_schema"]];
+        let schema = schema.into_iter().find(|schema| schema.is_object()).unwrap();
+        schema["properties"]["path"].as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
+    };
+    for api in ["openai-completions", "openai-responses", "anthropic-messages", "mistral-conversations"] {
+        assert_eq!(declared(api, "p", json!({})), "type minLength format", "{api}");
+        assert_eq!(declared(api, "xai", json!({})), "type format", "{api}");
+        assert_eq!(declared(api, "moonshotai", json!({})), "type", "{api}");
+        assert_eq!(declared(api, "google-proxy", json!({})), "type", "{api}");
+        let overridden = json!({"compat": {"toolSchemaKeywords": "plain"}});
+        assert_eq!(declared(api, "xai", overridden), "type minLength format", "{api}");
+    }
 }

@@ -8,10 +8,12 @@ use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_to
 use super::system::{PLACEHOLDER_TOOL, Pending};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, ToolDecl};
+use crate::model::dialect::KeyHeader;
 use crate::model::thinking::{LevelRule, clamp};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
+use crate::schema::clean::{self, Family};
 use crate::thinking::ThinkingLevel;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
@@ -83,7 +85,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
 
 /// Whether the request is one of a Claude subscription.
 pub(super) fn is_subscription(request: &Request, key: Option<&Key>) -> bool {
-    let own = !matches!(request.model.provider.as_str(), "github-copilot" | "cloudflare-ai-gateway");
+    let own = request.model.dialect.wire.key_header == KeyHeader::Usual;
     own && key.is_some_and(|key| is_subscription_token(key.reveal()))
 }
 
@@ -292,6 +294,7 @@ impl Tools {
             subscription,
             eager: wire.eager_tool_input,
             strict: model.dialect.schema.strict && call.encoding == Encoding::Usual,
+            family: model.dialect.schema.family,
         };
         let tools = if in_place { &conversation.head.tools } else { &conversation.current.tools };
         let written = tools.iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
@@ -333,6 +336,7 @@ struct ToolStyle {
     subscription: bool,
     eager: bool,
     strict: bool,
+    family: Family,
 }
 
 impl ToolStyle {
@@ -347,14 +351,17 @@ impl ToolStyle {
         if strict.is_some() {
             written.insert("strict".into(), true.into());
         }
-        written.insert("input_schema".into(), strict.unwrap_or_else(|| input_schema(&tool.parameters)));
+        written.insert("input_schema".into(), strict.unwrap_or_else(|| input_schema(tool, self.family)));
         Ok(Value::Object(written))
     }
 }
 
 /// The whole schema, with what Anthropic demands of a root filled in.
-fn input_schema(parameters: &Value) -> Value {
-    let mut schema = parameters.as_object().cloned().unwrap_or_default();
+fn input_schema(tool: &ToolDecl, family: Family) -> Value {
+    let mut schema = match clean::clean(&tool.parameters, family) {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
     schema.insert("type".into(), "object".into());
     schema.entry("properties").or_insert_with(|| json!({}));
     schema.entry("required").or_insert_with(|| json!([]));
@@ -412,17 +419,16 @@ fn all_headers(
     layers.set("anthropic-dangerous-direct-browser-access", "true")?;
     let mut betas = betas.to_vec();
     if let Some(key) = key {
-        match request.model.provider.as_str() {
-            "cloudflare-ai-gateway" => layers.set("cf-aig-authorization", &key.bearer())?,
-            "github-copilot" => layers.set("authorization", &key.bearer())?,
-            _ if subscription => {
+        match request.model.dialect.wire.key_header {
+            KeyHeader::CloudflareGateway | KeyHeader::Bearer => headers::bearer(&mut layers, request, Some(key))?,
+            KeyHeader::Usual if subscription => {
                 layers.set("authorization", &key.bearer())?;
                 layers.set("user-agent", CLAUDE_CODE_VERSION)?;
                 layers.set("x-app", "cli")?;
                 betas.splice(0..0, ["claude-code-20250219", "oauth-2025-04-20"]);
             }
-            _ if key.is_bearer => layers.set("authorization", &key.bearer())?,
-            _ => layers.set("x-api-key", key.reveal())?,
+            KeyHeader::Usual if key.is_bearer => layers.set("authorization", &key.bearer())?,
+            KeyHeader::Usual => layers.set("x-api-key", key.reveal())?,
         }
     }
     if !betas.is_empty() {

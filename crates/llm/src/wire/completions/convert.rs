@@ -141,8 +141,10 @@ pub(super) fn images_of<'a>(results: impl Iterator<Item = &'a ToolResult>) -> Op
 /// The id of another model's call. The Responses format has two ids in one, with a bar between.
 pub(super) fn normalise_id(id: &str, target: &Model) -> String {
     let Some((call, item)) = id.split_once('|') else {
-        let max = if target.provider == *"openai" { MAX_ID } else { usize::MAX };
-        return id.chars().take(max).collect();
+        return match target.dialect.history.max_call_id {
+            0 => id.to_owned(),
+            max => id.chars().take(max).collect(),
+        };
     };
     let safe = |text: &str| -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()

@@ -10,10 +10,11 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, SystemMessage, ToolDecl};
 use crate::model::Model;
 use crate::model::detect::host_is;
-use crate::model::dialect::PromptCacheKey;
+use crate::model::dialect::{PromptCacheKey, SchemaRules};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request};
+use crate::schema::clean;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
 use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
@@ -196,7 +197,7 @@ fn later_system(change: &SystemMessage, model: &Model) -> Option<Value> {
     }
     let mut told = json!({"role": prompt_role(model), "content": text});
     if adds {
-        let plain = |tool: &ToolDecl| function(tool, None, model.dialect.schema.strict);
+        let plain = |tool: &ToolDecl| function(tool, None, &model.dialect.schema);
         told["tools"] = change.tools_added.iter().map(plain).collect();
     }
     Some(told)
@@ -205,23 +206,23 @@ fn later_system(change: &SystemMessage, model: &Model) -> Option<Value> {
 // Tools and cache markers.
 
 fn tools(model: &Model, tools: &[ToolDecl], encoding: Encoding) -> Result<Vec<Value>, LlmError> {
-    let supported = model.dialect.schema.strict;
+    let rules = &model.dialect.schema;
     let write = |tool: &ToolDecl| {
-        let schema = strict::schema_for(tool, Limits::OpenAi, supported && encoding == Encoding::Usual)?;
-        Ok(function(tool, schema, supported))
+        let schema = strict::schema_for(tool, Limits::OpenAi, rules.strict && encoding == Encoding::Usual)?;
+        Ok(function(tool, schema, rules))
     };
     let written: Result<Vec<Value>, strict::Inexpressible> = tools.iter().map(write).collect();
     written.map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))
 }
 
-fn function(tool: &ToolDecl, strict: Option<Value>, supported: bool) -> Value {
+fn function(tool: &ToolDecl, strict: Option<Value>, rules: &SchemaRules) -> Value {
     let is_strict = strict.is_some();
     let mut function = json!({
         "name": tool.name,
         "description": tool.description,
-        "parameters": strict.unwrap_or_else(|| (*tool.parameters).clone()),
+        "parameters": strict.unwrap_or_else(|| clean::clean(&tool.parameters, rules.family)),
     });
-    if supported {
+    if rules.strict {
         function["strict"] = is_strict.into();
     }
     json!({"type": "function", "function": function})

@@ -14,6 +14,7 @@ use crate::model::thinking::clamp;
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request, ThinkingChoice};
+use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
@@ -114,7 +115,7 @@ fn tools(model: &Model, tools: &[ToolDecl]) -> Result<Vec<Value>, LlmError> {
         let function = json!({
             "name": tool.name,
             "description": tool.description,
-            "parameters": schema.unwrap_or_else(|| (*tool.parameters).clone()),
+            "parameters": schema.unwrap_or_else(|| clean::clean(&tool.parameters, model.dialect.schema.family)),
             "strict": is_strict,
         });
         Ok(json!({"type": "function", "function": function}))

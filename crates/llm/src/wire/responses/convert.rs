@@ -12,8 +12,6 @@ use crate::normalise::ids::short_hash;
 
 /// Characters an id may have.
 const MAX_ID: usize = 64;
-/// Providers that take calls with two ids, one of the call and one of its item.
-const TWO_IDS: [&str; 5] = ["openai", "openai-codex", "opencode", "azure", "azure-openai-responses"];
 
 /// Turns messages into items, one after the other.
 pub(super) struct Items<'a> {
@@ -199,7 +197,7 @@ fn split_id(id: &str) -> (&str, Option<&str>) {
 /// The id of another model's call.
 pub(super) fn normalise_id(id: &str, target: &Model, source: &AssistantMessage) -> String {
     let (call, Some(item)) = split_id(id) else { return safe(id) };
-    if !TWO_IDS.contains(&target.provider.as_str()) {
+    if !target.dialect.history.two_call_ids {
         return safe(id);
     }
     let item = if is_relative(source, target) { safe(item) } else { format!("fc_{}", short_hash(item)) };

@@ -69,7 +69,7 @@ pub(in crate::wire) fn put_thinking(body: &mut Map<String, Value>, model: &Model
     if !model.reasoning {
         return;
     }
-    let has_own_words = model.provider != *"github-copilot";
+    let has_own_words = model.dialect.wire.says_thinking_off;
     let encrypted = || json!(["reasoning.encrypted_content"]);
     if effort.word.is_some() || effort.summary.is_some() {
         let summary = effort.summary.as_deref().unwrap_or("auto");

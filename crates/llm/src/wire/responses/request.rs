@@ -13,6 +13,7 @@ use crate::model::dialect::PromptCacheKey;
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request};
+use crate::schema::clean;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
 use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
@@ -177,7 +178,7 @@ pub(in crate::wire) fn tools(
             "type": "function",
             "name": tool.name,
             "description": tool.description,
-            "parameters": schema.unwrap_or_else(|| (*tool.parameters).clone()),
+            "parameters": schema.unwrap_or_else(|| clean::clean(&tool.parameters, model.dialect.schema.family)),
         });
         match (is_strict, relaxed) {
             (true, _) => told["strict"] = true.into(),
