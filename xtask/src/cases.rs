@@ -8,6 +8,7 @@ mod agent_session;
 pub(crate) mod compare;
 mod llm;
 mod llm_pure;
+mod pi087;
 mod providers;
 mod runner;
 mod scripted;
@@ -197,6 +198,7 @@ fn execute(case: &Case<'_>) -> Outcome {
         ("sessions", _) => sessions::execute(case),
         ("llm", "request" | "stream") => llm::execute(case),
         ("llm", _) => llm_pure::execute(case),
+        ("pi087", _) => pi087::execute(case),
         ("llm-providers", _) => providers::execute(case),
         ("embed-streaming", _) => streaming::execute(case),
         ("embed-runner", _) => runner::execute(case),
@@ -208,7 +210,10 @@ fn execute(case: &Case<'_>) -> Outcome {
 impl Case<'_> {
     /// The suite without a suffix such as `-2`: other people's files may be numbered.
     fn suite_family(&self) -> &str {
-        self.suite.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-' || c == '_')
+        match self.suite.starts_with("pi087") {
+            true => "pi087",
+            false => self.suite.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-' || c == '_'),
+        }
     }
 }
 

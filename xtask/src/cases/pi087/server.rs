@@ -1,0 +1,123 @@
+//! The scripted model server of the recordings: two wire formats, one script.
+
+use pinch_testing::server::{Fault, Recorded, Reply, Server};
+use pinch_testing::wires::{anthropic, completions};
+use serde_json::{Value, json};
+
+/// Starts a server that answers request number n with `script[n - 1]`, and with the last one when the script is over.
+pub(super) async fn start(script: &Value) -> Result<Server, String> {
+    let server = Server::start().await.map_err(|why| why.to_string())?;
+    let script = script.as_array().cloned().unwrap_or_default();
+    let n_asked = std::sync::atomic::AtomicUsize::new(0);
+    server.answer_with(move |request| {
+        let n = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let step = script.get(n).or(script.last())?;
+        Some(reply(request, n + 1, step))
+    });
+    Ok(server)
+}
+
+fn reply(request: &Recorded, n: usize, step: &Value) -> Reply {
+    let is_anthropic = request.path.contains("/messages");
+    if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
+        let error = json!({"type": "error", "message": step["message"]});
+        let body = if is_anthropic { json!({"type": "error", "error": error}) } else { json!({"error": error}) };
+        return Reply::json(status, &body);
+    }
+    let blocks = blocks(step, n);
+    let frames = if is_anthropic { anthropic_frames(step, n, &blocks) } else { completions_frames(step, n, &blocks) };
+    let mut reply = Reply::events();
+    if let Some(ms) = step["delay"].as_u64() {
+        reply = reply.pause(std::time::Duration::from_millis(ms));
+    }
+    if step["drop"] == true {
+        let first = frames.iter().take(frames.len().div_ceil(2)).map(String::as_str).collect::<String>();
+        return reply.send(first).pause(std::time::Duration::from_millis(300)).then(Fault::Close);
+    }
+    reply.send(frames.concat())
+}
+
+/// What an answer holds.
+enum Block {
+    Text(String),
+    Thinking { text: String, signature: String },
+    Call { id: String, name: String, arguments: String },
+}
+
+fn blocks(step: &Value, n: usize) -> Vec<Block> {
+    let mut n_calls = 0;
+    let mut call = |tool: &Value| {
+        let id = format!("call_{n}_{n_calls}");
+        n_calls += 1;
+        let arguments = tool["rawArgs"].as_str().map_or_else(|| tool["args"].to_string(), str::to_owned);
+        Block::Call { id, name: tool["name"].as_str().unwrap_or_default().to_owned(), arguments }
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut blocks = Vec::new();
+    if step["text"].is_string() {
+        blocks.push(Block::Text(text(&step["text"])));
+    }
+    if step["tool"].is_object() {
+        blocks.push(call(&step["tool"]));
+    }
+    blocks.extend(step["tools"].as_array().into_iter().flatten().map(&mut call));
+    for block in step["blocks"].as_array().into_iter().flatten() {
+        blocks.push(if block["thinking"].is_string() {
+            Block::Thinking { text: text(&block["thinking"]), signature: text(&block["signature"]) }
+        } else if block["tool"].is_object() {
+            call(&block["tool"])
+        } else {
+            Block::Text(text(&block["text"]))
+        });
+    }
+    blocks
+}
+
+/// Deltas that a text comes in: six characters each.
+fn n_pieces(text: &str) -> usize {
+    text.chars().count().div_ceil(6).max(1)
+}
+
+fn stop(step: &Value, blocks: &[Block], plain: &str, calls: &str) -> String {
+    let has_calls = blocks.iter().any(|block| matches!(block, Block::Call { .. }));
+    step["stop"].as_str().unwrap_or(if has_calls { calls } else { plain }).to_owned()
+}
+
+fn tokens(step: &Value, name: &str, or: u64) -> u64 {
+    step["usage"][name].as_u64().unwrap_or(or)
+}
+
+fn anthropic_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
+    let usage = json!({"input_tokens": tokens(step, "input", 10), "output_tokens": 1,
+        "cache_read_input_tokens": tokens(step, "cacheRead", 0),
+        "cache_creation_input_tokens": tokens(step, "cacheWrite", 0),
+        "cache_creation": {"ephemeral_1h_input_tokens": tokens(step, "cache1h", 0)}});
+    let mut response = anthropic::Response::with_usage(&format!("msg_{n}"), &usage);
+    for block in blocks {
+        response = match block {
+            Block::Text(text) => response.in_pieces(n_pieces(text)).text(text),
+            Block::Thinking { text, signature } => response.in_pieces(1).thinking(text, signature),
+            Block::Call { id, name, arguments } => response.in_pieces(1).tool_call(id, name, arguments),
+        };
+    }
+    let delta = json!({"stop_reason": stop(step, blocks, "end_turn", "tool_use")});
+    let end = json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": tokens(step, "output", 5)}});
+    response.event(end).event(json!({"type": "message_stop"})).frames()
+}
+
+fn completions_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
+    let mut response = completions::Response::new(&format!("c{n}"), "m");
+    for block in blocks {
+        response = match block {
+            Block::Text(text) => response.in_pieces(n_pieces(text)).text(text),
+            Block::Thinking { text, .. } => response.in_pieces(1).thinking("reasoning_content", text),
+            Block::Call { id, name, arguments } => response.in_pieces(1).tool_call(id, name, arguments),
+        };
+    }
+    let read = tokens(step, "cacheRead", 0);
+    let written = tokens(step, "cacheWrite", 0);
+    let input = tokens(step, "input", 10) + read + written;
+    let details = json!({"cached_tokens": read + written, "cache_write_tokens": written});
+    let usage = json!({"prompt_tokens": input, "completion_tokens": tokens(step, "output", 5), "prompt_tokens_details": details});
+    response.finish(&stop(step, blocks, "stop", "tool_calls")).usage(&usage).done()
+}
