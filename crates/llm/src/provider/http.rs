@@ -235,7 +235,7 @@ fn conversation(request: &Request) -> Option<String> {
     Some(format!("{}\n{}\n{session}", request.model.provider, request.model.id))
 }
 
-async fn observe_payload(
+pub(super) async fn observe_payload(
     call: &Call<'_>,
     made: &mut HttpRequest,
     watch: &Watch,
@@ -279,7 +279,7 @@ fn provider_of(request: &Request) -> crate::ids::ProviderId {
     request.model.provider.clone()
 }
 
-fn stopped(request: &Request, why: Stopped) -> LlmError {
+pub(super) fn stopped(request: &Request, why: Stopped) -> LlmError {
     let (kind, text) = match why {
         Stopped::Cancelled => (LlmErrorKind::Aborted, "Request was aborted"),
         Stopped::Late => (LlmErrorKind::Timeout, "Request timed out."),
