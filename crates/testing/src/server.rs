@@ -27,9 +27,9 @@ use tokio::task::JoinSet;
 pub mod faults;
 pub mod gate;
 pub mod record;
-pub mod script;
 #[cfg(feature = "socket")]
 pub mod socket;
+pub mod script;
 
 pub use faults::Fault;
 pub use gate::Gate;

@@ -28,6 +28,9 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         ("accept", "text/event-stream"),
         ("content-type", "application/json"),
         ("openai-beta", "responses=experimental"),
+        // Whoever sends the body compresses it when this is here; a caller may remove it.
+        #[cfg(feature = "zstd")]
+        ("content-encoding", "zstd"),
     ];
     let session = headers::session(request);
     let headers = all_headers(request, key.as_ref(), &own, session.as_deref())?;
