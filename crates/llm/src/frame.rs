@@ -1,6 +1,8 @@
 //! From bytes to frames: the pieces a streamed response is made of. No input or output here: bytes in, frames out.
 
 pub mod sse;
+#[cfg(feature = "codex-ws")]
+pub mod websocket;
 
 /// One piece of a streamed response, borrowed from the decoder that cut it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

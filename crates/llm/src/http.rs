@@ -10,6 +10,8 @@ use pinch_stdx::host::Env;
 
 pub mod idle;
 mod proxy;
+#[cfg(feature = "codex-ws")]
+pub(crate) mod websocket;
 
 use proxy::Proxies;
 
@@ -31,6 +33,8 @@ struct Settings {
     tls: bool,
     connect: Option<Duration>,
     proxies: Proxies,
+    /// Only HTTP/1.1, the version whose connections can become something else.
+    http1: bool,
 }
 
 /// A request as it goes out.
@@ -95,7 +99,17 @@ impl HttpClient {
     /// # Errors
     /// [`HttpError`]; a response with a failing status is no error.
     pub async fn send(&self, outgoing: Outgoing, env: &Env, connect: Option<Duration>) -> Result<Incoming, HttpError> {
-        let client = self.client(&outgoing.url, env, connect)?;
+        self.send_over(outgoing, env, connect, false).await
+    }
+
+    async fn send_over(
+        &self,
+        outgoing: Outgoing,
+        env: &Env,
+        connect: Option<Duration>,
+        http1: bool,
+    ) -> Result<Incoming, HttpError> {
+        let client = self.client(&outgoing.url, env, connect, http1)?;
         let Outgoing { method, url, mut headers, body } = outgoing;
         // Compressed events would wait in the compressor's buffer.
         headers.entry(header::ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
@@ -103,10 +117,16 @@ impl HttpClient {
         sent.map(|response| Incoming { response }).map_err(|error| send_error(error, &url))
     }
 
-    fn client(&self, url: &str, env: &Env, connect: Option<Duration>) -> Result<reqwest::Client, HttpError> {
+    fn client(
+        &self,
+        url: &str,
+        env: &Env,
+        connect: Option<Duration>,
+        http1: bool,
+    ) -> Result<reqwest::Client, HttpError> {
         let proxies = Proxies::of(env);
         let tls = !url.starts_with("http://") || proxies.need_tls();
-        let settings = Settings { tls, connect, proxies };
+        let settings = Settings { tls, connect, proxies, http1 };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == settings) {
             return Ok(client.clone());
@@ -125,6 +145,9 @@ fn build(settings: &Settings) -> Result<reqwest::Client, reqwest::Error> {
     let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     if let Some(limit) = settings.connect {
         builder = builder.connect_timeout(limit);
+    }
+    if settings.http1 {
+        builder = builder.http1_only();
     }
     if !settings.tls {
         builder = builder.tls_certs_only([]);

@@ -10,6 +10,9 @@ use pinch_stdx::cancel::Cancel;
 
 pub mod http;
 
+#[cfg(feature = "codex-ws")]
+pub mod socket;
+
 use self::http::HttpProvider;
 use crate::cloud;
 use crate::event::EventStream;
@@ -24,6 +27,11 @@ use crate::wire;
 pub trait Provider: Send + Sync {
     /// Begins a call. Nothing is sent before the stream is polled.
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream;
+
+    /// Lets go of what is kept for a conversation, such as open connections. Calls under way go on.
+    fn close_session(&self, session_id: &str) {
+        let _ = session_id;
+    }
 }
 
 /// Which provider serves which wire format. A value, not a global: each owner has its own, and clones are independent.
@@ -58,7 +66,15 @@ impl ProviderRegistry {
             let provider = HttpProvider::with_ambient(format, Arc::clone(&client), cloud::ambient(api));
             registry.register(api, Arc::new(provider));
         }
+        #[cfg(feature = "codex-ws")]
+        registry.register(ApiId::CODEX_RESPONSES, Arc::new(socket::SocketProvider::new(client)));
         registry
+    }
+
+    /// Lets go of what providers keep for a conversation.
+    pub fn close_session(&self, session_id: &str) {
+        let stacks = self.entries.iter().flat_map(|(_, stack)| stack);
+        stacks.for_each(|registered| registered.provider.close_session(session_id));
     }
 
     /// Registers a provider for a wire format, in place of an earlier one that was registered without a source.

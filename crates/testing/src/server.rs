@@ -27,6 +27,8 @@ use tokio::task::JoinSet;
 pub mod faults;
 pub mod gate;
 pub mod record;
+#[cfg(feature = "socket")]
+pub mod socket;
 pub mod script;
 
 pub use faults::Fault;
@@ -186,7 +188,15 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     let _result = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Ok(Some(request)) = record::read_request(&mut stream, &mut buffer).await {
+        #[cfg(feature = "socket")]
+        let key = request.header("sec-websocket-key").map(str::to_owned);
         let reply = shared.ask(request);
+        #[cfg(feature = "socket")]
+        if let (Some(script), Some(key)) = (reply.socket.clone(), key) {
+            // A client that goes away ends it, too.
+            let _result = socket::play(&mut stream, &key, script).await;
+            return;
+        }
         if !matches!(script::play(&mut stream, reply).await, Ok(script::Played::KeepAlive)) {
             return;
         }

@@ -6,6 +6,8 @@ mod pure;
 mod setup;
 mod wire;
 
+mod socket;
+
 use serde_json::Value;
 
 use super::compare::same;
@@ -19,7 +21,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "headers" => headers::run(case),
         "faux" => faux::run(case),
         "registry" => faux::run_registry(case),
-        "openai-codex" if setup::is_about_sockets(&case.case["given"]) => Outcome::NotImplemented,
+        "openai-codex" if setup::is_about_sockets(&case.case["given"]) => socket::run(case),
         "bedrock" | "mistral" | "google-vertex" | "openai-codex" => wire::run(case),
         _ => Outcome::NotImplemented,
     }

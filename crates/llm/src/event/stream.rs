@@ -129,6 +129,11 @@ impl Emit {
         self.events.pop_front()
     }
 
+    /// What is waiting, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &StreamEvent> {
+        self.events.iter()
+    }
+
     /// Whether nothing is waiting.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use async_stream::stream;
 use bytes::Bytes;
+#[cfg(feature = "zstd")]
+use http::HeaderMap;
 use http::Method;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
@@ -29,6 +31,9 @@ const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
 const REFUSAL_TIME: Duration = Duration::from_secs(30);
 /// How long the end of the connection may take after the end of the answer, so that it can be used again.
 const REST_TIME: Duration = Duration::from_millis(5);
+/// Bytes a body has at least to be compressed.
+#[cfg(feature = "zstd")]
+const LEAST_COMPRESSED: usize = 4 * 1024;
 /// Conversations remembered for their refused encodings.
 const MAX_REMEMBERED: usize = 10_000;
 
@@ -235,7 +240,7 @@ fn conversation(request: &Request) -> Option<String> {
     Some(format!("{}\n{}\n{session}", request.model.provider, request.model.id))
 }
 
-async fn observe_payload(
+pub(super) async fn observe_payload(
     call: &Call<'_>,
     made: &mut HttpRequest,
     watch: &Watch,
@@ -255,7 +260,24 @@ fn outgoing(request: &Request, made: HttpRequest) -> Result<Outgoing, LlmError> 
     let body = write::to_vec(&made.body).map_err(|why| {
         LlmError::new(provider_of(request), LlmErrorKind::InvalidRequest, format!("Invalid request: {why}"))
     })?;
-    Ok(Outgoing { method: Method::POST, url: made.url, headers: made.headers, body: Bytes::from(body) })
+    let HttpRequest { url, headers, .. } = made;
+    #[cfg(feature = "zstd")]
+    let (body, headers) = compressed(body, headers);
+    Ok(Outgoing { method: Method::POST, url, headers, body: Bytes::from(body) })
+}
+
+/// The body as the headers wish it. Where it is too small to be worth it, the wish goes.
+#[cfg(feature = "zstd")]
+fn compressed(body: Vec<u8>, mut headers: HeaderMap) -> (Vec<u8>, HeaderMap) {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let is_wanted = headers.get(http::header::CONTENT_ENCODING).is_some_and(|coding| coding == "zstd");
+    if is_wanted && body.len() >= LEAST_COMPRESSED {
+        return (compress_to_vec(body.as_slice(), CompressionLevel::Fastest), headers);
+    }
+    if is_wanted {
+        headers.remove(http::header::CONTENT_ENCODING);
+    }
+    (body, headers)
 }
 
 /// The bytes are over: the last event may want its blank line.
@@ -279,7 +301,7 @@ fn provider_of(request: &Request) -> crate::ids::ProviderId {
     request.model.provider.clone()
 }
 
-fn stopped(request: &Request, why: Stopped) -> LlmError {
+pub(super) fn stopped(request: &Request, why: Stopped) -> LlmError {
     let (kind, text) = match why {
         Stopped::Cancelled => (LlmErrorKind::Aborted, "Request was aborted"),
         Stopped::Late => (LlmErrorKind::Timeout, "Request timed out."),

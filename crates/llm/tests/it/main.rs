@@ -14,6 +14,8 @@ mod network;
 mod reencode;
 mod requests;
 mod responses;
+#[cfg(feature = "codex-ws")]
+mod socket;
 mod support;
 #[cfg(feature = "vertex")]
 mod vertex;

@@ -17,6 +17,9 @@ pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     steps: Vec<Step>,
+    /// The connection becomes a WebSocket instead.
+    #[cfg(feature = "socket")]
+    pub(super) socket: Option<super::socket::SocketScript>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +35,13 @@ pub(super) enum Step {
 impl Reply {
     /// An empty response with a status.
     pub fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), steps: Vec::new() }
+        Self {
+            status,
+            headers: Vec::new(),
+            steps: Vec::new(),
+            #[cfg(feature = "socket")]
+            socket: None,
+        }
     }
 
     /// A good stream of events that begins with this text.
@@ -52,7 +61,13 @@ impl Reply {
 
     /// Nothing at all: not even a status.
     pub fn fault(fault: Fault) -> Self {
-        Self { status: 0, headers: Vec::new(), steps: vec![Step::Fault(fault)] }
+        Self { steps: vec![Step::Fault(fault)], ..Self::status(0) }
+    }
+
+    /// Makes the connection a WebSocket, if that is what was asked for.
+    #[cfg(feature = "socket")]
+    pub fn socket(script: super::socket::SocketScript) -> Self {
+        Self { socket: Some(script), ..Self::status(426) }
     }
 
     /// Adds a header.

@@ -82,7 +82,9 @@ pub(super) fn call_of(case: &Case<'_>, given: &Value, reply: impl FnOnce(&Value)
         let server = Server::start().await.map_err(|why| why.to_string())?;
         server.reply(reply(given)?).repeat_last();
         let model = setup::model(case, given, Some(&server.url()))?;
-        let request = setup::request(case, given, model)?;
+        let mut request = setup::request(case, given, model)?;
+        // These cases are about server-sent events, where a format knows other ways of transport.
+        request.options.native.entry("transport").or_insert_with(|| "sse".into());
         let mut seen = call(request).await?;
         seen.requests = server.requests();
         Ok(seen)
@@ -171,7 +173,7 @@ pub(super) fn check_headers(expect: &Value, request: &Recorded) -> Result<(), St
     Ok(())
 }
 
-fn check_events(expected: &Value, actual: &mut [Value]) -> Result<(), String> {
+pub(super) fn check_events(expected: &Value, actual: &mut [Value]) -> Result<(), String> {
     for (at, event) in actual.iter_mut().enumerate() {
         for member in ["message", "error"] {
             if let Some(message) = event.get_mut(member) {

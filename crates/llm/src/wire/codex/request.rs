@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::account::{ACCOUNT_HEADER, account_id};
 use crate::error::LlmError;
+#[cfg(feature = "codex-ws")]
+use crate::message::{AssistantMessage, Block};
 use crate::model::thinking::LevelRule;
 use crate::request::Request;
 use crate::thinking::ThinkingLevel;
@@ -26,10 +28,37 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         ("accept", "text/event-stream"),
         ("content-type", "application/json"),
         ("openai-beta", "responses=experimental"),
+        // Whoever sends the body compresses it when this is here; a caller may remove it.
+        #[cfg(feature = "zstd")]
+        ("content-encoding", "zstd"),
     ];
     let session = headers::session(request);
     let headers = all_headers(request, key.as_ref(), &own, session.as_deref())?;
     Ok(HttpRequest { url, headers, body })
+}
+
+/// A request over a WebSocket: URL, headers, and the body that becomes a message. Without a name of the conversation the call has one of its
+/// own.
+#[cfg(feature = "codex-ws")]
+pub(crate) fn encode_for_socket(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    let request = call.request;
+    let key = headers::key(request)?;
+    let session = headers::session(request).unwrap_or_else(|| request.host.ids().uuid_v4().into());
+    let own = [("openai-beta", "responses_websockets=2026-02-06")];
+    let headers = all_headers(request, key.as_ref(), &own, Some(&session))?;
+    Ok(HttpRequest { url: url(request)?, headers, body: body(call)? })
+}
+
+/// The items that an answer is in the next request; `None` when that cannot be known.
+#[cfg(feature = "codex-ws")]
+pub(crate) fn answer_items(request: &Request, answer: &AssistantMessage) -> Option<Vec<Value>> {
+    // Without an id of its own a text is named by its place, which is not known here.
+    let is_named = |block: &Block| !matches!(block, Block::Text(text) if text.signature.is_none());
+    if !answer.content.iter().all(|block| is_named(block)) {
+        return None;
+    }
+    let grammar = GrammarTools::of_request(request);
+    Some(request::answer_items(request, answer, &grammar))
 }
 
 /// Where requests go.

@@ -7,6 +7,8 @@ use super::convert::{self, Items};
 use super::grammar::GrammarTools;
 use super::models::{self, Relative};
 use crate::error::{LlmError, LlmErrorKind};
+#[cfg(feature = "codex-ws")]
+use crate::message::AssistantMessage;
 use crate::message::{Message, ToolDecl};
 use crate::model::Model;
 use crate::model::dialect::PromptCacheKey;
@@ -146,6 +148,18 @@ pub(in crate::wire) fn items(request: &Request, conversation: &Conversation, gra
         }
         number += 1;
     }
+    items.items
+}
+
+/// The items of one answer of the model itself.
+#[cfg(feature = "codex-ws")]
+pub(in crate::wire) fn answer_items(
+    request: &Request,
+    answer: &AssistantMessage,
+    grammar: &GrammarTools,
+) -> Vec<Value> {
+    let mut items = Items::new(&request.model, grammar);
+    items.assistant(answer, 0);
     items.items
 }
 

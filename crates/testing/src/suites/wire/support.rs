@@ -31,12 +31,14 @@ pub(super) fn model_at(wire: &dyn Wire, server: &str, more: &Value) -> Model {
 }
 
 pub(super) fn request_of(wire: &dyn Wire, model: Model, messages: Vec<Message>) -> Request {
+    // Where a format knows other ways of transport, the suite is about HTTP.
+    let native = [("transport".to_owned(), Value::from("sse"))].into_iter().collect();
     Request {
         model: Arc::new(model),
         system: SystemPrompt::text("Be brief."),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new([tool("read")]),
-        options: CallOptions::default(),
+        options: CallOptions { native, ..CallOptions::default() },
         auth: Auth::key(wire.key()),
         host: Host::builder().clock(NOW, 0).seed(7).build(),
     }

@@ -1,0 +1,187 @@
+//! A WebSocket: an HTTP connection that became one. Proxies, certificates and time limits are those of the client.
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Buf, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use pinch_stdx::host::Host;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+
+use super::{HttpClient, HttpError, Incoming, Outgoing};
+use crate::frame::websocket::{self as frames, Broken, Decoder, Message};
+
+/// What RFC 6455 appends to a key.
+const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// Bytes that are read at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// An open WebSocket. Dropping it closes the connection without a word.
+pub(crate) struct WebSocket {
+    io: reqwest::Upgraded,
+    host: Host,
+    frames: Decoder,
+    input: BytesMut,
+    /// What is to be written.
+    output: BytesMut,
+    opened: Instant,
+}
+
+/// What came over a WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Text(String),
+    /// The connection is over; 1006 when the other side did not say so.
+    Closed {
+        code: u16,
+        reason: String,
+    },
+}
+
+/// Why a WebSocket failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SocketError {
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("WebSocket upgrade refused with status {status}")]
+    Refused { status: StatusCode },
+    #[error("WebSocket upgrade answered wrongly: {what}")]
+    Handshake { what: &'static str },
+    #[error("WebSocket error: {cause}")]
+    Cut { cause: String },
+    #[error("WebSocket error: {0}")]
+    Broken(#[from] Broken),
+}
+
+/// The answer to a request for an upgrade.
+pub(crate) struct Answer {
+    incoming: Incoming,
+    accept: String,
+}
+
+impl Answer {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.incoming.status()
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.incoming.headers()
+    }
+
+    /// The socket, when the answer is a good one.
+    pub(crate) async fn into_socket(self, host: Host) -> Result<WebSocket, SocketError> {
+        if self.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(SocketError::Refused { status: self.status() });
+        }
+        let accept = self.headers().get(header::SEC_WEBSOCKET_ACCEPT).map(HeaderValue::as_bytes);
+        if accept != Some(self.accept.as_bytes()) {
+            return Err(SocketError::Handshake { what: "the key is not ours" });
+        }
+        let upgraded = self.incoming.response.upgrade().await;
+        let io = upgraded.map_err(|error| SocketError::Cut { cause: super::root_cause(&error) })?;
+        Ok(WebSocket {
+            io,
+            host,
+            frames: Decoder::default(),
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            opened: Instant::now(),
+        })
+    }
+}
+
+impl HttpClient {
+    /// Asks for a WebSocket at an HTTP URL. Only connecting has a time limit here.
+    pub(crate) async fn upgrade(
+        &self,
+        url: &str,
+        mut headers: HeaderMap,
+        host: &Host,
+        connect: Option<std::time::Duration>,
+    ) -> Result<Answer, HttpError> {
+        let key = STANDARD.encode(random(host));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        let value = HeaderValue::from_str(&key).map_err(|error| HttpError::Invalid { cause: error.to_string() })?;
+        headers.insert(header::SEC_WEBSOCKET_KEY, value);
+        let outgoing = Outgoing { method: Method::GET, url: url.to_owned(), headers, body: bytes::Bytes::new() };
+        let incoming = self.send_over(outgoing, host.env(), connect, true).await?;
+        let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, (key + MAGIC).as_bytes());
+        Ok(Answer { incoming, accept: STANDARD.encode(hash) })
+    }
+}
+
+/// Sixteen bytes that nobody can foresee.
+fn random(host: &Host) -> [u8; 16] {
+    let id = host.ids().uuid_v4().replace('-', "");
+    u128::from_str_radix(&id, 16).unwrap_or(0).to_be_bytes()
+}
+
+fn mask(host: &Host) -> [u8; 4] {
+    let [a, b, c, d, ..] = random(host);
+    [a, b, c, d]
+}
+
+impl WebSocket {
+    /// When it was opened.
+    pub(crate) fn opened(&self) -> Instant {
+        self.opened
+    }
+
+    /// Sends a text.
+    pub(crate) async fn send(&mut self, text: &str) -> Result<(), SocketError> {
+        self.output.extend_from_slice(&frames::text(text, mask(&self.host)));
+        self.flush().await
+    }
+
+    /// The next message; pings are answered on the way. May be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Result<Received, SocketError> {
+        loop {
+            match self.frames.next_message()? {
+                Some(Message::Text(text)) => return Ok(Received::Text(text)),
+                Some(Message::Close { code, reason }) => return Ok(Received::Closed { code, reason }),
+                Some(Message::Ping(payload)) => {
+                    self.output.extend_from_slice(&frames::pong(&payload, mask(&self.host)));
+                    self.flush().await?;
+                    continue;
+                }
+                None => {}
+            }
+            self.flush().await?;
+            self.input.reserve(READ_BYTES);
+            let n = self.io.read_buf(&mut self.input).await.map_err(cut)?;
+            if n == 0 {
+                return Ok(Received::Closed { code: 1006, reason: String::new() });
+            }
+            self.frames.push(&self.input);
+            self.input.clear();
+        }
+    }
+
+    /// Says why it is closed, and closes it.
+    pub(crate) async fn close(mut self, code: u16, reason: &str) {
+        self.output.extend_from_slice(&frames::close(code, reason, mask(&self.host)));
+        if self.flush().await.is_ok() {
+            // The other side may be gone already.
+            let _result = self.io.shutdown().await;
+        }
+    }
+
+    /// Writes what is to be written. What was written when this is dropped is not written again.
+    async fn flush(&mut self) -> Result<(), SocketError> {
+        while !self.output.is_empty() {
+            let n = self.io.write(&self.output).await.map_err(cut)?;
+            if n == 0 {
+                return Err(SocketError::Cut { cause: "nothing more can be written".into() });
+            }
+            self.output.advance(n);
+        }
+        self.io.flush().await.map_err(cut)
+    }
+}
+
+fn cut(error: std::io::Error) -> SocketError {
+    SocketError::Cut { cause: error.to_string() }
+}

@@ -1,0 +1,491 @@
+//! ChatGPT subscriptions over WebSockets.
+//!
+//! A conversation has one socket, which stays open between its calls. The server remembers the last answer of a socket, so that the next call
+//! sends only what is new. Where sockets do not work, the call goes on over server-sent events, and the conversation leaves sockets alone for a
+//! while. The setting `transport` of a call says what is wanted: `sse`, `websocket`, `websocket-cached`, or `auto`, which is the default.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_stream::stream;
+use futures::StreamExt;
+use http::HeaderMap;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::json::write;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+mod continuation;
+
+mod sessions;
+
+use self::continuation::Continuation;
+use self::sessions::{Key, Place, Sessions};
+use super::Provider;
+use super::http::{HttpProvider, observe_payload, stopped};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::event::{Emit, EventStream, Finished, StreamEvent};
+use crate::frame::Frame;
+use crate::http::HttpClient;
+use crate::http::idle::{Stopped, Watch};
+use crate::http::websocket::{Received, SocketError, WebSocket};
+use crate::ids::ApiId;
+use crate::message::AssistantMessage;
+use crate::request::Request;
+use crate::wire::codex::{self, Codex};
+use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen};
+
+pub use self::sessions::SocketStats;
+
+/// How long the opening of a socket may take.
+const CONNECT_TIME: Duration = Duration::from_secs(15);
+const BAD_JSON: &str = "Invalid Codex WebSocket JSON";
+/// Codes of failures that say that the server lost what it remembered, or that a socket has had its time. They come before any answer.
+const LOST: [&str; 2] = ["previous_response_not_found", "websocket_connection_limit_reached"];
+
+/// Speaks with ChatGPT subscriptions over WebSockets, and over server-sent events where those do not work.
+#[derive(Clone)]
+pub struct SocketProvider(Arc<Shared>);
+
+struct Shared {
+    client: Arc<HttpClient>,
+    sse: HttpProvider,
+    sessions: Sessions,
+}
+
+impl fmt::Debug for SocketProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SocketProvider").finish_non_exhaustive()
+    }
+}
+
+impl SocketProvider {
+    /// A provider with a client that others may share.
+    pub fn new(client: Arc<HttpClient>) -> Self {
+        let sse = HttpProvider::new(Box::new(Codex), Arc::clone(&client));
+        Self(Arc::new(Shared { client, sse, sessions: Sessions::default() }))
+    }
+
+    /// What happened to the sockets of a conversation; `None` when it never had one.
+    pub fn stats(&self, session_id: &str) -> Option<SocketStats> {
+        self.0.sessions.stats(session_id)
+    }
+}
+
+impl Provider for SocketProvider {
+    fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
+        let timestamp = request.host.now_ms();
+        let model = Arc::clone(&request.model);
+        EventStream::new(&model, timestamp, run(Arc::clone(&self.0), request, cancel, timestamp))
+    }
+
+    fn close_session(&self, session_id: &str) {
+        self.0.sessions.close(session_id);
+    }
+}
+
+/// The way of transport that a call wants, if it wants a socket.
+#[derive(Clone, Copy, Debug)]
+struct Transport {
+    name: &'static str,
+    /// Whether only what is new is sent.
+    continues: bool,
+}
+
+impl Transport {
+    fn of(request: &Request) -> Option<Self> {
+        match request.options.native.get("transport").and_then(Value::as_str) {
+            _ if request.model.api != *ApiId::CODEX_RESPONSES => None,
+            Some("sse") => None,
+            Some("websocket") => Some(Self { name: "websocket", continues: false }),
+            Some("websocket-cached") => Some(Self { name: "websocket-cached", continues: true }),
+            _ => Some(Self { name: "auto", continues: true }),
+        }
+    }
+}
+
+/// A socket that failed.
+#[derive(Debug)]
+struct Failure {
+    name: &'static str,
+    text: String,
+}
+
+impl From<SocketError> for Failure {
+    fn from(error: SocketError) -> Self {
+        Self { name: "Error", text: error.to_string() }
+    }
+}
+
+impl Failure {
+    fn closed(code: u16, reason: &str) -> Self {
+        let text = match (code, reason) {
+            (1000 | 1005, "") => "WebSocket stream closed before response.completed".to_owned(),
+            (1009, "") => "WebSocket closed 1009 message too big".to_owned(),
+            (code, "") => format!("WebSocket closed {code}"),
+            (code, reason) => format!("WebSocket closed {code} {reason}"),
+        };
+        Self { name: "WebSocketCloseError", text }
+    }
+}
+
+/// Why there is no socket.
+enum NoSocket {
+    Failed(Failure),
+    Stopped(Stopped),
+    /// Nobody may try another way.
+    Error(LlmError),
+}
+
+/// What a step of a turn led to.
+enum Step {
+    /// Events wait, or the next step is due.
+    Go,
+    /// The turn goes on over server-sent events.
+    FallBack(Failure),
+}
+
+/// One call over a socket.
+struct Turn {
+    shared: Arc<Shared>,
+    transport: Transport,
+    made: HttpRequest,
+    key: Option<Key>,
+    lease: Option<Lease>,
+    /// The whole request was sent once more.
+    resent: bool,
+    /// Events that the decoder has seen.
+    n_events: usize,
+    /// A block was begun.
+    has_content: bool,
+    /// When the call was made, Unix milliseconds.
+    timestamp: i64,
+    /// Note for the answer about a failure.
+    diagnostic: Option<Value>,
+}
+
+/// A socket in use. Dropped before its end, it is closed and the conversation's seat is free.
+struct Lease {
+    shared: Arc<Shared>,
+    /// The seat that is held.
+    seat: Option<Key>,
+    socket: Option<WebSocket>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(seat) = &self.seat {
+            self.shared.sessions.leave(seat);
+        }
+    }
+}
+
+impl Lease {
+    /// The call came to its good end.
+    fn release(mut self, continuation: Option<Continuation>) {
+        let Some(socket) = self.socket.take() else { return };
+        match self.seat.take() {
+            Some(seat) => self.shared.sessions.keep(&seat, socket, continuation),
+            None => self.shared.sessions.close_later(socket),
+        }
+    }
+}
+
+/// The call from its beginning to its one end.
+fn run(
+    shared: Arc<Shared>,
+    request: Request,
+    cancel: Cancel,
+    timestamp: i64,
+) -> impl futures::Stream<Item = StreamEvent> + Send {
+    stream! {
+        let began = Instant::now();
+        let mut watch = Watch::start(request.options.deadlines);
+        let call = Call { request: &request, timestamp, encoding: Encoding::Usual };
+        let mut decoder = codex::decoder(&call, BAD_JSON);
+        let mut emit = Emit::default();
+        let mut turn = match Turn::prepare(&shared, &call, &watch, &cancel).await {
+            Ok(turn) => turn,
+            Err(error) => {
+                decoder.fail(error, &mut emit);
+                None
+            }
+        };
+        let mut started = false;
+        let mut fallen = turn.is_none() && emit.is_empty();
+        loop {
+            while let Some(mut event) = emit.pop() {
+                let is_end = match &mut event {
+                    // A turn that was sent twice begins once.
+                    StreamEvent::Start(_) if std::mem::replace(&mut started, true) => continue,
+                    StreamEvent::End(finished) => {
+                        end(finished, turn.as_mut(), &request, began);
+                        true
+                    }
+                    _ => false,
+                };
+                yield event;
+                if is_end {
+                    return;
+                }
+            }
+            match turn.as_mut() {
+                Some(turn) if !fallen => match turn.step(&call, &mut decoder, &mut emit, &mut watch, &cancel).await {
+                    Step::Go => {}
+                    Step::FallBack(failure) => {
+                        turn.note(&failure, true);
+                        fallen = true;
+                    }
+                },
+                turn if fallen => {
+                    let diagnostic = turn.and_then(|turn| turn.diagnostic.take());
+                    let mut events = shared.sse.stream(request.clone(), cancel.clone());
+                    while let Some(mut event) = events.next().await {
+                        if let (StreamEvent::End(finished), Some(note)) = (&mut event, &diagnostic) {
+                            let message = Arc::make_mut(&mut finished.message);
+                            add_diagnostic(message, note.clone());
+                            message.duration_ms = i64::try_from(began.elapsed().as_millis()).ok();
+                        }
+                        yield event;
+                    }
+                    return;
+                }
+                // The decoder owes its end; a decoder that does not pay is covered by the stream.
+                _ => return,
+            }
+        }
+    }
+}
+
+/// What is done at the end of a turn over a socket.
+fn end(finished: &mut Finished, turn: Option<&mut Turn>, request: &Request, began: Instant) {
+    let message = Arc::make_mut(&mut finished.message);
+    message.duration_ms = i64::try_from(began.elapsed().as_millis()).ok();
+    let Some(turn) = turn else { return };
+    if let Some(note) = turn.diagnostic.take() {
+        add_diagnostic(message, note);
+    }
+    let is_good = finished.error.is_none();
+    if let Some(lease) = turn.lease.take().filter(|_| is_good) {
+        let continues = turn.transport.continues && lease.seat.is_some();
+        let known = continues.then(|| Continuation::after(request, &turn.made.body, message)).flatten();
+        lease.release(known);
+    }
+}
+
+fn add_diagnostic(message: &mut AssistantMessage, note: Value) {
+    match &mut message.diagnostics {
+        Some(Value::Array(notes)) => notes.push(note),
+        other => *other = Some(json!([note])),
+    }
+}
+
+impl Turn {
+    /// Prepares a call; `None` when it is not one for a socket.
+    async fn prepare(
+        shared: &Arc<Shared>,
+        call: &Call<'_>,
+        watch: &Watch,
+        cancel: &Cancel,
+    ) -> Result<Option<Self>, LlmError> {
+        let request = call.request;
+        let Some(transport) = Transport::of(request) else { return Ok(None) };
+        cancel.check().map_err(|_| stopped(request, Stopped::Cancelled))?;
+        let mut made = codex::request::encode_for_socket(call)?;
+        let key = request.options.session_id.as_ref().filter(|id| !id.is_empty()).map(|session| Key {
+            session: session.clone(),
+            account: text_of(&made.headers, "chatgpt-account-id"),
+            url: made.url.clone(),
+        });
+        if key.as_ref().is_some_and(|key| shared.sessions.falls_back(key)) {
+            return Ok(None);
+        }
+        observe_payload(call, &mut made, watch, cancel).await?;
+        Ok(Some(Self {
+            shared: Arc::clone(shared),
+            transport,
+            made,
+            key,
+            lease: None,
+            resent: false,
+            n_events: 0,
+            has_content: false,
+            timestamp: call.timestamp,
+            diagnostic: None,
+        }))
+    }
+
+    /// Opens the socket, or takes the next message in.
+    async fn step(
+        &mut self,
+        call: &Call<'_>,
+        decoder: &mut Box<dyn Decoder>,
+        emit: &mut Emit,
+        watch: &mut Watch,
+        cancel: &Cancel,
+    ) -> Step {
+        let request = call.request;
+        let Some(socket) = self.lease.as_mut().and_then(|lease| lease.socket.as_mut()) else {
+            let opened = match watch.for_headers(cancel, self.open(call, watch, cancel)).await {
+                Ok(opened) => opened,
+                Err(why) => Err(NoSocket::Stopped(why)),
+            };
+            match opened {
+                Ok(()) => watch.headers_arrived(),
+                Err(NoSocket::Stopped(why)) => decoder.fail(stopped(request, why), emit),
+                Err(NoSocket::Error(error)) => decoder.fail(error, emit),
+                Err(NoSocket::Failed(failure)) => return self.failed(request, failure, &mut **decoder, emit),
+            }
+            return Step::Go;
+        };
+        let failure = match watch.for_body(cancel, socket.next()).await {
+            Err(why) => {
+                decoder.fail(stopped(request, why), emit);
+                return Step::Go;
+            }
+            Ok(Ok(Received::Text(text))) if !self.has_content && !self.resent && is_lost(&text) => {
+                // Another form of the same turn: everything, on a new socket.
+                self.resent = true;
+                self.lease = None;
+                *decoder = codex::decoder(call, BAD_JSON);
+                return Step::Go;
+            }
+            Ok(Ok(Received::Text(text))) => {
+                self.n_events += 1;
+                let frame = Frame { event: "", data: &text, raw: text.as_bytes() };
+                if decoder.push(frame, emit) == Seen::Content {
+                    watch.content_arrived();
+                }
+                self.has_content |= emit.iter().any(|event| matches!(event, StreamEvent::BlockStart { .. }));
+                return Step::Go;
+            }
+            Ok(Ok(Received::Closed { code, reason })) => Failure::closed(code, &reason),
+            Ok(Err(error)) => error.into(),
+        };
+        self.failed(request, failure, &mut **decoder, emit)
+    }
+
+    /// A socket failed: before the first event another way is tried, later that is the end.
+    fn failed(&mut self, request: &Request, failure: Failure, decoder: &mut dyn Decoder, emit: &mut Emit) -> Step {
+        self.lease = None;
+        if self.n_events == 0 {
+            return Step::FallBack(failure);
+        }
+        self.note(&failure, false);
+        decoder.fail(LlmError::new(request.model.provider.clone(), LlmErrorKind::StreamCut, failure.text), emit);
+        Step::Go
+    }
+
+    /// Notes a failure for the conversation and for the answer.
+    fn note(&mut self, failure: &Failure, goes_on: bool) {
+        if let Some(key) = &self.key {
+            self.shared.sessions.failed(key, &failure.text, goes_on);
+        }
+        let phase = if goes_on { "before_message_stream_start" } else { "after_message_stream_start" };
+        let mut details = json!({
+            "configuredTransport": self.transport.name,
+            "eventsEmitted": !goes_on,
+            "phase": phase,
+            "requestBytes": write::to_vec(&self.made.body).map_or(0, |bytes| bytes.len()),
+        });
+        if goes_on {
+            details["fallbackTransport"] = "sse".into();
+        }
+        self.diagnostic = Some(json!({
+            "type": "provider_transport_failure",
+            "timestamp": self.timestamp,
+            "error": {"name": failure.name, "message": failure.text},
+            "details": details,
+        }));
+    }
+
+    /// Finds or opens a socket and sends the request.
+    async fn open(&mut self, call: &Call<'_>, watch: &Watch, cancel: &Cancel) -> Result<(), NoSocket> {
+        let (mut lease, reused) = self.acquire(call, watch, cancel).await?;
+        let known = match &lease.seat {
+            Some(seat) if reused => self.shared.sessions.take_continuation(seat).filter(|_| self.transport.continues),
+            _ => None,
+        };
+        let mut sent = continuation::to_send(&self.made.body, known.as_ref());
+        if let Some(key) = &self.key {
+            self.shared.sessions.sent(key, &sent, reused);
+        }
+        sent.body["type"] = "response.create".into();
+        let text = write::to_string(&sent.body).map_err(|why| {
+            let text = format!("Invalid request: {why}");
+            NoSocket::Error(LlmError::new(call.request.model.provider.clone(), LlmErrorKind::InvalidRequest, text))
+        })?;
+        if let Some(socket) = &mut lease.socket {
+            socket.send(&text).await.map_err(|error| NoSocket::Failed(error.into()))?;
+        }
+        self.lease = Some(lease);
+        Ok(())
+    }
+
+    /// A socket, and whether it was open already.
+    async fn acquire(&mut self, call: &Call<'_>, watch: &Watch, cancel: &Cancel) -> Result<(Lease, bool), NoSocket> {
+        let mut lease = Lease { shared: Arc::clone(&self.shared), seat: None, socket: None };
+        if let Some(key) = &self.key {
+            let place = self.shared.sessions.take(key);
+            if !matches!(place, Place::Busy) {
+                lease.seat = Some(key.clone());
+            }
+            if let Place::Idle(waking) = place {
+                lease.socket = waking.socket().await;
+            }
+        }
+        let reused = lease.socket.is_some();
+        if !reused {
+            lease.socket = Some(self.connect(call, watch, cancel).await?);
+        }
+        Ok((lease, reused))
+    }
+
+    async fn connect(&mut self, call: &Call<'_>, watch: &Watch, cancel: &Cancel) -> Result<WebSocket, NoSocket> {
+        let request = call.request;
+        let late = || Failure { name: "Error", text: "WebSocket connect timeout".into() };
+        let opening = async {
+            let made = &self.made;
+            let limit = watch.connect();
+            let asking = self.shared.client.upgrade(&made.url, made.headers.clone(), &request.host, limit);
+            let answer = asking.await.map_err(|error| NoSocket::Failed(SocketError::from(error).into()))?;
+            if let Some(observer) = &request.options.observer {
+                let seeing = observer.on_response(answer.status(), answer.headers(), &request.model);
+                watch.for_other(cancel, seeing).await.map_err(NoSocket::Stopped)?.map_err(NoSocket::Error)?;
+            }
+            answer.into_socket(request.host.clone()).await.map_err(|error| NoSocket::Failed(error.into()))
+        };
+        timeout(CONNECT_TIME, opening).await.unwrap_or_else(|_| Err(NoSocket::Failed(late())))
+    }
+}
+
+fn text_of(headers: &HeaderMap, name: &str) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
+}
+
+/// Whether a message says that the server lost what it remembered.
+fn is_lost(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Event {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        code: Option<String>,
+        #[serde(default)]
+        error: Option<Inner>,
+    }
+    #[derive(Deserialize)]
+    struct Inner {
+        #[serde(default)]
+        code: Option<String>,
+    }
+    // Most messages are seen to be others without reading them.
+    if !LOST.iter().any(|code| text.contains(code)) {
+        return false;
+    }
+    let Ok(event) = serde_json::from_str::<Event>(text) else { return false };
+    let code = event.code.or_else(|| event.error?.code);
+    event.kind == "error" && code.is_some_and(|code| LOST.contains(&code.as_str()))
+}

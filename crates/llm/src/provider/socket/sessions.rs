@@ -1,0 +1,303 @@
+//! Conversations and their sockets: which are open, which are busy, which had better not be tried again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::continuation::{Continuation, Sent};
+use crate::http::websocket::WebSocket;
+
+/// Why a socket is closed that did its work.
+const NORMAL: u16 = 1000;
+/// How long a socket without a call stays open.
+const IDLE_TIME: Duration = Duration::from_secs(300);
+/// No call begins on a socket that is older: the server closes them after an hour.
+const MAX_AGE: Duration = Duration::from_secs(45 * 60);
+/// How long a conversation whose socket failed does without.
+const FALLBACK_TIME: Duration = Duration::from_secs(600);
+/// Conversations that are remembered.
+const MAX_SESSIONS: usize = 1_000;
+
+/// A conversation of an account with a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) session: String,
+    pub(super) account: String,
+    pub(super) url: String,
+}
+
+/// What happened to the sockets of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SocketStats {
+    /// Requests over a socket.
+    pub requests: u64,
+    /// Sockets that were opened.
+    pub connections_created: u64,
+    /// Requests over a socket that was open already.
+    pub connections_reused: u64,
+    /// Requests whose context the server keeps for the next one.
+    pub cached_context_requests: u64,
+    /// Requests that asked the server to store the answer.
+    pub store_true_requests: u64,
+    /// Requests that were sent whole.
+    pub full_context_requests: u64,
+    /// Requests of which only the new part was sent.
+    pub delta_requests: u64,
+    /// Items of the last request, sent or not.
+    pub last_input_items: usize,
+    /// Items of the last request that was sent in part.
+    pub last_delta_input_items: Option<usize>,
+    /// The response that request followed.
+    pub last_previous_response_id: Option<String>,
+    /// Sockets that failed.
+    pub websocket_failures: u64,
+    /// Calls that went on over server-sent events.
+    pub sse_fallbacks: u64,
+    /// Whether the conversation does without sockets for now.
+    pub websocket_fallback_active: bool,
+    /// What the last failure was.
+    pub last_web_socket_error: Option<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    by_key: Mutex<HashMap<Key, Session>>,
+    /// What keeps idle sockets alive and closes others; aborted with this value.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+#[derive(Debug)]
+struct Session {
+    seat: Seat,
+    continuation: Option<Continuation>,
+    fallback_until: Option<Instant>,
+    stats: SocketStats,
+    used: Instant,
+}
+
+/// The place of a conversation's one socket.
+#[derive(Debug)]
+enum Seat {
+    Empty,
+    Busy,
+    Idle(IdleSocket),
+}
+
+/// A socket without a call. A task reads from it, so that pings are answered and its end is seen.
+#[derive(Debug)]
+struct IdleSocket {
+    wish: oneshot::Sender<Wish>,
+    socket: oneshot::Receiver<WebSocket>,
+    opened: Instant,
+}
+
+#[derive(Debug)]
+enum Wish {
+    /// Hand the socket over.
+    Use,
+    Close(&'static str),
+}
+
+impl std::fmt::Debug for WebSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebSocket").finish_non_exhaustive()
+    }
+}
+
+/// What a call gets.
+pub(super) enum Place {
+    /// The conversation's socket, if it is still there.
+    Idle(Waking),
+    /// The conversation has none: the one that is opened will be its.
+    Empty,
+    /// Another call uses the conversation's socket.
+    Busy,
+}
+
+/// An idle socket on its way to a call.
+pub(super) struct Waking(oneshot::Receiver<WebSocket>);
+
+impl Waking {
+    /// The socket; `None` when it was closed meanwhile.
+    pub(super) async fn socket(self) -> Option<WebSocket> {
+        self.0.await.ok()
+    }
+}
+
+impl Session {
+    fn new() -> Self {
+        let stats = SocketStats::default();
+        Self { seat: Seat::Empty, continuation: None, fallback_until: None, stats, used: Instant::now() }
+    }
+
+    fn falls_back(&self) -> bool {
+        self.fallback_until.is_some_and(|until| Instant::now() < until)
+    }
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Session>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, key: &Key, work: impl FnOnce(&mut Session) -> T) -> T {
+        let mut sessions = self.lock();
+        if !sessions.contains_key(key) {
+            make_room(&mut sessions);
+        }
+        let session = sessions.entry(key.clone()).or_insert_with(Session::new);
+        session.used = Instant::now();
+        work(session)
+    }
+
+    /// Whether a conversation does without sockets for now.
+    pub(super) fn falls_back(&self, key: &Key) -> bool {
+        self.lock().get(key).is_some_and(Session::falls_back)
+    }
+
+    /// Takes the conversation's seat, where it is free.
+    pub(super) fn take(&self, key: &Key) -> Place {
+        self.with(key, |session| match std::mem::replace(&mut session.seat, Seat::Busy) {
+            Seat::Busy => Place::Busy,
+            Seat::Empty => Place::Empty,
+            Seat::Idle(idle) => {
+                let is_old = idle.opened.elapsed() >= MAX_AGE;
+                let wish = if is_old { Wish::Close("max_age") } else { Wish::Use };
+                let is_there = idle.wish.send(wish).is_ok();
+                if is_there && !is_old { Place::Idle(Waking(idle.socket)) } else { Place::Empty }
+            }
+        })
+    }
+
+    /// What the server of the conversation's socket holds. Whatever becomes of the call, it is told anew.
+    pub(super) fn take_continuation(&self, key: &Key) -> Option<Continuation> {
+        self.with(key, |session| session.continuation.take())
+    }
+
+    /// Gives the seat back without a socket.
+    pub(super) fn leave(&self, key: &Key) {
+        if let Some(session) = self.lock().get_mut(key) {
+            session.seat = Seat::Empty;
+            session.continuation = None;
+        }
+    }
+
+    /// Gives the seat back with its socket, which waits for the next call.
+    pub(super) fn keep(&self, key: &Key, socket: WebSocket, continuation: Option<Continuation>) {
+        let mut sessions = self.lock();
+        let Some(session) = sessions.get_mut(key) else {
+            // The conversation was closed during the call.
+            return self.close_later(socket);
+        };
+        if continuation.is_some() {
+            session.stats.cached_context_requests += 1;
+        }
+        session.continuation = continuation;
+        let (wish, wished) = oneshot::channel();
+        let (give, given) = oneshot::channel();
+        session.seat = Seat::Idle(IdleSocket { wish, socket: given, opened: socket.opened() });
+        self.spawn(wait_idle(socket, wished, give));
+    }
+
+    /// Closes a socket that nobody will use.
+    pub(super) fn close_later(&self, socket: WebSocket) {
+        self.spawn(socket.close(NORMAL, "done"));
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Counts a request.
+    pub(super) fn sent(&self, key: &Key, sent: &Sent, reused: bool) {
+        self.with(key, |session| {
+            let stats = &mut session.stats;
+            stats.requests += 1;
+            if reused {
+                stats.connections_reused += 1;
+            } else {
+                stats.connections_created += 1;
+            }
+            if sent.body["store"] == true {
+                stats.store_true_requests += 1;
+            }
+            stats.last_input_items = sent.n_items;
+            match &sent.delta {
+                None => stats.full_context_requests += 1,
+                Some((n_items, response_id)) => {
+                    stats.delta_requests += 1;
+                    stats.last_delta_input_items = Some(*n_items);
+                    stats.last_previous_response_id = Some(response_id.clone());
+                }
+            }
+        });
+    }
+
+    /// Notes that a socket failed, and whether the call goes on without.
+    pub(super) fn failed(&self, key: &Key, error: &str, goes_on: bool) {
+        self.with(key, |session| {
+            session.stats.websocket_failures += 1;
+            session.stats.sse_fallbacks += u64::from(goes_on);
+            session.stats.last_web_socket_error = Some(error.to_owned());
+            session.fallback_until = Instant::now().checked_add(FALLBACK_TIME);
+        });
+    }
+
+    /// What happened in a conversation; of the last one used, when accounts share its name.
+    pub(super) fn stats(&self, session_id: &str) -> Option<SocketStats> {
+        let sessions = self.lock();
+        let named = sessions.iter().filter(|(key, _)| key.session == session_id);
+        let (_, session) = named.max_by_key(|(_, session)| session.used)?;
+        let active = session.falls_back();
+        Some(SocketStats { websocket_fallback_active: active, ..session.stats.clone() })
+    }
+
+    /// Forgets a conversation and closes its socket, unless a call uses it: that one is closed after the call.
+    pub(super) fn close(&self, session_id: &str) {
+        self.lock().retain(|key, session| {
+            if key.session != session_id {
+                return true;
+            }
+            if let Seat::Idle(idle) = std::mem::replace(&mut session.seat, Seat::Empty) {
+                // The task may be gone already.
+                let _result = idle.wish.send(Wish::Close("debug_close"));
+            }
+            false
+        });
+    }
+}
+
+/// Forgets the conversation that was used least recently.
+fn make_room(sessions: &mut HashMap<Key, Session>) {
+    if sessions.len() < MAX_SESSIONS {
+        return;
+    }
+    let free = sessions.iter().filter(|(_, session)| !matches!(session.seat, Seat::Busy));
+    let oldest = free.min_by_key(|(_, session)| session.used).map(|(key, _)| key.clone());
+    if let Some(oldest) = oldest {
+        sessions.remove(&oldest);
+    }
+}
+
+/// Keeps a socket alive until it is wanted, or was idle for too long.
+async fn wait_idle(mut socket: WebSocket, wished: oneshot::Receiver<Wish>, give: oneshot::Sender<WebSocket>) {
+    let wish = tokio::select! {
+        biased;
+        wish = wished => wish.unwrap_or(Wish::Close("done")),
+        // Nothing may come now: a text would belong to no call.
+        _ = socket.next() => return,
+        () = sleep(IDLE_TIME) => Wish::Close("idle_timeout"),
+    };
+    match wish {
+        // Whoever wanted it may be gone: then it is dropped, that is closed.
+        Wish::Use => drop(give.send(socket)),
+        Wish::Close(reason) => socket.close(NORMAL, reason).await,
+    }
+}
