@@ -1,5 +1,7 @@
 //! `cargo xtask codegen`: makes the files that are generated and committed.
 
+mod checks;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -24,17 +26,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     let path = Path::new(CATALOG);
     let Some(models) = &args.models else {
         let file = std::fs::read(path).with_context(|| format!("cannot read {CATALOG}"))?;
-        let entries = pack::index(&file)?;
-        for entry in &entries {
-            let records = pack::unpack(&file[entry.place.clone()])?;
-            if records.len() != entry.n_models {
-                bail!("{CATALOG}: {} has {} models, its index says {}", entry.provider, records.len(), entry.n_models);
-            }
-        }
-        println!("{CATALOG}: {} providers, readable", entries.len());
-        return Ok(true);
+        return Ok(report(&read_packed(&file)?));
     };
-    let new = pack::pack(&read_models(models)?)?;
+    let models = read_models(models)?;
+    if !report(&models) {
+        return Ok(false);
+    }
+    let new = pack::pack(&models)?;
     if args.check {
         let is_same = std::fs::read(path).is_ok_and(|old| old == new);
         println!("{CATALOG}: {}", if is_same { "up to date" } else { "stale" });
@@ -43,6 +41,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     std::fs::write(path, &new).with_context(|| format!("cannot write {CATALOG}"))?;
     println!("{CATALOG}: {} bytes", new.len());
     Ok(true)
+}
+
+/// Providers and their records as they stand in the program.
+fn read_packed(file: &[u8]) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
+    let mut models = Vec::new();
+    for entry in pack::index(file)? {
+        let records = pack::unpack(&file[entry.place.clone()])?;
+        if records.len() != entry.n_models {
+            bail!("{CATALOG}: {} has {} models, its index says {}", entry.provider, records.len(), entry.n_models);
+        }
+        models.push((entry.provider, records));
+    }
+    Ok(models)
+}
+
+/// Checks prices and limits and prints what was found; true when nothing is wrong.
+fn report(models: &[(String, Vec<Value>)]) -> bool {
+    let mut findings = checks::Findings::default();
+    for (provider, records) in models {
+        checks::check(provider, records, &mut findings);
+    }
+    for note in &findings.notes {
+        println!("note: {note}");
+    }
+    for error in &findings.errors {
+        println!("error: {error}");
+    }
+    let n_models: usize = models.iter().map(|(_, records)| records.len()).sum();
+    println!("{} providers, {n_models} models, {} errors", models.len(), findings.errors.len());
+    findings.errors.is_empty()
 }
 
 /// Providers and their records in the order of the file.

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 pub mod pack;
 
+pub mod refreshed;
+
 use crate::ids::ProviderId;
 use crate::model::Model;
 
@@ -29,6 +31,18 @@ struct Shelf {
     n_models: usize,
     packed: Range<usize>,
     models: OnceLock<Vec<Arc<Model>>>,
+}
+
+impl Shelf {
+    /// The same shelf once more; what was not read yet is not read now.
+    fn again(&self) -> Self {
+        Self {
+            provider: self.provider.clone(),
+            n_models: self.n_models,
+            packed: self.packed.clone(),
+            models: self.models.get().map_or_else(OnceLock::new, |models| OnceLock::from(models.clone())),
+        }
+    }
 }
 
 impl Default for Catalog {
@@ -78,6 +92,25 @@ impl Catalog {
 }
 
 impl Catalog {
+    /// The same catalog with other models for some providers.
+    fn with(&self, newer: Vec<(String, Vec<Arc<Model>>)>) -> Self {
+        let mut shelves: Vec<Shelf> = self.0.iter().map(Shelf::again).collect();
+        for (provider, models) in newer {
+            let provider = today(&provider);
+            let shelf = Shelf {
+                provider: provider.into(),
+                n_models: models.len(),
+                packed: 0..0,
+                models: OnceLock::from(models),
+            };
+            match shelves.iter_mut().find(|known| known.provider == *provider) {
+                Some(known) => *known = shelf,
+                None => shelves.push(shelf),
+            }
+        }
+        Self(Arc::new(shelves))
+    }
+
     fn shelf(&self, provider: &str) -> Option<&Shelf> {
         self.0.iter().find(|shelf| shelf.provider == *today(provider))
     }
@@ -93,11 +126,20 @@ pub fn default_ids() -> impl Iterator<Item = (&'static str, &'static str)> {
     DEFAULTS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
 }
 
-/// Models of other types than chat are not for us; a broken record is left out.
+/// Models of other types are not for us.
+fn is_chat(record: &Value) -> bool {
+    record.get("type").is_none_or(|kind| kind == "chat")
+}
+
+/// The models of one provider; a broken record is left out.
 fn unpack(packed: &Range<usize>) -> Vec<Arc<Model>> {
     let records = BUILT_IN.get(packed.clone()).and_then(|packed| pack::unpack(packed).ok()).unwrap_or_default();
-    let is_chat = |record: &&Value| record.get("type").is_none_or(|kind| kind == "chat");
-    records.iter().filter(is_chat).filter_map(|record| Model::from_record(record).ok()).map(Arc::new).collect()
+    records
+        .iter()
+        .filter(|record| is_chat(record))
+        .filter_map(|record| Model::from_record(record).ok())
+        .map(Arc::new)
+        .collect()
 }
 
 #[cfg(test)]
