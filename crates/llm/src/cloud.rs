@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+#[cfg(feature = "bedrock")]
+pub mod aws;
+
 #[cfg(feature = "vertex")]
 pub mod google;
 
@@ -15,6 +18,11 @@ use crate::wire::headers;
 
 /// Finds credentials for requests that bring none. Implementations keep what they found until it is about to expire.
 pub trait AmbientCredentials: Send + Sync {
+    /// Whether a request is to be given credentials: it brings none of its own.
+    fn is_wanted(&self, request: &Request) -> bool {
+        is_wanted(request)
+    }
+
     /// The credentials for a request; `None` when there are none here, and the wire format says what is missing. Dropping the future gives up.
     ///
     /// # Errors
@@ -29,6 +37,8 @@ pub trait AmbientCredentials: Send + Sync {
 /// The credentials that go with a wire format of a cloud.
 pub(crate) fn ambient(api: &str) -> Option<Arc<dyn AmbientCredentials>> {
     match api {
+        #[cfg(feature = "bedrock")]
+        crate::ids::ApiId::BEDROCK_CONVERSE_STREAM => Some(Arc::new(aws::AwsChain::new())),
         #[cfg(feature = "vertex")]
         crate::ids::ApiId::GOOGLE_VERTEX => Some(Arc::new(google::GoogleCredentials::default())),
         _ => None,
@@ -36,7 +46,7 @@ pub(crate) fn ambient(api: &str) -> Option<Arc<dyn AmbientCredentials>> {
 }
 
 /// Whether a request brings no credentials of its own.
-pub(crate) fn is_wanted(request: &Request) -> bool {
+fn is_wanted(request: &Request) -> bool {
     let auth = &request.auth;
     let has_key = auth.key.as_ref().is_some_and(|key| !keys::is_placeholder(key));
     !has_key && !auth.keyless && !headers::brings_authorisation(request)

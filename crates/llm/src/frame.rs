@@ -4,6 +4,11 @@ pub mod sse;
 #[cfg(feature = "codex-ws")]
 pub mod websocket;
 
+#[cfg(feature = "bedrock")]
+pub mod aws_event;
+
+use sse::{Oversized, SseDecoder};
+
 /// One piece of a streamed response, borrowed from the decoder that cut it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -20,4 +25,87 @@ pub struct Frame<'a> {
 pub enum Framing {
     /// Server-sent events.
     Sse,
+    /// Amazon's binary event stream.
+    #[cfg(feature = "bedrock")]
+    AwsEvents,
+}
+
+/// The bytes of a response are no frames.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// An event is longer than allowed.
+    #[error(transparent)]
+    Oversized(#[from] Oversized),
+    /// Amazon's event stream is broken.
+    #[cfg(feature = "bedrock")]
+    #[error(transparent)]
+    AwsEvent(#[from] aws_event::AwsEventError),
+}
+
+impl FrameError {
+    /// Whether the bytes merely ended too early.
+    pub fn is_cut_off(&self) -> bool {
+        match self {
+            Self::Oversized(_) => false,
+            #[cfg(feature = "bedrock")]
+            Self::AwsEvent(error) => matches!(error, aws_event::AwsEventError::Truncated { .. }),
+        }
+    }
+}
+
+/// Cuts a response into frames, of whatever kind.
+#[derive(Debug)]
+pub enum Frames {
+    /// Server-sent events.
+    Sse(SseDecoder),
+    /// Amazon's binary event stream.
+    #[cfg(feature = "bedrock")]
+    AwsEvents(aws_event::AwsEventDecoder),
+}
+
+impl Frames {
+    /// A decoder of a kind of frames.
+    pub fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::Sse => Self::Sse(SseDecoder::default()),
+            #[cfg(feature = "bedrock")]
+            Framing::AwsEvents => Self::AwsEvents(aws_event::AwsEventDecoder::default()),
+        }
+    }
+
+    /// Takes the next bytes in. Take all frames out before the next call.
+    pub fn push(&mut self, chunk: &[u8]) {
+        match self {
+            Self::Sse(frames) => frames.push(chunk),
+            #[cfg(feature = "bedrock")]
+            Self::AwsEvents(frames) => frames.push(chunk),
+        }
+    }
+
+    /// The next whole frame; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// [`FrameError`]; no frame follows.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
+        match self {
+            Self::Sse(frames) => Ok(frames.next_frame()?),
+            #[cfg(feature = "bedrock")]
+            Self::AwsEvents(frames) => Ok(frames.next_frame()?),
+        }
+    }
+
+    /// The bytes are over: the last frame, if its end may be missing.
+    ///
+    /// # Errors
+    /// [`FrameError`] when it may not.
+    pub fn finish(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
+        match self {
+            Self::Sse(frames) => Ok(frames.finish()?),
+            #[cfg(feature = "bedrock")]
+            Self::AwsEvents(frames) => {
+                frames.finish()?;
+                Ok(None)
+            }
+        }
+    }
 }

@@ -99,6 +99,8 @@ id_type! {
 impl ApiId {
     /// Anthropic's Messages format.
     pub const ANTHROPIC_MESSAGES: &'static str = "anthropic-messages";
+    /// Amazon Bedrock, Converse.
+    pub const BEDROCK_CONVERSE_STREAM: &'static str = "bedrock-converse-stream";
     /// OpenAI's Chat Completions format and its many imitations.
     pub const OPENAI_COMPLETIONS: &'static str = "openai-completions";
     /// OpenAI's Responses format.

@@ -150,6 +150,8 @@ pub enum UnknownApi {
 const GATED: &[(&str, &str)] = &[
     #[cfg(not(feature = "vertex"))]
     (ApiId::GOOGLE_VERTEX, "vertex"),
+    #[cfg(not(feature = "bedrock"))]
+    (ApiId::BEDROCK_CONVERSE_STREAM, "bedrock"),
 ];
 
 impl UnknownApi {

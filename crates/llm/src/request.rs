@@ -81,6 +81,28 @@ pub struct Auth {
     pub base_url: Option<String>,
     /// The server wants no key, as local ones do: none is looked for.
     pub keyless: bool,
+    /// What requests to Amazon are signed with.
+    pub aws: Option<AwsCredentials>,
+}
+
+/// What requests to Amazon are signed with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AwsCredentials {
+    /// The keys; without them only the region is known.
+    pub keys: Option<AwsKeys>,
+    /// The region that the user's profile names.
+    pub region: Option<String>,
+}
+
+/// A pair of access keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwsKeys {
+    /// The name of the key.
+    pub access_key_id: String,
+    /// The key.
+    pub secret_access_key: Secret,
+    /// Goes with keys that were given for a time.
+    pub session_token: Option<Secret>,
 }
 
 impl fmt::Debug for Auth {
@@ -111,6 +133,7 @@ impl Auth {
         self.headers.extend(given);
         self.base_url = self.base_url.take().or(found.base_url);
         self.keyless |= found.keyless;
+        self.aws = self.aws.take().or(found.aws);
     }
 
     /// No credentials, for servers that want none.

@@ -40,6 +40,9 @@ pub mod mistral;
 #[cfg(feature = "vertex")]
 pub mod vertex;
 
+#[cfg(feature = "bedrock")]
+pub mod bedrock;
+
 use crate::error::LlmError;
 use crate::event::Emit;
 use crate::frame::{Frame, Framing};
@@ -82,6 +85,17 @@ pub struct HttpRequest {
     pub body: Value,
 }
 
+/// A request about to be sent, for its signature.
+#[derive(Debug)]
+pub struct Signing<'a> {
+    /// The URL.
+    pub url: &'a str,
+    /// The headers, to which the signature's are added.
+    pub headers: &'a mut HeaderMap,
+    /// The bytes of the body.
+    pub body: &'a [u8],
+}
+
 /// One wire format: how a request is written and how its response is read.
 pub trait WireFormat: Send + Sync {
     /// Its name.
@@ -97,6 +111,15 @@ pub trait WireFormat: Send + Sync {
     /// # Errors
     /// When something needed is missing: a key, a variable of the base URL.
     fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError>;
+
+    /// Signs a request whose body is final, in formats that do.
+    ///
+    /// # Errors
+    /// When there is nothing to sign with.
+    fn sign(&self, call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
+        let _ = (call, parts);
+        Ok(())
+    }
 
     /// A decoder of the response.
     fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder>;
@@ -149,5 +172,7 @@ pub fn builtin() -> Vec<Box<dyn WireFormat>> {
         Box::new(mistral::Mistral),
         #[cfg(feature = "vertex")]
         Box::new(vertex::Vertex),
+        #[cfg(feature = "bedrock")]
+        Box::new(bedrock::Bedrock),
     ]
 }

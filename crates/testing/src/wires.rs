@@ -8,6 +8,7 @@ pub mod anthropic;
 pub mod responses;
 pub mod google;
 pub mod mistral;
+pub mod bedrock;
 
 use serde_json::{Value, json};
 

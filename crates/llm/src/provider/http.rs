@@ -15,15 +15,14 @@ use pinch_stdx::json::write;
 use tokio::time::{Instant, timeout};
 
 use super::Provider;
-use crate::cloud::{self, AmbientCredentials};
+use crate::cloud::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind, retry};
 use crate::event::{Emit, EventStream, StreamEvent};
-use crate::frame::Framing;
-use crate::frame::sse::SseDecoder;
+use crate::frame::{FrameError, Frames};
 use crate::http::idle::{Stopped, Watch};
 use crate::http::{HttpClient, HttpError, Incoming, Outgoing};
 use crate::request::Request;
-use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen, WireFormat};
+use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen, Signing, WireFormat};
 
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
@@ -105,8 +104,7 @@ fn run(
                 None
             }
         };
-        let Framing::Sse = shared.wire.framing();
-        let mut frames = SseDecoder::default();
+        let mut frames = Frames::new(shared.wire.framing());
         loop {
             while let Some(mut event) = emit.pop() {
                 let is_end = matches!(event, StreamEvent::End(_));
@@ -135,9 +133,8 @@ fn run(
                     continue;
                 }
                 Ok(None) => {}
-                Err(oversized) => {
-                    let error = LlmError::new(provider_of(&request), LlmErrorKind::Protocol, oversized.to_string());
-                    decoder.fail(error, &mut emit);
+                Err(broken) => {
+                    decoder.fail(no_frames(&request, &broken), &mut emit);
                     continue;
                 }
             }
@@ -149,7 +146,7 @@ fn run(
                 Ok(Ok(Some(chunk))) => frames.push(&chunk),
                 Ok(Ok(None)) => {
                     body = None;
-                    finish(&mut frames, &mut *decoder, &mut emit);
+                    finish(&request, &mut frames, &mut *decoder, &mut emit);
                 }
                 Ok(Err(error)) => decoder.fail(network(&request, &error), &mut emit),
                 Err(why) => decoder.fail(stopped(&request, why), &mut emit),
@@ -161,7 +158,7 @@ fn run(
 impl Shared {
     /// Adds the machine's own credentials where the request brings none.
     async fn authorise(&self, request: &mut Request, watch: &Watch, cancel: &Cancel) -> Result<(), LlmError> {
-        let Some(ambient) = self.ambient.as_ref().filter(|_| cloud::is_wanted(request)) else { return Ok(()) };
+        let Some(ambient) = self.ambient.as_ref().filter(|ambient| ambient.is_wanted(request)) else { return Ok(()) };
         let resolving = ambient.resolve(request, &self.client);
         let found = watch.for_other(cancel, resolving).await.map_err(|why| stopped(request, why))??;
         if let Some(found) = found {
@@ -181,7 +178,9 @@ impl Shared {
             cancel.check().map_err(|_| stopped(request, Stopped::Cancelled))?;
             let mut made = self.wire.encode(call)?;
             observe_payload(call, &mut made, watch, cancel).await?;
-            let outgoing = outgoing(request, made)?;
+            let mut outgoing = outgoing(request, made)?;
+            let Outgoing { url, headers, body, .. } = &mut outgoing;
+            self.wire.sign(call, Signing { url, headers, body })?;
             let sending = self.client.send(outgoing, request.host.env(), watch.connect());
             let sent = watch.for_headers(cancel, sending).await.map_err(|why| stopped(request, why))?;
             let mut incoming = sent.map_err(|error| network(request, &error))?;
@@ -281,12 +280,21 @@ fn compressed(body: Vec<u8>, mut headers: HeaderMap) -> (Vec<u8>, HeaderMap) {
 }
 
 /// The bytes are over: the last event may want its blank line.
-fn finish(frames: &mut SseDecoder, decoder: &mut dyn Decoder, emit: &mut Emit) {
-    // An event that is too long was found before.
-    if let Ok(Some(frame)) = frames.finish() {
-        decoder.push(frame, emit);
+fn finish(request: &Request, frames: &mut Frames, decoder: &mut dyn Decoder, emit: &mut Emit) {
+    match frames.finish() {
+        Ok(last) => {
+            if let Some(frame) = last {
+                decoder.push(frame, emit);
+            }
+            decoder.finish(emit);
+        }
+        Err(broken) => decoder.fail(no_frames(request, &broken), emit),
     }
-    decoder.finish(emit);
+}
+
+fn no_frames(request: &Request, error: &FrameError) -> LlmError {
+    let kind = if error.is_cut_off() { LlmErrorKind::StreamCut } else { LlmErrorKind::Protocol };
+    LlmError::new(provider_of(request), kind, error.to_string())
 }
 
 /// Reads what follows the answer, if it comes at once: a connection whose response was read to the end can be used again.

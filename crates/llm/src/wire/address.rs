@@ -45,6 +45,22 @@ fn filled(request: &Request, base: &str) -> Result<String, LlmError> {
     fill(base, &request.model, request.host.env())
 }
 
+/// A text as part of a path or query: everything but letters, digits and `-_.~` is encoded.
+#[cfg(feature = "bedrock")]
+pub(crate) fn encoded(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ok = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
 /// Replaces `{NAME}` by the variable of that name.
 fn fill(base: &str, model: &Model, env: &Env) -> Result<String, LlmError> {
     let mut filled = String::with_capacity(base.len());

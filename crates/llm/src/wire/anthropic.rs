@@ -16,6 +16,9 @@ mod error;
 
 mod stream;
 
+pub(super) use error::is_strict_limit;
+pub(super) use models::effort_word;
+
 use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;

@@ -42,7 +42,7 @@ pub(super) fn in_stream(model: &Model, data: &str) -> LlmError {
 }
 
 /// Whether a refusal has to do with strict schemas.
-pub(super) fn is_strict_limit(error: &LlmError) -> bool {
+pub(in crate::wire) fn is_strict_limit(error: &LlmError) -> bool {
     let text = error.text.to_lowercase();
     error.status == Some(StatusCode::BAD_REQUEST)
         && error.kind != LlmErrorKind::ContextOverflow

@@ -5,7 +5,7 @@ use crate::model::thinking::clamp;
 use crate::thinking::ThinkingLevel;
 
 /// The effort's word for a level, on models that think as they see fit.
-pub(super) fn effort_word(model: &Model, level: ThinkingLevel) -> &str {
+pub(in crate::wire) fn effort_word(model: &Model, level: ThinkingLevel) -> &str {
     let level = clamp(model, level);
     model.thinking.word(level).unwrap_or(match level {
         ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",

@@ -1,0 +1,391 @@
+//! Amazon's binary event stream (`application/vnd.amazon.eventstream`), incrementally.
+//!
+//! A message is a prelude (total length, length of the headers, checksum of both), headers, a payload, and a checksum over all of it.
+
+use super::Frame;
+
+/// Bytes one message may have, unless told otherwise. Amazon sends at most 16 MiB.
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Two lengths and their checksum.
+const PRELUDE: usize = 12;
+/// The checksum at the end.
+const CHECKSUM: usize = 4;
+
+/// What [`Frame::event`] begins with when the service ended the stream with an exception; its name follows.
+pub const EXCEPTION: &str = "exception:";
+/// What [`Frame::event`] begins with when the service ended the stream with an error; its code follows.
+pub const ERROR: &str = "error:";
+
+/// The bytes are no event stream. The decoder yields nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AwsEventError {
+    /// A message is longer than allowed.
+    #[error("an event stream message has {size} bytes, more than {limit}")]
+    Oversized {
+        /// What it says of itself.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A checksum is not that of the bytes before it.
+    #[error("an event stream message has a wrong checksum")]
+    Checksum,
+    /// Lengths that contradict one another, or a header of an unknown type.
+    #[error("an event stream message is malformed: {what}")]
+    Malformed {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The bytes ended within a message.
+    #[error("the event stream ended within a message, after {got} bytes of it")]
+    Truncated {
+        /// Bytes of the last message that came.
+        got: usize,
+    },
+}
+
+/// The value of a header.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HeaderValue<'a> {
+    /// True or false.
+    Bool(bool),
+    /// A number of 8 bits.
+    Byte(i8),
+    /// A number of 16 bits.
+    Short(i16),
+    /// A number of 32 bits.
+    Int(i32),
+    /// A number of 64 bits.
+    Long(i64),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// Text.
+    Text(&'a str),
+    /// Unix time in milliseconds.
+    Timestamp(i64),
+    /// A UUID.
+    Uuid([u8; 16]),
+}
+
+impl<'a> HeaderValue<'a> {
+    /// The text, when it is one.
+    pub fn as_text(self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// One message, borrowed from the bytes it was read from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message<'a> {
+    /// Bytes of the whole message.
+    pub total_len: usize,
+    /// Bytes of the headers.
+    pub headers_len: usize,
+    /// Names and values of the headers, in their order.
+    pub headers: Vec<(&'a str, HeaderValue<'a>)>,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Reads the message that the bytes begin with; `None` when they hold only a part of it.
+    ///
+    /// # Errors
+    /// [`AwsEventError`].
+    pub fn read(bytes: &'a [u8], limit: usize) -> Result<Option<Self>, AwsEventError> {
+        let Some(size) = size(bytes, limit)? else { return Ok(None) };
+        let Some(whole) = bytes.get(..size.total) else { return Ok(None) };
+        let (body, checksum) = whole.split_at(size.total - CHECKSUM);
+        if crc32fast::hash(body) != be_u32(checksum) {
+            return Err(AwsEventError::Checksum);
+        }
+        let (headers, payload) = body[PRELUDE..].split_at(size.headers);
+        Ok(Some(Self { total_len: size.total, headers_len: size.headers, headers: read_headers(headers)?, payload }))
+    }
+
+    /// The text of a header.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.headers.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.as_text())
+    }
+}
+
+struct Size {
+    total: usize,
+    headers: usize,
+}
+
+/// What the prelude says; `None` when it is not all there.
+fn size(bytes: &[u8], limit: usize) -> Result<Option<Size>, AwsEventError> {
+    let Some(prelude) = bytes.get(..PRELUDE) else { return Ok(None) };
+    if crc32fast::hash(&prelude[..8]) != be_u32(&prelude[8..]) {
+        return Err(AwsEventError::Checksum);
+    }
+    let (total, headers) = (be_u32(prelude) as usize, be_u32(&prelude[4..]) as usize);
+    if total > limit {
+        return Err(AwsEventError::Oversized { size: total, limit });
+    }
+    if total < PRELUDE + CHECKSUM || headers > total - PRELUDE - CHECKSUM {
+        return Err(AwsEventError::Malformed { what: "lengths" });
+    }
+    Ok(Some(Size { total, headers }))
+}
+
+/// The number that four bytes stand for; the callers give four or more.
+fn be_u32(bytes: &[u8]) -> u32 {
+    bytes.iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+fn read_headers(bytes: &[u8]) -> Result<Vec<(&str, HeaderValue<'_>)>, AwsEventError> {
+    let mut rest = Cursor(bytes);
+    let mut headers = Vec::with_capacity(3);
+    while !rest.0.is_empty() {
+        let name_len = usize::from(rest.array::<1>()?[0]);
+        let name = text(rest.take(name_len)?)?;
+        let value = match rest.array::<1>()?[0] {
+            0 => HeaderValue::Bool(true),
+            1 => HeaderValue::Bool(false),
+            2 => HeaderValue::Byte(i8::from_be_bytes(rest.array()?)),
+            3 => HeaderValue::Short(i16::from_be_bytes(rest.array()?)),
+            4 => HeaderValue::Int(i32::from_be_bytes(rest.array()?)),
+            5 => HeaderValue::Long(i64::from_be_bytes(rest.array()?)),
+            6 => HeaderValue::Bytes(rest.sized()?),
+            7 => HeaderValue::Text(text(rest.sized()?)?),
+            8 => HeaderValue::Timestamp(i64::from_be_bytes(rest.array()?)),
+            9 => HeaderValue::Uuid(rest.array()?),
+            _ => return Err(AwsEventError::Malformed { what: "a header of an unknown type" }),
+        };
+        headers.push((name, value));
+    }
+    Ok(headers)
+}
+
+fn text(bytes: &[u8]) -> Result<&str, AwsEventError> {
+    std::str::from_utf8(bytes).map_err(|_| AwsEventError::Malformed { what: "a header that is no text" })
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, n: usize) -> Result<&'a [u8], AwsEventError> {
+        let (taken, rest) = self.0.split_at_checked(n).ok_or(AwsEventError::Malformed { what: "a cut header" })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], AwsEventError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(AwsEventError::Malformed { what: "a cut header" })?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn sized(&mut self) -> Result<&'a [u8], AwsEventError> {
+        let len = u16::from_be_bytes(self.array()?);
+        self.take(usize::from(len))
+    }
+}
+
+/// Cuts a stream of bytes into messages, however the bytes are split into chunks.
+///
+/// A frame's `event` is the event's type, or [`EXCEPTION`] or [`ERROR`] with the name; its `data` is the payload as text.
+#[derive(Debug)]
+pub struct AwsEventDecoder {
+    /// Bytes from the current message on.
+    buffer: Vec<u8>,
+    /// Where the current message begins.
+    start: usize,
+    limit: usize,
+    /// The name and data of the frame that is handed out, where they are no part of its bytes.
+    made: (String, String),
+}
+
+impl Default for AwsEventDecoder {
+    fn default() -> Self {
+        Self::new(MAX_MESSAGE_BYTES)
+    }
+}
+
+impl AwsEventDecoder {
+    /// A decoder that accepts messages of up to `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, limit, made: Default::default() }
+    }
+
+    /// Takes the next bytes in. Take all frames out with [`AwsEventDecoder::next_frame`] before the next call, or the buffer grows.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next message; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// [`AwsEventError`], at every further call too.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, AwsEventError> {
+        let Some(message) = Message::read(&self.buffer[self.start..], self.limit)? else { return Ok(None) };
+        let raw = &self.buffer[self.start..self.start + message.total_len];
+        self.start += message.total_len;
+        let named = |name| message.text(name).unwrap_or("");
+        let event = match named(":message-type") {
+            "exception" => format!("{EXCEPTION}{}", named(":exception-type")),
+            "error" => format!("{ERROR}{}", named(":error-code")),
+            // Nearly all: nothing is copied.
+            _ => match std::str::from_utf8(message.payload) {
+                Ok(data) => return Ok(Some(Frame { event: named(":event-type"), data, raw })),
+                Err(_) => named(":event-type").to_owned(),
+            },
+        };
+        // An error has no payload: its text stands in a header.
+        let data = match message.text(":error-message") {
+            Some(text) if message.payload.is_empty() => serde_json::json!({ "message": text }).to_string(),
+            _ => String::from_utf8_lossy(message.payload).into_owned(),
+        };
+        self.made = (event, data);
+        Ok(Some(Frame { event: &self.made.0, data: &self.made.1, raw }))
+    }
+
+    /// The bytes are over.
+    ///
+    /// # Errors
+    /// [`AwsEventError::Truncated`] when they end within a message.
+    pub fn finish(&self) -> Result<(), AwsEventError> {
+        match self.buffer.len() - self.start {
+            0 => Ok(()),
+            got => Err(AwsEventError::Truncated { got }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinch_testing::wires::bedrock::{frame, message};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// All frames of `chunks` as `name|data`, and how it ended.
+    fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<String>, Option<AwsEventError>) {
+        let mut decoder = AwsEventDecoder::default();
+        let mut frames = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk);
+            loop {
+                match decoder.next_frame() {
+                    Ok(Some(frame)) => frames.push(format!("{}|{}", frame.event, frame.data)),
+                    Ok(None) => break,
+                    Err(error) => return (frames, Some(error)),
+                }
+            }
+        }
+        let end = decoder.finish().err();
+        (frames, end)
+    }
+
+    fn stream() -> Vec<u8> {
+        let exception = [(":message-type", "exception"), (":exception-type", "throttlingException")];
+        let error = [(":message-type", "error"), (":error-code", "InternalFailure"), (":error-message", "no \"luck\"")];
+        [
+            message("messageStart", &json!({"role": "assistant"})),
+            frame(&[], b"\xFF"),
+            frame(&exception, br#"{"message":"slow"}"#),
+            frame(&error, b""),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn events_exceptions_and_errors() {
+        let (frames, end) = decode([&stream()[..]]);
+        assert_eq!(
+            frames,
+            [
+                r#"messageStart|{"role":"assistant"}"#,
+                "|\u{FFFD}",
+                r#"exception:throttlingException|{"message":"slow"}"#,
+                r#"error:InternalFailure|{"message":"no \"luck\""}"#,
+            ]
+        );
+        assert_eq!(end, None);
+    }
+
+    #[test]
+    fn headers_of_all_types() {
+        let mut headers = Vec::new();
+        for (tag, value) in [
+            (0, &b""[..]),
+            (1, b""),
+            (2, b"\xFF"),
+            (3, b"\x01\x02"),
+            (4, b"\0\0\0\x05"),
+            (5, b"\0\0\0\0\0\0\0\x06"),
+            (6, b"\0\x02ab"),
+            (7, b"\0\x02cd"),
+            (8, b"\0\0\0\0\0\0\0\x07"),
+            (9, b"0123456789abcdef"),
+        ] {
+            headers.extend([1, b'a' + tag, tag]);
+            headers.extend(value);
+        }
+        let bytes = pinch_testing::wires::bedrock::raw_frame(&headers, b"{}");
+        let read = Message::read(&bytes, 1_000).unwrap().unwrap();
+        let values: Vec<HeaderValue<'_>> = read.headers.iter().map(|(_, value)| *value).collect();
+        assert_eq!(
+            values,
+            [
+                HeaderValue::Bool(true),
+                HeaderValue::Bool(false),
+                HeaderValue::Byte(-1),
+                HeaderValue::Short(258),
+                HeaderValue::Int(5),
+                HeaderValue::Long(6),
+                HeaderValue::Bytes(b"ab"),
+                HeaderValue::Text("cd"),
+                HeaderValue::Timestamp(7),
+                HeaderValue::Uuid(*b"0123456789abcdef"),
+            ]
+        );
+        assert_eq!((read.headers_len, read.total_len, read.payload), (headers.len(), bytes.len(), &b"{}"[..]));
+        let unknown = pinch_testing::wires::bedrock::raw_frame(&[1, b'a', 10], b"");
+        assert!(matches!(Message::read(&unknown, 1_000), Err(AwsEventError::Malformed { .. })));
+        let cut = pinch_testing::wires::bedrock::raw_frame(&[1, b'a', 7, 0, 9, b'x'], b"");
+        assert!(matches!(Message::read(&cut, 1_000), Err(AwsEventError::Malformed { .. })));
+    }
+
+    #[test]
+    fn what_is_broken_is_an_error() {
+        let good = message("messageStart", &json!({}));
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            assert_eq!(decode([&bad[..]]).1, Some(AwsEventError::Checksum), "byte {at}");
+        }
+        let cut = &good[..good.len() - 1];
+        assert_eq!(decode([cut]).1, Some(AwsEventError::Truncated { got: cut.len() }));
+        // A length is not believed before its checksum, nor beyond the limit: nothing waits for the bytes.
+        let mut decoder = AwsEventDecoder::new(16);
+        decoder.push(&good[..12]);
+        assert!(matches!(decoder.next_frame(), Err(AwsEventError::Oversized { limit: 16, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn chunking_changes_nothing(cuts in prop::collection::vec(0usize..600, 0..8)) {
+            let bytes = stream();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let chunks = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+            prop_assert_eq!(decode(chunks), decode([&bytes[..]]));
+        }
+
+        #[test]
+        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let (frames, _) = decode([&bytes[..]]);
+            prop_assert!(frames.len() <= 4);
+        }
+    }
+}

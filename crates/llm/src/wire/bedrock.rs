@@ -1,0 +1,57 @@
+//! Amazon Bedrock's Converse format.
+
+use http::{HeaderMap, StatusCode};
+
+mod models;
+
+pub(crate) mod endpoint;
+
+mod convert;
+
+mod request;
+
+pub(crate) mod sign;
+
+mod error;
+
+mod stream;
+
+use super::{Call, Decoder, Encoding, HttpRequest, Signing, WireFormat, anthropic};
+use crate::error::LlmError;
+use crate::frame::Framing;
+use crate::ids::ApiId;
+use crate::model::Model;
+
+/// Amazon Bedrock's Converse format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bedrock;
+
+impl WireFormat for Bedrock {
+    fn api(&self) -> &'static str {
+        ApiId::BEDROCK_CONVERSE_STREAM
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::AwsEvents
+    }
+
+    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+        request::encode(call)
+    }
+
+    fn sign(&self, call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
+        sign::authorise(call, parts)
+    }
+
+    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+        Box::new(stream::BedrockDecoder::new(call))
+    }
+
+    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(model, status, headers, body)
+    }
+
+    fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+        (call.encoding == Encoding::Usual && anthropic::is_strict_limit(error)).then_some(Encoding::PlainTools)
+    }
+}

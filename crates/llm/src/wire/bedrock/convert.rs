@@ -1,0 +1,129 @@
+//! Messages as Converse takes them.
+
+use serde_json::{Map, Value, json};
+
+use crate::message::{AssistantMessage, Block, Content, Image, Thinking, ToolResult, UserMessage};
+
+/// Stands for a text without words, which Converse refuses.
+const NO_TEXT: &str = "<empty>";
+/// Stands for a tool's output without words.
+const NO_OUTPUT: &str = "(no tool output)";
+
+/// An image of a type that Converse does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Unknown image type: {0}")]
+pub(super) struct UnknownImage(String);
+
+pub(super) fn text_block(text: &str) -> Value {
+    json!({ "text": text })
+}
+
+/// The blocks of a user message; never none.
+pub(super) fn user(message: &UserMessage) -> Result<Vec<Value>, UnknownImage> {
+    let mut parts = match &message.content {
+        Content::Text(text) if text.trim().is_empty() => Vec::new(),
+        Content::Text(text) => vec![text_block(text)],
+        Content::Blocks(blocks) => parts(blocks)?,
+    };
+    if parts.is_empty() {
+        parts.push(text_block(NO_TEXT));
+    }
+    Ok(parts)
+}
+
+/// Text and images; blank text is left out.
+fn parts(blocks: &[Block]) -> Result<Vec<Value>, UnknownImage> {
+    let part = |block: &Block| match block {
+        Block::Text(text) if !text.text.trim().is_empty() => Some(Ok(text_block(&text.text))),
+        Block::Image(picture) => Some(image(picture)),
+        _ => None,
+    };
+    blocks.iter().filter_map(part).collect()
+}
+
+fn image(image: &Image) -> Result<Value, UnknownImage> {
+    let format = match image.mime_type.as_str() {
+        "image/png" => "png",
+        "image/jpeg" | "image/jpg" => "jpeg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        other => return Err(UnknownImage(other.to_owned())),
+    };
+    Ok(json!({"image": {"format": format, "source": {"bytes": image.data}}}))
+}
+
+/// The blocks of an answer; may be none.
+pub(super) fn assistant(message: &AssistantMessage, is_claude: bool) -> Vec<Value> {
+    let block = |block: &Block| match block {
+        Block::Text(text) => (!text.text.trim().is_empty()).then(|| text_block(&text.text)),
+        Block::Thinking(thinking) => reasoning(thinking, is_claude),
+        Block::ToolCall(call) => {
+            let input = without_empty_keys(&call.arguments);
+            Some(json!({"toolUse": {"toolUseId": call.id.as_str(), "name": call.name, "input": input}}))
+        }
+        Block::Image(_) | Block::Other(_) => None,
+    };
+    message.content.iter().filter_map(|content| block(content)).collect()
+}
+
+fn reasoning(thinking: &Thinking, is_claude: bool) -> Option<Value> {
+    let signature = thinking.signature.as_deref().filter(|signature| !signature.trim().is_empty());
+    let text = thinking.thinking.as_str();
+    let is_blank = text.trim().is_empty();
+    match signature {
+        Some(payload) if thinking.redacted => Some(json!({"reasoningContent": {"redactedContent": payload}})),
+        None if thinking.redacted => None,
+        // Also when the text is empty: models that show no thinking still sign it.
+        Some(signature) if is_claude => {
+            Some(json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}))
+        }
+        _ if is_blank => None,
+        None if is_claude => Some(text_block(text)),
+        _ => Some(json!({"reasoningContent": {"reasoningText": {"text": text}}})),
+    }
+}
+
+/// Arguments without members whose name is empty: Converse refuses those, at any depth.
+fn without_empty_keys(map: &Map<String, Value>) -> Value {
+    let kept = map.iter().filter(|(key, _)| !key.is_empty()).map(|(key, value)| (key.clone(), cleaned(value)));
+    Value::Object(kept.collect())
+}
+
+fn cleaned(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => without_empty_keys(map),
+        Value::Array(items) => items.iter().map(cleaned).collect(),
+        other => other.clone(),
+    }
+}
+
+/// A run of tool results: the blocks of one user message. Images of failed calls follow the results for Claude, which allows none inside.
+pub(super) fn tool_results<'a>(
+    results: impl Iterator<Item = &'a ToolResult>,
+    is_claude: bool,
+) -> Result<Vec<Value>, UnknownImage> {
+    let mut blocks = Vec::new();
+    let mut after = Vec::new();
+    for result in results {
+        let mut inside = parts(&result.content)?;
+        if result.is_error && is_claude {
+            let images: Vec<Value> = inside.extract_if(.., |part| part.get("image").is_some()).collect();
+            if !images.is_empty() {
+                after.push(text_block(&format!("Image(s) of the failed call {}:", result.tool_call_id)));
+                after.extend(images);
+                if inside.is_empty() {
+                    inside.push(text_block("(see attached image)"));
+                }
+            }
+        }
+        if inside.is_empty() {
+            inside.push(text_block(NO_OUTPUT));
+        }
+        let status = if result.is_error { "error" } else { "success" };
+        blocks.push(json!({"toolResult": {
+            "toolUseId": result.tool_call_id.as_str(), "content": inside, "status": status,
+        }}));
+    }
+    blocks.append(&mut after);
+    Ok(blocks)
+}

@@ -1,0 +1,395 @@
+//! Responses in the Converse format.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Map, json};
+
+use super::error;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::event::Emit;
+use crate::frame::Frame;
+use crate::frame::aws_event::{ERROR, EXCEPTION};
+use crate::ids::ToolCallId;
+use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::json_read::{self, Read, Text};
+use crate::wire::reply::{Reply, Slot};
+use crate::wire::{Call, Decoder, Seen};
+
+/// Reads a response in the Converse format.
+pub(super) struct BedrockDecoder {
+    reply: Reply,
+    /// Which of our blocks stands for which of the provider's.
+    places: Vec<(u64, usize)>,
+    /// How the answer ended, once it is said: the usage follows.
+    stop: Option<Stop>,
+}
+
+/// How an answer ended.
+enum Stop {
+    Well(StopReason),
+    Badly(LlmErrorKind, String),
+}
+
+#[derive(Deserialize)]
+struct MessageStart<'a> {
+    #[serde(borrow, default)]
+    role: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct BlockStart<'a> {
+    #[serde(default, rename = "contentBlockIndex")]
+    index: u64,
+    #[serde(borrow, default)]
+    start: Option<WireStart<'a>>,
+}
+
+#[derive(Deserialize)]
+struct WireStart<'a> {
+    #[serde(borrow, default, rename = "toolUse")]
+    tool_use: Option<ToolStart<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ToolStart<'a> {
+    #[serde(borrow, default, rename = "toolUseId")]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct BlockDelta<'a> {
+    #[serde(default, rename = "contentBlockIndex")]
+    index: u64,
+    #[serde(borrow, default)]
+    delta: WireDelta<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct WireDelta<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default, rename = "toolUse")]
+    tool_use: Option<ToolDelta<'a>>,
+    #[serde(borrow, default, rename = "reasoningContent")]
+    reasoning: Option<ReasoningDelta<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ToolDelta<'a> {
+    #[serde(borrow, default)]
+    input: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct ReasoningDelta<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+    #[serde(borrow, default, rename = "redactedContent")]
+    redacted: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct BlockStop {
+    #[serde(default, rename = "contentBlockIndex")]
+    index: u64,
+}
+
+#[derive(Deserialize)]
+struct MessageStop<'a> {
+    #[serde(borrow, default, rename = "stopReason")]
+    reason: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct WireUsage {
+    #[serde(deserialize_with = "json_read::count")]
+    input_tokens: Option<u64>,
+    #[serde(deserialize_with = "json_read::count")]
+    output_tokens: Option<u64>,
+    #[serde(deserialize_with = "json_read::count")]
+    total_tokens: Option<u64>,
+    #[serde(deserialize_with = "json_read::count")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "json_read::count")]
+    cache_write_input_tokens: Option<u64>,
+    cache_details: Option<Vec<CacheDetail>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CacheDetail {
+    #[serde(default)]
+    ttl: String,
+    #[serde(default, deserialize_with = "json_read::count")]
+    input_tokens: Option<u64>,
+}
+
+impl BedrockDecoder {
+    pub(super) fn new(call: &Call<'_>) -> Self {
+        Self { reply: Reply::new(call.request, call.timestamp), places: Vec::new(), stop: None }
+    }
+
+    /// Reads the JSON of a frame, or ends the answer.
+    fn read<'a, T: Deserialize<'a>>(
+        &mut self,
+        frame: Frame<'a>,
+        scratch: &'a mut String,
+        emit: &mut Emit,
+    ) -> Option<Read<T>> {
+        match json_read::read(frame.data, scratch) {
+            Ok(read) => Some(read),
+            Err(why) => {
+                let text = format!("Could not parse Bedrock event {}: {why}", frame.event);
+                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                None
+            }
+        }
+    }
+
+    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
+        // Whatever a response says, it began: the start comes before its failure too.
+        self.reply.start(emit);
+        self.reply.fail(error, emit);
+    }
+
+    fn place(&self, index: u64) -> Option<usize> {
+        // The block that is written stands at the end nearly always.
+        self.places.iter().rev().find(|(known, _)| *known == index).map(|(_, place)| *place)
+    }
+
+    fn open(&mut self, index: u64, slot: Slot, emit: &mut Emit) -> usize {
+        let place = self.reply.open(slot, emit);
+        self.places.retain(|(known, _)| *known != index);
+        self.places.push((index, place));
+        place
+    }
+
+    fn message_start(&mut self, read: &MessageStart<'_>, emit: &mut Emit) {
+        match read.role.get() {
+            Some("assistant") => self.reply.start(emit),
+            _ => {
+                let text = "Unexpected assistant message start but got user message start instead";
+                self.fail_with(LlmErrorKind::Protocol, text, emit);
+            }
+        }
+    }
+
+    fn block_start(&mut self, read: &BlockStart<'_>, emit: &mut Emit) {
+        let Some(tool) = read.start.as_ref().and_then(|start| start.tool_use.as_ref()) else { return };
+        let call = ToolCall {
+            id: ToolCallId::from(tool.id.get().unwrap_or("").to_owned()),
+            name: tool.name.get().unwrap_or("").to_owned(),
+            arguments: Map::new(),
+            thought_signature: None,
+            arguments_error: None,
+            namespace: None,
+        };
+        self.open(read.index, Slot::Call { call, json: String::new() }, emit);
+    }
+
+    fn block_delta(&mut self, read: &BlockDelta<'_>, mended: bool, emit: &mut Emit) {
+        let place = self.place(read.index);
+        if let Some(text) = read.delta.text.get() {
+            let place = place.unwrap_or_else(|| self.open(read.index, Slot::Text(TextBlock::default()), emit));
+            if matches!(self.reply.slot(place), Some(Slot::Text(_))) {
+                self.reply.delta(place, text, mended, emit);
+            }
+        } else if let Some(tool) = &read.delta.tool_use {
+            if let Some((place, input)) = place.zip(tool.input.get())
+                && matches!(self.reply.slot(place), Some(Slot::Call { .. }))
+            {
+                self.reply.delta(place, input, mended, emit);
+            }
+        } else if let Some(reasoning) = &read.delta.reasoning {
+            self.reasoning(read.index, place, reasoning, mended, emit);
+        }
+    }
+
+    fn reasoning(
+        &mut self,
+        index: u64,
+        place: Option<usize>,
+        delta: &ReasoningDelta<'_>,
+        mended: bool,
+        emit: &mut Emit,
+    ) {
+        let hidden = delta.redacted.non_empty();
+        let place = place.unwrap_or_else(|| {
+            let thinking = match hidden {
+                Some(_) => Thinking { thinking: "[Reasoning redacted]".into(), redacted: true, ..Thinking::default() },
+                None => Thinking::default(),
+            };
+            let thinking = Thinking { signature: Some(String::new()), ..thinking };
+            self.open(index, Slot::Thinking(thinking), emit)
+        });
+        let Some(Slot::Thinking(thinking)) = self.reply.slot(place) else { return };
+        if thinking.redacted {
+            append_base64(thinking.signature.get_or_insert_default(), hidden.unwrap_or(""));
+            return;
+        }
+        if let Some(signature) = delta.signature.get() {
+            thinking.signature.get_or_insert_default().push_str(signature);
+        }
+        if let Some(text) = delta.text.non_empty() {
+            self.reply.delta(place, text, mended, emit);
+        }
+    }
+
+    fn message_stop(&mut self, read: &MessageStop<'_>) {
+        let word = read.reason.get().unwrap_or("");
+        self.reply.message.raw_stop_reason = Some(word.to_owned()).filter(|word| !word.is_empty());
+        self.stop = Some(match word {
+            "end_turn" | "stop_sequence" => Stop::Well(StopReason::Stop),
+            "max_tokens" | "model_context_window_exceeded" => Stop::Well(StopReason::Length),
+            "tool_use" => Stop::Well(StopReason::ToolUse),
+            "guardrail_intervened" | "content_filtered" => {
+                Stop::Badly(LlmErrorKind::ContentFiltered, format!("Provider stopped with: {word}"))
+            }
+            word if word.starts_with("malformed_") => {
+                Stop::Badly(LlmErrorKind::Protocol, format!("Provider stopped with: {word}"))
+            }
+            "" => Stop::Badly(LlmErrorKind::Protocol, "Bedrock stream ended without a stop reason".into()),
+            word => Stop::Badly(LlmErrorKind::Protocol, format!("Unhandled stop reason: {word}")),
+        });
+    }
+
+    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
+        let (input, output) = (told.input_tokens.unwrap_or(0), told.output_tokens.unwrap_or(0));
+        let details = told.cache_details.as_deref().unwrap_or_default();
+        let hour = |detail: &&CacheDetail| detail.ttl == "1h";
+        let for_an_hour = details.iter().find(hour).and_then(|detail| detail.input_tokens);
+        let usage = Usage {
+            input,
+            output,
+            cache_read: told.cache_read_input_tokens.unwrap_or(0),
+            cache_write: told.cache_write_input_tokens.unwrap_or(0),
+            cache_write_1h: for_an_hour,
+            total_tokens: told.total_tokens.filter(|total| *total > 0).unwrap_or(input + output),
+            ..self.reply.message.usage
+        };
+        self.reply.set_usage(usage, emit);
+    }
+
+    /// Ends the answer as it said before.
+    fn end(&mut self, emit: &mut Emit) {
+        match self.stop.take() {
+            Some(Stop::Well(reason)) => {
+                self.reply.close_all(emit);
+                self.reply.done(reason, emit);
+            }
+            Some(Stop::Badly(kind, text)) => {
+                self.reply.close_all(emit);
+                self.fail_with(kind, text, emit);
+            }
+            None => {
+                self.reply.close_all(emit);
+                self.fail_with(LlmErrorKind::StreamCut, "Bedrock stream ended early: no messageStop came", emit);
+            }
+        }
+    }
+
+    /// Notes the provider's code of a failure in the message.
+    fn note(&mut self, error: &LlmError) {
+        if let Some(code) = error.code.as_deref().filter(|code| !code.is_empty()) {
+            let note = json!([{"type": "bedrock_response_failure", "details": {"errorCode": code}}]);
+            self.reply.message.diagnostics = Some(note);
+        }
+    }
+}
+
+/// Appends bytes in base64 to bytes in base64.
+fn append_base64(all: &mut String, more: &str) {
+    if all.is_empty() || !all.ends_with('=') {
+        all.push_str(more);
+        return;
+    }
+    if let (Ok(mut bytes), Ok(more)) = (STANDARD.decode(&*all), STANDARD.decode(more)) {
+        bytes.extend(more);
+        *all = STANDARD.encode(bytes);
+    }
+}
+
+impl Decoder for BedrockDecoder {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+        if self.reply.is_ended() {
+            return Seen::KeepAlive;
+        }
+        let scratch = &mut String::new();
+        match frame.event {
+            "contentBlockDelta" => {
+                if let Some(read) = self.read::<BlockDelta<'_>>(frame, scratch, emit) {
+                    self.block_delta(&read.value, read.mended, emit);
+                }
+            }
+            "contentBlockStart" => {
+                if let Some(read) = self.read::<BlockStart<'_>>(frame, scratch, emit) {
+                    self.block_start(&read.value, emit);
+                }
+            }
+            "contentBlockStop" => {
+                if let Some(read) = self.read::<BlockStop>(frame, scratch, emit)
+                    && let Some(place) = self.place(read.value.index)
+                {
+                    self.reply.close(place, emit);
+                }
+            }
+            "messageStart" => {
+                if let Some(read) = self.read::<MessageStart<'_>>(frame, scratch, emit) {
+                    self.message_start(&read.value, emit);
+                }
+            }
+            "messageStop" => {
+                if let Some(read) = self.read::<MessageStop<'_>>(frame, scratch, emit) {
+                    self.message_stop(&read.value);
+                }
+            }
+            "metadata" => {
+                if let Some(read) = self.read::<Metadata>(frame, scratch, emit) {
+                    if let Some(usage) = &read.value.usage {
+                        self.usage(usage, emit);
+                    }
+                    // The last event: the connection may stay open for a while.
+                    if self.stop.is_some() {
+                        self.end(emit);
+                    }
+                }
+            }
+            other => {
+                let Some(name) = other.strip_prefix(EXCEPTION).or_else(|| other.strip_prefix(ERROR)) else {
+                    return Seen::KeepAlive;
+                };
+                let error = error::in_stream(&self.reply.model, name, frame.data);
+                self.note(&error);
+                self.reply.start(emit);
+                self.reply.fail(error, emit);
+            }
+        }
+        Seen::Content
+    }
+
+    fn finish(&mut self, emit: &mut Emit) {
+        if !self.reply.is_ended() {
+            self.end(emit);
+        }
+    }
+
+    fn fail(&mut self, error: LlmError, emit: &mut Emit) {
+        if !self.reply.is_ended() {
+            self.note(&error);
+        }
+        self.reply.fail(error, emit);
+    }
+}

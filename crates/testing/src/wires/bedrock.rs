@@ -1,0 +1,137 @@
+//! Responses in the Converse format of Amazon Bedrock: binary frames.
+
+use serde_json::{Value, json};
+
+use super::completions::split;
+
+/// A response put together block by block. Texts are split into pieces where that is asked for.
+#[derive(Clone, Debug)]
+pub struct Response {
+    events: Vec<(&'static str, Value)>,
+    n_blocks: usize,
+    pieces: usize,
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Response {
+    /// A response of the assistant.
+    pub fn new() -> Self {
+        Self { events: vec![("messageStart", json!({"role": "assistant"}))], n_blocks: 0, pieces: 1 }
+    }
+
+    /// Splits what follows into `n` deltas a block.
+    #[must_use]
+    pub fn in_pieces(mut self, n: usize) -> Self {
+        self.pieces = n.max(1);
+        self
+    }
+
+    /// A block of text.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        let deltas = split(text, self.pieces).into_iter().map(|part| json!({"text": part})).collect();
+        self.block(None, deltas)
+    }
+
+    /// A block of thinking with its signature; an empty signature is not sent.
+    #[must_use]
+    pub fn thinking(self, text: &str, signature: &str) -> Self {
+        let parts = split(text, self.pieces).into_iter();
+        let mut deltas: Vec<Value> = parts.map(|part| json!({"reasoningContent": {"text": part}})).collect();
+        if !signature.is_empty() {
+            deltas.push(json!({"reasoningContent": {"signature": signature}}));
+        }
+        self.block(None, deltas)
+    }
+
+    /// A tool call; the arguments are JSON text and may be broken.
+    #[must_use]
+    pub fn tool_call(self, id: &str, name: &str, arguments: &str) -> Self {
+        let parts = split(arguments, self.pieces).into_iter();
+        let deltas = parts.map(|part| json!({"toolUse": {"input": part}})).collect();
+        self.block(Some(json!({"toolUse": {"toolUseId": id, "name": name}})), deltas)
+    }
+
+    /// A block of any kind. Only tool calls have a start.
+    #[must_use]
+    pub fn block(mut self, start: Option<Value>, deltas: Vec<Value>) -> Self {
+        let index = self.n_blocks;
+        self.n_blocks += 1;
+        if let Some(start) = start {
+            self.events.push(("contentBlockStart", json!({"contentBlockIndex": index, "start": start})));
+        }
+        for delta in deltas {
+            self.events.push(("contentBlockDelta", json!({"contentBlockIndex": index, "delta": delta})));
+        }
+        self.events.push(("contentBlockStop", json!({"contentBlockIndex": index})));
+        self
+    }
+
+    /// Any event.
+    #[must_use]
+    pub fn event(mut self, name: &'static str, payload: Value) -> Self {
+        self.events.push((name, payload));
+        self
+    }
+
+    /// The end with its stop word and a usage of 10 tokens input and 5 output: one frame each.
+    pub fn stop(self, reason: &str) -> Vec<Vec<u8>> {
+        let usage = json!({"inputTokens": 10, "outputTokens": 5, "totalTokens": 15});
+        self.event("messageStop", json!({"stopReason": reason})).event("metadata", json!({"usage": usage})).frames()
+    }
+
+    /// The events so far, one frame each: a response that breaks off.
+    pub fn frames(self) -> Vec<Vec<u8>> {
+        self.events.iter().map(|(name, payload)| message(name, payload)).collect()
+    }
+}
+
+/// The frame of one event.
+pub fn message(event: &str, payload: &Value) -> Vec<u8> {
+    let headers = [(":message-type", "event"), (":event-type", event), (":content-type", "application/json")];
+    frame(&headers, payload.to_string().as_bytes())
+}
+
+/// The frame of an exception that ends the stream, e.g. `throttlingException`.
+pub fn exception(name: &str, text: &str) -> Vec<u8> {
+    let headers = [(":message-type", "exception"), (":exception-type", name), (":content-type", "application/json")];
+    frame(&headers, json!({ "message": text }).to_string().as_bytes())
+}
+
+/// A frame with headers that are texts.
+pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, value) in headers {
+        bytes.push(name.len() as u8);
+        bytes.extend(name.as_bytes());
+        bytes.push(7);
+        bytes.extend((value.len() as u16).to_be_bytes());
+        bytes.extend(value.as_bytes());
+    }
+    raw_frame(&bytes, payload)
+}
+
+/// A frame with headers that are written already.
+pub fn raw_frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
+    let total = 16 + headers.len() + payload.len();
+    let mut bytes = Vec::with_capacity(total);
+    bytes.extend((total as u32).to_be_bytes());
+    bytes.extend((headers.len() as u32).to_be_bytes());
+    bytes.extend(crc32(&bytes).to_be_bytes());
+    bytes.extend(headers);
+    bytes.extend(payload);
+    bytes.extend(crc32(&bytes).to_be_bytes());
+    bytes
+}
+
+/// CRC-32 of IEEE, bit by bit: slow, and independent of what is tested with it.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })
+    })
+}
