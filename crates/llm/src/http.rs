@@ -33,7 +33,7 @@ struct Settings {
     tls: bool,
     connect: Option<Duration>,
     proxies: Proxies,
-    /// Only HTTP/1.1, the version whose connections can become something else.
+    /// Only HTTP/1.1: connections that become something else, and what the environment asks for.
     http1: bool,
 }
 
@@ -126,7 +126,9 @@ impl HttpClient {
     ) -> Result<reqwest::Client, HttpError> {
         let proxies = Proxies::of(env);
         let tls = !url.starts_with("http://") || proxies.need_tls();
-        let settings = Settings { tls, connect, proxies, http1 };
+        // Some gateways in front of Bedrock break streams of the second version.
+        let is_forced = env.get("AWS_BEDROCK_FORCE_HTTP1") == Some("1") && url.ends_with("/converse-stream");
+        let settings = Settings { tls, connect, proxies, http1: http1 || is_forced };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == settings) {
             return Ok(client.clone());

@@ -16,7 +16,9 @@ mod error;
 
 mod stream;
 
+#[cfg(feature = "bedrock")]
 pub(super) use error::is_strict_limit;
+#[cfg(feature = "bedrock")]
 pub(super) use models::effort_word;
 
 use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};

@@ -3,6 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod abort;
+#[cfg(feature = "bedrock")]
+mod aws_credentials;
+#[cfg(feature = "bedrock")]
+mod bedrock;
 mod broken;
 mod conformance;
 mod deadlines;
@@ -10,6 +14,7 @@ mod decode;
 mod examples;
 mod google;
 mod mistral;
+mod gated;
 mod network;
 mod reencode;
 mod requests;

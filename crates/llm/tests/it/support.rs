@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::event::laws::Laws;
 use pinch_llm::event::{BlockKind, Emit, EventStream, Finished, StreamEvent};
-use pinch_llm::frame::sse::SseDecoder;
+use pinch_llm::frame::Frames;
 use pinch_llm::message::{Block, Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
@@ -83,8 +84,9 @@ pub(crate) async fn end_of(request: Request) -> Finished {
 pub(crate) fn decode<'a>(api: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let request = request(model(api, "http://localhost"));
     let call = Call { request: &request, timestamp: 1_000, encoding: Encoding::Usual };
-    let mut decoder = format_of(api).decoder(&call);
-    let (mut frames, mut emit, mut laws) = (SseDecoder::default(), Emit::default(), Laws::default());
+    let format = format_of(api);
+    let mut decoder = format.decoder(&call);
+    let (mut frames, mut emit, mut laws) = (Frames::new(format.framing()), Emit::default(), Laws::default());
     let mut words = Vec::new();
     let mut drain = |emit: &mut Emit| {
         while let Some(event) = emit.pop() {
@@ -92,15 +94,27 @@ pub(crate) fn decode<'a>(api: &str, chunks: impl IntoIterator<Item = &'a [u8]>) 
             words.push(in_words(&event));
         }
     };
+    let no_frames =
+        |error: &dyn std::fmt::Display| LlmError::new("p".into(), LlmErrorKind::Protocol, error.to_string());
     for chunk in chunks {
         frames.push(chunk);
-        while let Some(frame) = frames.next_frame().unwrap() {
-            decoder.push(frame, &mut emit);
+        loop {
+            match frames.next_frame() {
+                Ok(Some(frame)) => drop(decoder.push(frame, &mut emit)),
+                Ok(None) => break,
+                Err(error) => {
+                    decoder.fail(no_frames(&error), &mut emit);
+                    break;
+                }
+            }
             drain(&mut emit);
         }
+        drain(&mut emit);
     }
-    if let Some(frame) = frames.finish().unwrap() {
-        decoder.push(frame, &mut emit);
+    match frames.finish() {
+        Ok(Some(frame)) => drop(decoder.push(frame, &mut emit)),
+        Ok(None) => {}
+        Err(error) => decoder.fail(no_frames(&error), &mut emit),
     }
     decoder.finish(&mut emit);
     drain(&mut emit);

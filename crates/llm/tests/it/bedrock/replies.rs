@@ -1,0 +1,245 @@
+//! Amazon Bedrock: what is made of the answers.
+
+use std::sync::Arc;
+
+use pinch_llm::error::LlmErrorKind;
+use pinch_testing::server::{Fault, Reply, Server};
+use pinch_testing::wires::bedrock::{Response, exception, frame, message};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{API, SONNET, answered, events, keys};
+use crate::support::{decode, end_of, model_with, request, tool};
+
+fn whole() -> Vec<u8> {
+    let frames = Response::new()
+        .in_pieces(2)
+        .thinking("hé, so", "SIG")
+        .text("grüße 😀")
+        .tool_call("t1", "read", r#"{"path":"ä"}"#)
+        .stop("tool_use");
+    frames.concat()
+}
+
+#[test]
+fn a_whole_response() {
+    assert_eq!(
+        decode(API, [&whole()[..]]),
+        [
+            "start",
+            "0 thinking",
+            "0 + hé,",
+            "0 +  so",
+            r#"0 = {"type":"thinking","thinking":"hé, so","thinkingSignature":"SIG"}"#,
+            "1 text",
+            "1 + grüß",
+            "1 + e 😀",
+            r#"1 = {"type":"text","text":"grüße 😀"}"#,
+            "2 call t1 read",
+            r#"2 + {"path"#,
+            r#"2 + ":"ä"}"#,
+            r#"2 = {"type":"toolCall","id":"t1","name":"read","arguments":{"path":"ä"}}"#,
+            "usage 15",
+            concat!(
+                r#"end toolUse [{"type":"thinking","thinking":"hé, so","thinkingSignature":"SIG"}, "#,
+                r#"{"type":"text","text":"grüße 😀"}, {"type":"toolCall","id":"t1","name":"read","arguments":{"path":"ä"}}]"#
+            ),
+        ]
+    );
+}
+
+#[test]
+fn reasoning_that_is_hidden_comes_back_as_it_was() {
+    let hidden = |text: &str| json!({"reasoningContent": {"redactedContent": text}});
+    let frames = Response::new().block(None, vec![hidden("YQ=="), hidden("Yg==")]).stop("end_turn").concat();
+    let end = decode(API, [&frames[..]]).pop().unwrap();
+    assert!(end.contains(r#""thinkingSignature":"YWI=","redacted":true"#), "{end}");
+}
+
+#[test]
+fn ends_of_all_kinds() {
+    let end = |frames: Vec<Vec<u8>>| decode(API, [&frames.concat()[..]]).pop().unwrap();
+    let stop = |word: &str| end(Response::new().text("a").stop(word));
+    for (word, expect) in [
+        ("end_turn", "end stop ["),
+        ("stop_sequence", "end stop ["),
+        ("max_tokens", "end length ["),
+        ("model_context_window_exceeded", "end length ["),
+        ("guardrail_intervened", "ContentFiltered Content Provider stopped with: guardrail_intervened"),
+        ("content_filtered", "ContentFiltered Content Provider stopped with: content_filtered"),
+        ("malformed_tool_use", "Protocol Content Provider stopped with: malformed_tool_use"),
+        ("new_word", "Protocol Content Unhandled stop reason: new_word"),
+    ] {
+        assert!(stop(word).contains(expect), "{}", stop(word));
+    }
+    assert!(end(Response::new().text("a").frames()).contains("StreamCut Content Bedrock stream ended early"));
+    // The usage may be missing.
+    let unpriced = Response::new().text("a").event("messageStop", json!({"stopReason": "end_turn"})).frames();
+    assert!(end(unpriced).starts_with("end stop ["));
+    let user = end(vec![message("messageStart", &json!({"role": "user"}))]);
+    assert!(user.ends_with("Unexpected assistant message start but got user message start instead"), "{user}");
+    let open = [message("messageStart", &json!({"role": "assistant"})), b"\0\0\0".to_vec()];
+    assert!(end(open.to_vec()).contains("ended within a message"));
+}
+
+#[tokio::test]
+async fn exceptions_within_the_stream() {
+    for (name, prefix, kind) in [
+        ("throttlingException", "Throttling error", LlmErrorKind::RateLimit),
+        ("validationException", "Validation error", LlmErrorKind::InvalidRequest),
+        ("serviceUnavailableException", "Service unavailable", LlmErrorKind::Overloaded),
+        ("internalServerException", "Internal server error", LlmErrorKind::Server),
+        ("modelStreamErrorException", "Model stream error", LlmErrorKind::Server),
+        ("oddException", "OddException", LlmErrorKind::Protocol),
+    ] {
+        let mut frames = Response::new().frames();
+        frames.push(message("contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": {"text": "par"}})));
+        frames.push(exception(name, "no luck"));
+        let (end, _) = answered(events(frames), |_| {}).await;
+        let error = end.error.unwrap();
+        assert_eq!((error.kind, error.text.as_str()), (kind, &*format!("{prefix}: no luck")));
+        assert_eq!(end.message.text(""), "par");
+        let code = name[..1].to_uppercase() + &name[1..];
+        let noted = json!([{"type": "bedrock_response_failure", "details": {"errorCode": code}}]);
+        assert_eq!(end.message.diagnostics.as_ref(), Some(&noted));
+    }
+    let long = exception("validationException", "Input is too long for requested model.");
+    let (end, _) = answered(events(vec![long]), |_| {}).await;
+    assert_eq!(end.error.unwrap().kind, LlmErrorKind::ContextOverflow);
+    let headers = [(":message-type", "error"), (":error-code", "InternalFailure"), (":error-message", "boom")];
+    let (end, _) = answered(events(vec![frame(&headers, b"")]), |_| {}).await;
+    assert_eq!(end.error.unwrap().text, "InternalFailure: boom");
+}
+
+#[tokio::test]
+async fn refusals() {
+    let reply = Reply::json(429, &json!({"message": "slow"}))
+        .header("x-amzn-errortype", "ThrottlingException:http://internal.amazon.com/")
+        .header("x-amzn-requestid", "r1")
+        .header("retry-after", "2");
+    let (end, _) = answered(reply, |_| {}).await;
+    let error = end.error.unwrap();
+    assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::RateLimit, "Throttling error: slow"));
+    assert_eq!((error.request_id.as_deref(), error.retry_after.map(|d| d.as_secs())), (Some("r1"), Some(2)));
+    let (end, _) =
+        answered(Reply::json(403, &json!({"Message": "no", "__type": "x#AccessDeniedException"})), |_| {}).await;
+    let error = end.error.unwrap();
+    assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Auth, "AccessDeniedException: no"));
+    let (end, _) = answered(Reply::status(502), |_| {}).await;
+    assert_eq!(end.error.unwrap().text, "502 status code (no body)");
+}
+
+#[tokio::test]
+async fn a_broken_stream() {
+    let mut bytes = whole();
+    let at = bytes.len() - 30;
+    bytes[at] ^= 1;
+    let (end, _) = answered(events(vec![bytes]), |_| {}).await;
+    let error = end.error.unwrap();
+    assert_eq!(
+        (error.kind, error.text.as_str()),
+        (LlmErrorKind::Protocol, "an event stream message has a wrong checksum")
+    );
+    let cut = whole()[..200].to_vec();
+    let (end, _) = answered(events(vec![cut.clone()]), |_| {}).await;
+    assert_eq!(end.error.unwrap().kind, LlmErrorKind::StreamCut);
+    let (end, _) = answered(events(vec![cut]).then(Fault::Close), |_| {}).await;
+    assert!(end.error.unwrap().text.starts_with("Connection error: stream terminated ("));
+}
+
+#[tokio::test]
+async fn limits_of_strict_tools_are_met_once() {
+    let server = Server::start().await.unwrap();
+    let limit = json!({"message": "Too many strict tools (21)."});
+    server.reply(Reply::json(400, &limit).header("x-amzn-errortype", "ValidationException"));
+    server.reply(events(Response::new().text("a").stop("end_turn")));
+    let more = json!({"id": SONNET, "provider": "amazon-bedrock", "compat": {"supportsStrictMode": true}});
+    let mut request = request(model_with(API, &server.url(), more));
+    let mut strict = tool("read");
+    strict.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+    request.tools = Arc::new([strict]);
+    request.auth = keys();
+    assert!(end_of(request).await.is_ok());
+    let flags: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|asked| asked.json()["toolConfig"]["tools"][0]["toolSpec"]["strict"].clone())
+        .collect();
+    assert_eq!(flags, [json!(true), Value::Null]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn chunking_changes_nothing(cuts in prop::collection::vec(0usize..3_000, 0..12)) {
+        let bytes = whole();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let chunks = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+        prop_assert_eq!(decode(API, chunks), decode(API, [&bytes[..]]));
+    }
+
+    #[test]
+    fn broken_and_cut_bytes_have_one_end(len in 0usize..3_000, at in 0usize..3_000, byte in any::<u8>()) {
+        let mut bytes = whole();
+        let n = bytes.len();
+        bytes[at % n] = byte;
+        let words = decode(API, [&bytes[..len.min(n)]]);
+        prop_assert_eq!(words.iter().filter(|word| word.starts_with("end ")).count(), 1);
+    }
+
+    #[test]
+    fn odd_payloads_have_one_end(frames in prop::collection::vec(odd_frame(), 0..10)) {
+        let words = decode(API, [&frames.concat()[..]]);
+        prop_assert_eq!(words.iter().filter(|word| word.starts_with("end ")).count(), 1);
+    }
+}
+
+/// Events of known names whose members have any type.
+fn odd_frame() -> impl Strategy<Value = Vec<u8>> {
+    let name = prop::sample::select(vec![
+        "messageStart",
+        "contentBlockStart",
+        "contentBlockDelta",
+        "contentBlockStop",
+        "messageStop",
+        "metadata",
+        "odd",
+    ]);
+    let member = prop::sample::select(vec![
+        "role",
+        "contentBlockIndex",
+        "start",
+        "delta",
+        "toolUse",
+        "toolUseId",
+        "name",
+        "text",
+        "input",
+        "reasoningContent",
+        "signature",
+        "redactedContent",
+        "stopReason",
+        "usage",
+        "inputTokens",
+        "cacheDetails",
+    ]);
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        Just(json!(-1)),
+        Just(json!(1)),
+        Just(json!("assistant")),
+        Just(json!("=")),
+        Just(json!([]))
+    ];
+    let value = leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            prop::collection::vec((member.clone(), inner), 0..5)
+                .prop_map(|members| members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    });
+    (name, value).prop_map(|(name, value)| message(name, &value))
+}
