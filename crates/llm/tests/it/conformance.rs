@@ -1,6 +1,8 @@
 //! Every wire format does what every wire format must do.
 
 use pinch_testing::wires::anthropic::Anthropic;
+#[cfg(feature = "bedrock")]
+use pinch_testing::wires::bedrock::Bedrock;
 use pinch_testing::wires::completions::Completions;
 use pinch_testing::wires::google::Google;
 use pinch_testing::wires::mistral::Mistral;
@@ -16,4 +18,6 @@ pinch_testing::wire_suite! {
     #[cfg(feature = "vertex")]
     vertex => Google::Vertex, gaps: [];
     mistral => Mistral, gaps: [];
+    #[cfg(feature = "bedrock")]
+    bedrock => Bedrock, gaps: [];
 }

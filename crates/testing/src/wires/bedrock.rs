@@ -2,7 +2,62 @@
 
 use serde_json::{Value, json};
 
-use super::completions::split;
+use super::{Answer, End, Part, Wire, split};
+
+/// The format itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Bedrock;
+
+impl Wire for Bedrock {
+    fn api(&self) -> &'static str {
+        "bedrock-converse-stream"
+    }
+
+    fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
+        let mut response = Response::new().in_pieces(answer.pieces);
+        for part in &answer.parts {
+            response = match part {
+                Part::Text(text) => response.text(text),
+                Part::Thinking(text) => response.thinking(text, "U0lH"),
+                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+            };
+        }
+        let word = match &answer.end {
+            End::Stop => "end_turn",
+            End::Calls => "tool_use",
+            End::Length => "max_tokens",
+            End::Word(word) => word,
+            End::Error(message) => {
+                let mut frames = response.frames();
+                frames.push(exception("internalServerException", message));
+                return frames;
+            }
+        };
+        let tokens = answer.tokens;
+        let usage = json!({
+            "inputTokens": tokens.input, "outputTokens": tokens.output, "cacheReadInputTokens": tokens.cached,
+            "totalTokens": tokens.input + tokens.output + tokens.cached,
+        });
+        let end = response.event("messageStop", json!({"stopReason": word}));
+        end.event("metadata", json!({ "usage": usage })).frames()
+    }
+
+    fn unknown_event(&self) -> Vec<u8> {
+        message("surprise", &json!({"p": "abc"}))
+    }
+
+    fn keep_alive(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn content_type(&self) -> &'static str {
+        "application/vnd.amazon.eventstream"
+    }
+
+    fn refusal(&self, message: &str) -> Value {
+        json!({ "message": message })
+    }
+}
 
 /// A response put together block by block. Texts are split into pieces where that is asked for.
 #[derive(Clone, Debug)]

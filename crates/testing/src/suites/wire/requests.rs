@@ -153,7 +153,8 @@ pub(super) fn stable_bytes(wire: &dyn Wire) -> Result<(), String> {
         let messages = messages.ok_or_else(|| format!("no messages in {}", made.body))?;
         if let Some(before) = &earlier {
             let (before, now) = (before.to_string(), messages.to_string());
-            let prefix = before.trim_end_matches(']');
+            // What follows may belong to the last message, where roles must take turns.
+            let prefix = before.trim_end_matches([']', '}']);
             ensure(now.starts_with(prefix), || format!("a later turn begins otherwise:\n{before}\n{now}"))?;
         }
         earlier = Some(messages);

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use pinch_llm::error::LlmError;
 use pinch_llm::event::laws::Laws;
 use pinch_llm::event::{Emit, Finished, StreamEvent};
-use pinch_llm::frame::sse::SseDecoder;
+use pinch_llm::frame::Frames;
 use pinch_llm::message::{AssistantMessage, Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
 use pinch_llm::stdx::host::Host;
-use pinch_llm::wire::{self, Call, Encoding, HttpRequest, WireFormat};
+use pinch_llm::wire::{self, Call, Encoding, HttpRequest, Signing, WireFormat};
 use serde_json::{Value, json};
 
 use crate::wires::Wire;
@@ -65,7 +66,13 @@ pub(super) fn format_of(api: &str) -> Result<Box<dyn WireFormat>, String> {
 
 pub(super) fn encode(request: &Request) -> Result<HttpRequest, String> {
     let call = Call { request, timestamp: NOW, encoding: Encoding::Usual };
-    format_of(request.model.api.as_str())?.encode(&call).map_err(|error| format!("no request leaves: {}", error.text))
+    let format = format_of(request.model.api.as_str())?;
+    let failed = |error: LlmError| format!("no request leaves: {}", error.text);
+    let mut made = format.encode(&call).map_err(failed)?;
+    let body = made.body.to_string();
+    let parts = Signing { url: &made.url, headers: &mut made.headers, body: body.as_bytes() };
+    format.sign(&call, parts).map_err(failed)?;
+    Ok(made)
 }
 
 /// The events of a response that comes in these chunks. Each must obey the laws, and the last one is the end.
@@ -75,8 +82,9 @@ pub(super) fn decode<'a>(
 ) -> Result<Vec<StreamEvent>, String> {
     let request = request_at(wire, "http://localhost");
     let call = Call { request: &request, timestamp: NOW, encoding: Encoding::Usual };
-    let mut decoder = format_of(wire.api())?.decoder(&call);
-    let (mut frames, mut emit) = (SseDecoder::default(), Emit::default());
+    let format = format_of(wire.api())?;
+    let mut decoder = format.decoder(&call);
+    let (mut frames, mut emit) = (Frames::new(format.framing()), Emit::default());
     let mut broken = false;
     for chunk in chunks {
         frames.push(chunk);
