@@ -67,6 +67,8 @@ pub mod http;
 
 pub mod cloud;
 
+pub mod oauth;
+
 pub mod provider;
 
 pub use pinch_stdx as stdx;

@@ -8,6 +8,8 @@ pub(crate) mod request;
 
 pub(crate) mod error;
 
+pub(crate) use account::account_in;
+
 use super::responses::models;
 use super::responses::stream::ResponsesDecoder;
 use super::{Call, Decoder, HttpRequest, WireFormat};

@@ -16,6 +16,7 @@ mod google;
 mod mistral;
 mod gated;
 mod network;
+mod oauth;
 mod reencode;
 mod requests;
 mod responses;

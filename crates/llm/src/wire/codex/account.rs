@@ -20,14 +20,14 @@ pub(super) fn account_id(request: &Request, key: Option<&Key>) -> Result<String,
         let known = request.auth.headers.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(ACCOUNT_HEADER));
         known.and_then(|(_, value)| value.clone()).filter(|value| !value.is_empty())
     };
-    key.and_then(|key| of_token(key.reveal())).or_else(stored).ok_or_else(|| {
+    key.and_then(|key| account_in(key.reveal())).or_else(stored).ok_or_else(|| {
         let text = "Failed to extract accountId from token";
         LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, text)
     })
 }
 
 /// The account in a token's claims.
-fn of_token(token: &str) -> Option<String> {
+pub(crate) fn account_in(token: &str) -> Option<String> {
     let payload = token.split('.').nth(1)?.replace('+', "-").replace('/', "_");
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -52,11 +52,11 @@ mod tests {
         for id in ["acc-1", "acc-12", "acc-123", "ünd>>>???"] {
             let padded = base64::engine::general_purpose::STANDARD.encode(claims(id));
             let url = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(claims(id));
-            assert_eq!(of_token(&token(&padded)).as_deref(), Some(id));
-            assert_eq!(of_token(&token(&url)).as_deref(), Some(id));
+            assert_eq!(account_in(&token(&padded)).as_deref(), Some(id));
+            assert_eq!(account_in(&token(&url)).as_deref(), Some(id));
         }
         for broken in ["", "a", "h.%%%.s", "h.e30.s"] {
-            assert_eq!(of_token(broken), None);
+            assert_eq!(account_in(broken), None);
         }
     }
 }

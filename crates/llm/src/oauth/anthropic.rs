@@ -1,0 +1,95 @@
+//! Claude subscriptions.
+
+use futures::future::BoxFuture;
+use http::Method;
+use serde_json::json;
+
+use super::pkce::{self, Pkce};
+use super::transport::{Ask, Tokens, form, tokens};
+use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, browser};
+
+const AUTHORIZE: &str = "https://claude.ai/oauth/authorize";
+const TOKEN: &str = "https://platform.claude.com/v1/oauth/token";
+const CLIENT: &str = "9d1c250a-e61b-44d9-88ed-5944d1962f5e";
+const PORT: u16 = 53_692;
+const PATH: &str = "/callback";
+const REDIRECT: &str = "http://localhost:53692/callback";
+const SCOPE: &str = "org:create_api_key user:profile user:inference user:sessions:claude_code user:mcp_servers \
+    user:file_upload";
+/// How long before its end access counts as over.
+const MARGIN_MS: i64 = 5 * 60 * 1_000;
+
+/// Signs in to a Claude subscription.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Anthropic;
+
+impl Anthropic {
+    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+        let pkce = Pkce::new(cx.host.ids());
+        let state = pkce::state(cx.host.ids());
+        let query = form(&[
+            ("code", "true"),
+            ("client_id", CLIENT),
+            ("response_type", "code"),
+            ("redirect_uri", REDIRECT),
+            ("scope", SCOPE),
+            ("code_challenge", &pkce.challenge),
+            ("code_challenge_method", "S256"),
+            ("state", &state),
+        ]);
+        let visit = browser::Visit { url: format!("{AUTHORIZE}?{query}"), port: PORT, path: PATH, state: &state };
+        let code = browser::code(visit, ui, cx).await?;
+        ui.progress("Exchanging the code for tokens…");
+        let what = "Anthropic token exchange failed";
+        let body = json!({
+            "grant_type": "authorization_code", "client_id": CLIENT, "code": code, "state": state,
+            "redirect_uri": REDIRECT, "code_verifier": pkce.verifier.reveal(),
+        });
+        let given = Ask::new(what, Method::POST, TOKEN).json(&body).good(cx).await?;
+        let tokens = tokens(&given, what)?;
+        let refresh = tokens.refresh.clone();
+        let refresh = refresh.ok_or_else(|| OAuthError::Invalid(format!("{what}: the answer has no refresh_token")))?;
+        Ok(Credential { refresh: refresh.into(), ..credential(tokens, cx) })
+    }
+
+    async fn renew(&self, old: &Credential, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+        let what = "Anthropic token refresh failed";
+        let body = json!({"grant_type": "refresh_token", "client_id": CLIENT, "refresh_token": old.refresh.reveal()});
+        let given = Ask::new(what, Method::POST, TOKEN).json(&body).good(cx).await?;
+        let tokens = tokens(&given, what)?;
+        let refresh = tokens.refresh.clone().map_or_else(|| old.refresh.clone(), Into::into);
+        Ok(Credential { refresh, extra: old.extra.clone(), ..credential(tokens, cx) })
+    }
+}
+
+/// The credential of these tokens, without the one for the refresh.
+fn credential(tokens: Tokens, cx: OAuthCx<'_>) -> Credential {
+    let expires = cx.host.now_ms().saturating_add(tokens.lasts) - MARGIN_MS;
+    Credential { refresh: "".into(), access: tokens.access.into(), expires, extra: serde_json::Map::new() }
+}
+
+impl OAuthFlow for Anthropic {
+    fn id(&self) -> &str {
+        "anthropic"
+    }
+
+    fn name(&self) -> &str {
+        "Anthropic (Claude Pro/Max)"
+    }
+
+    fn uses_callback_server(&self) -> bool {
+        true
+    }
+
+    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+        Box::pin(self.sign_in(ui, cx))
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        credential: &'a Credential,
+        cx: OAuthCx<'a>,
+    ) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+        Box::pin(self.renew(credential, cx))
+    }
+}

@@ -1,0 +1,104 @@
+//! ChatGPT subscriptions.
+
+use futures::future::BoxFuture;
+use http::Method;
+use serde_json::Map;
+
+use super::pkce::{self, Pkce};
+use super::transport::{Ask, form, tokens};
+use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, browser};
+use crate::wire::codex::account_in;
+
+const AUTHORIZE: &str = "https://auth.openai.com/oauth/authorize";
+const TOKEN: &str = "https://auth.openai.com/oauth/token";
+const CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
+const PORT: u16 = 1_455;
+const PATH: &str = "/auth/callback";
+const REDIRECT: &str = "http://localhost:1455/auth/callback";
+const SCOPE: &str = "openid profile email offline_access";
+
+/// Signs in to a ChatGPT subscription.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Codex;
+
+impl Codex {
+    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+        let pkce = Pkce::new(cx.host.ids());
+        let state = pkce::state(cx.host.ids());
+        let query = form(&[
+            ("response_type", "code"),
+            ("client_id", CLIENT),
+            ("redirect_uri", REDIRECT),
+            ("scope", SCOPE),
+            ("code_challenge", &pkce.challenge),
+            ("code_challenge_method", "S256"),
+            ("state", &state),
+            ("id_token_add_organizations", "true"),
+            ("codex_cli_simplified_flow", "true"),
+            ("originator", "pi"),
+        ]);
+        let visit = browser::Visit { url: format!("{AUTHORIZE}?{query}"), port: PORT, path: PATH, state: &state };
+        let code = browser::code(visit, ui, cx).await?;
+        ui.progress("Exchanging the code for tokens…");
+        let pairs = [
+            ("grant_type", "authorization_code"),
+            ("client_id", CLIENT),
+            ("code", &*code),
+            ("code_verifier", pkce.verifier.reveal()),
+            ("redirect_uri", REDIRECT),
+        ];
+        self.ask("OpenAI Codex token exchange failed", &pairs, None, cx).await
+    }
+
+    async fn renew(&self, old: &Credential, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+        let pairs = [("grant_type", "refresh_token"), ("refresh_token", old.refresh.reveal()), ("client_id", CLIENT)];
+        self.ask("OpenAI Codex token refresh failed", &pairs, Some(old), cx).await
+    }
+
+    async fn ask(
+        &self,
+        what: &str,
+        pairs: &[(&str, &str)],
+        old: Option<&Credential>,
+        cx: OAuthCx<'_>,
+    ) -> Result<Credential, OAuthError> {
+        let given = Ask::new(what, Method::POST, TOKEN).form(pairs).good(cx).await?;
+        let tokens = tokens(&given, what)?;
+        let refresh = tokens.refresh.map(Into::into).or_else(|| old.map(|old| old.refresh.clone()));
+        let refresh = refresh.ok_or_else(|| OAuthError::Invalid(format!("{what}: the answer has no refresh_token")))?;
+        let mut extra = old.map_or_else(Map::new, |old| old.extra.clone());
+        match account_in(&tokens.access) {
+            Some(account) => drop(extra.insert("accountId".into(), account.into())),
+            None if extra.contains_key("accountId") => {}
+            None => return Err(OAuthError::Invalid("Failed to extract accountId from token".into())),
+        }
+        let expires = cx.host.now_ms().saturating_add(tokens.lasts);
+        Ok(Credential { refresh, access: tokens.access.into(), expires, extra })
+    }
+}
+
+impl OAuthFlow for Codex {
+    fn id(&self) -> &str {
+        "openai-codex"
+    }
+
+    fn name(&self) -> &str {
+        "ChatGPT Plus/Pro (Codex Subscription)"
+    }
+
+    fn uses_callback_server(&self) -> bool {
+        true
+    }
+
+    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+        Box::pin(self.sign_in(ui, cx))
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        credential: &'a Credential,
+        cx: OAuthCx<'a>,
+    ) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+        Box::pin(self.renew(credential, cx))
+    }
+}

@@ -1,0 +1,65 @@
+//! Proof that whoever brings a code is who asked for it (RFC 7636).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use pinch_stdx::host::ids::Ids;
+use pinch_stdx::secret::Secret;
+use sha2::{Digest, Sha256};
+
+/// A secret and what may be known of it.
+#[derive(Clone, Debug)]
+pub struct Pkce {
+    /// The secret, told when the code is exchanged.
+    pub verifier: Secret,
+    /// Its hash, told when the code is asked for.
+    pub challenge: String,
+}
+
+impl Pkce {
+    /// A new secret.
+    pub fn new(ids: &Ids) -> Self {
+        Self::of(URL_SAFE_NO_PAD.encode(random(ids)))
+    }
+
+    /// The pair of a known secret.
+    pub fn of(verifier: String) -> Self {
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
+        Self { verifier: verifier.into(), challenge }
+    }
+}
+
+/// A word nobody can guess: 32 hexadecimal digits.
+pub fn state(ids: &Ids) -> String {
+    random(ids)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Three ids have more random bits than the hash of them.
+fn random(ids: &Ids) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for _ in 0..3 {
+        hash.update(ids.uuid_v4());
+    }
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinch_stdx::host::Host;
+
+    #[test]
+    fn the_standards_example() {
+        let pkce = Pkce::of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());
+        assert_eq!(pkce.challenge, "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+
+    #[test]
+    fn nothing_comes_twice() {
+        let host = Host::builder().build();
+        let (first, second) = (Pkce::new(host.ids()), Pkce::new(host.ids()));
+        assert_eq!(first.verifier.reveal().len(), 43);
+        assert_ne!(first.verifier, second.verifier);
+        assert_eq!(state(host.ids()).len(), 32);
+        assert_ne!(state(host.ids()), state(host.ids()));
+    }
+}

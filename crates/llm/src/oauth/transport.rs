@@ -1,0 +1,218 @@
+//! Requests of logins, and what is made of the answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use pinch_stdx::host::Env;
+use serde_json::Value;
+
+use super::{OAuthCx, OAuthError};
+use crate::http::{HttpClient, HttpError, Outgoing};
+
+/// How long a server may take.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Bytes of an answer that are read.
+const MAX_BYTES: usize = 1024 * 1024;
+/// Characters of a server's words that are told.
+const MAX_WORDS: usize = 300;
+
+/// A server's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Sends requests of logins; a test puts its own in place of the network.
+pub trait Transport: Send + Sync {
+    /// Sends a request and reads the whole answer. Dropping the future gives up.
+    ///
+    /// # Errors
+    /// Why there is no answer. Never holds what was sent.
+    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>>;
+}
+
+/// The network.
+#[derive(Clone, Debug)]
+pub struct Network {
+    client: Arc<HttpClient>,
+    env: Env,
+}
+
+impl Network {
+    /// Sends over a client that others may share, through the proxies that the environment names.
+    pub fn new(client: Arc<HttpClient>, env: Env) -> Self {
+        Self { client, env }
+    }
+}
+
+impl Transport for Network {
+    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+        Box::pin(async move {
+            let sending = async {
+                let mut incoming = self.client.send(request, &self.env, Some(LIMIT)).await?;
+                let body = incoming.text_up_to(MAX_BYTES).await;
+                Ok::<_, HttpError>(Answer { status: incoming.status().as_u16(), body })
+            };
+            match tokio::time::timeout(LIMIT, sending).await {
+                Ok(answer) => answer.map_err(|error| error.to_string()),
+                Err(_) => Err(format!("no answer within {} s", LIMIT.as_secs())),
+            }
+        })
+    }
+}
+
+/// A request on the way.
+pub(super) struct Ask<'a> {
+    /// What is asked for, and fails, in the words of the error.
+    what: &'a str,
+    outgoing: Outgoing,
+    /// Texts that no error may repeat.
+    secrets: Vec<String>,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(what: &'a str, method: Method, url: impl Into<String>) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(http::header::ACCEPT, HeaderValue::from_static("application/json"));
+        let outgoing = Outgoing { method, url: url.into(), headers, body: Bytes::new() };
+        Self { what, outgoing, secrets: Vec::new() }
+    }
+
+    /// A form as the body.
+    pub(super) fn form(mut self, pairs: &[(&str, &str)]) -> Self {
+        self.outgoing.body = Bytes::from(form(pairs));
+        self.keep_from_errors(pairs.iter().map(|(_, value)| *value));
+        self.header("content-type", "application/x-www-form-urlencoded")
+    }
+
+    /// JSON as the body.
+    pub(super) fn json(mut self, body: &Value) -> Self {
+        self.outgoing.body = Bytes::from(body.to_string());
+        self.keep_from_errors(body.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str()));
+        self.header("content-type", "application/json")
+    }
+
+    /// A header; one that cannot be sent is left out, and the server says that it is missing.
+    pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
+        if let Ok(mut value) = HeaderValue::from_str(value) {
+            value.set_sensitive(name == "authorization");
+            self.outgoing.headers.insert(HeaderName::from_static(name), value);
+        }
+        self
+    }
+
+    pub(super) fn bearer(mut self, token: &str) -> Self {
+        self.keep_from_errors([token]);
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    fn keep_from_errors<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
+        // Short ones are words such as `refresh_token`, which errors may say.
+        self.secrets.extend(texts.into_iter().filter(|text| text.len() >= 24).map(str::to_owned));
+    }
+
+    /// Sends the request; the answer with its status.
+    pub(super) async fn answer(self, cx: OAuthCx<'_>) -> Result<Said<'a>, OAuthError> {
+        let Self { what, outgoing, secrets } = self;
+        let sent = cx.cancel.run(cx.transport.send(outgoing)).await.map_err(|_| OAuthError::Cancelled)?;
+        let answer = sent.map_err(|why| OAuthError::Network { what: what.to_owned(), why })?;
+        let json = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
+        Ok(Said { what, status: answer.status, json, body: answer.body, secrets })
+    }
+
+    /// Sends the request; the JSON of a good answer.
+    pub(super) async fn good(self, cx: OAuthCx<'_>) -> Result<Value, OAuthError> {
+        let said = self.answer(cx).await?;
+        if (200..300).contains(&said.status) { Ok(said.json) } else { Err(said.refused()) }
+    }
+}
+
+/// An answer.
+pub(super) struct Said<'a> {
+    what: &'a str,
+    pub(super) status: u16,
+    pub(super) json: Value,
+    body: Vec<u8>,
+    secrets: Vec<String>,
+}
+
+impl Said<'_> {
+    /// The error of a failing status, in the server's words.
+    pub(super) fn refused(&self) -> OAuthError {
+        let error = &self.json["error"];
+        let (kind, more) = (error.as_str().or_else(|| error["type"].as_str()), self.json["error_description"].as_str());
+        let more = more.or_else(|| error["message"].as_str()).or_else(|| self.json["message"].as_str());
+        let text = match (kind, more) {
+            (Some(kind), Some(more)) => format!("{kind}: {more}"),
+            (Some(text), None) | (None, Some(text)) => text.to_owned(),
+            // JSON of another shape may hold anything.
+            (None, None) if !self.json.is_null() => "no reason given".to_owned(),
+            (None, None) => String::from_utf8_lossy(&self.body).into_owned(),
+        };
+        OAuthError::Refused { what: self.what.to_owned(), status: self.status, text: self.presentable(&text) }
+    }
+
+    /// A server's words without what was sent to it, on one short line.
+    fn presentable(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret, "…");
+        }
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_WORDS).collect::<String>().trim().to_owned()
+    }
+}
+
+/// Pairs as forms and queries have them.
+pub(super) fn form(pairs: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    for (name, value) in pairs {
+        if !out.is_empty() {
+            out.push('&');
+        }
+        encode(name, &mut out);
+        out.push('=');
+        encode(value, &mut out);
+    }
+    out
+}
+
+fn encode(text: &str, out: &mut String) {
+    use std::fmt::Write as _;
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
+            b' ' => out.push('+'),
+            // Writing to a string cannot fail.
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+}
+
+/// Tokens of a server's answer.
+pub(super) struct Tokens {
+    pub(super) access: String,
+    pub(super) refresh: Option<String>,
+    /// Milliseconds.
+    pub(super) lasts: i64,
+}
+
+/// Reads tokens. Without an access token or a time the answer is of no use, and the error names what is missing.
+pub(super) fn tokens(json: &Value, what: &str) -> Result<Tokens, OAuthError> {
+    let text = |name: &str| json[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let seconds = json["expires_in"].as_f64().filter(|seconds| *seconds >= 0.0);
+    match (text("access_token"), seconds) {
+        (Some(access), Some(seconds)) => {
+            Ok(Tokens { access, refresh: text("refresh_token"), lasts: (seconds * 1_000.0) as i64 })
+        }
+        (access, _) => {
+            let missing = if access.is_none() { "access_token" } else { "expires_in" };
+            Err(OAuthError::Invalid(format!("{what}: the answer has no {missing}")))
+        }
+    }
+}

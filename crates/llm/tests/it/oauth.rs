@@ -1,0 +1,400 @@
+//! Logins and refreshes against servers on the loopback.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use pinch_llm::http::{HttpClient, Outgoing};
+use pinch_llm::oauth::transport::{Answer, Network};
+use pinch_llm::oauth::{
+    Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Prompt, SignInPage, Transport, anthropic,
+    codex, copilot,
+};
+use pinch_llm::stdx::cancel::{Cancel, CancelReason};
+use pinch_llm::stdx::host::{Env, Host};
+use pinch_testing::server::{Recorded, Reply, Server};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+const NOW: i64 = 1_700_000_000_000;
+const JWT: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
+
+/// Sends everything to one server, and tells it where it should have gone.
+struct Rewired {
+    server: String,
+    network: Network,
+}
+
+impl Rewired {
+    fn to(server: &Server) -> Self {
+        let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+        Self { server: server.url(), network }
+    }
+}
+
+impl Transport for Rewired {
+    fn send(&self, mut request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+        let url = request.url.strip_prefix("https://").unwrap();
+        request.url = format!("{}/{url}", self.server);
+        self.network.send(request)
+    }
+}
+
+/// A person who pastes, answers and looks.
+struct Person {
+    page: watch::Sender<Option<SignInPage>>,
+    /// What is pasted once the page is shown; `<state>` stands for the page's.
+    pastes: Option<String>,
+    answers: Option<String>,
+    told: Mutex<Vec<String>>,
+}
+
+impl Person {
+    fn new(pastes: Option<&str>, answers: Option<&str>) -> Self {
+        Self {
+            page: watch::Sender::new(None),
+            pastes: pastes.map(str::to_owned),
+            answers: answers.map(str::to_owned),
+            told: Mutex::default(),
+        }
+    }
+
+    fn page(&self) -> SignInPage {
+        self.page.borrow().clone().unwrap()
+    }
+
+    async fn wait_for_page(&self) -> SignInPage {
+        self.page.subscribe().wait_for(Option::is_some).await.unwrap().clone().unwrap()
+    }
+}
+
+fn query<'a>(url: &'a str, name: &str) -> &'a str {
+    let pairs = url.split_once('?').unwrap().1.split('&');
+    pairs.filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name).unwrap().1
+}
+
+impl LoginUi for Person {
+    fn show(&self, page: &SignInPage) {
+        self.page.send_replace(Some(page.clone()));
+    }
+
+    fn prompt<'a>(&'a self, _: &'a Prompt) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async { self.answers.clone() })
+    }
+
+    fn progress(&self, text: &str) {
+        self.told.lock().unwrap().push(text.to_owned());
+    }
+
+    fn pasted(&self) -> Option<BoxFuture<'_, Option<String>>> {
+        let text = self.pastes.clone()?;
+        Some(Box::pin(async move {
+            let page = self.wait_for_page().await;
+            Some(if page.url.contains("state=") { text.replace("<state>", query(&page.url, "state")) } else { text })
+        }))
+    }
+}
+
+fn host() -> Host {
+    Host::builder().clock(NOW, 0).build()
+}
+
+async fn login(flow: &dyn OAuthFlow, server: &Server, person: &Person) -> Result<Credential, OAuthError> {
+    let (transport, host, cancel) = (Rewired::to(server), host(), Cancel::new());
+    flow.login(person, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
+}
+
+async fn refresh(flow: &dyn OAuthFlow, server: &Server, old: &Value) -> Result<Credential, OAuthError> {
+    let (transport, host, cancel) = (Rewired::to(server), host(), Cancel::new());
+    let old = Credential::from_value(old).unwrap();
+    flow.refresh(&old, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
+}
+
+fn form_of(asked: &Recorded) -> String {
+    String::from_utf8(asked.body.clone()).unwrap()
+}
+
+#[tokio::test]
+async fn codex_login_by_paste() {
+    let server = Server::start().await.unwrap();
+    server.reply(Reply::json(200, &json!({"access_token": JWT, "refresh_token": "RT", "expires_in": 864_000})));
+    let person = Person::new(Some("http://localhost:1455/auth/callback?code=CC&state=<state>"), None);
+    let credential = login(&codex::Codex, &server, &person).await.unwrap();
+    assert_eq!(
+        credential.to_value(),
+        json!({"type": "oauth", "refresh": "RT", "access": JWT, "expires": NOW + 864_000_000, "accountId": "acc-1"})
+    );
+    let url = person.page().url;
+    let (state, challenge) = (query(&url, "state"), query(&url, "code_challenge"));
+    assert_eq!(
+        url,
+        format!(
+            "https://auth.openai.com/oauth/authorize?response_type=code&client_id=app_EMoamEEZ73f0CkXaXp7hrann\
+             &redirect_uri=http%3A%2F%2Flocalhost%3A1455%2Fauth%2Fcallback&scope=openid+profile+email+offline_access\
+             &code_challenge={challenge}&code_challenge_method=S256&state={state}&id_token_add_organizations=true\
+             &codex_cli_simplified_flow=true&originator=pi"
+        )
+    );
+    assert_eq!((state.len(), challenge.len()), (32, 43));
+    let asked = &server.requests()[0];
+    assert_eq!(
+        (asked.path.as_str(), asked.header("content-type")),
+        ("/auth.openai.com/oauth/token", Some("application/x-www-form-urlencoded"))
+    );
+    let form = form_of(asked);
+    let names: Vec<&str> = form.split('&').map(|pair| pair.split('=').next().unwrap()).collect();
+    assert_eq!(names, ["grant_type", "client_id", "code", "code_verifier", "redirect_uri"]);
+    assert!(!url.contains(query(&format!("?{form}"), "code_verifier")), "the verifier stays secret");
+}
+
+#[tokio::test]
+async fn anthropic_login_by_browser() {
+    let server = Server::start().await.unwrap();
+    server.reply(Reply::json(200, &json!({"access_token": "A", "refresh_token": "R", "expires_in": 3_600})));
+    let person = Person::new(None, Some("the port may be in use\n"));
+    let browser = async {
+        let page = person.wait_for_page().await;
+        let state = query(&page.url, "state").to_owned();
+        let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+        let url = format!("http://127.0.0.1:53692/callback?code=CC&state={state}");
+        let visit =
+            Outgoing { method: http::Method::GET, url, headers: http::HeaderMap::new(), body: bytes::Bytes::new() };
+        // When another program holds the port the person's answer counts.
+        drop(network.send(visit).await);
+    };
+    let (credential, ()) = tokio::join!(login(&anthropic::Anthropic, &server, &person), browser);
+    let expected = json!({"type": "oauth", "refresh": "R", "access": "A", "expires": NOW + 3_600_000 - 300_000});
+    assert_eq!(credential.unwrap().to_value(), expected);
+    let body = server.requests()[0].json();
+    let names: Vec<&String> = body.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["grant_type", "client_id", "code", "state", "redirect_uri", "code_verifier"]);
+    assert_ne!(body["state"], body["code_verifier"]);
+}
+
+#[tokio::test]
+async fn codes_of_other_logins_are_refused() {
+    let server = Server::start().await.unwrap();
+    for (pasted, words) in [
+        ("http://localhost/cb?code=a&state=forged", "state mismatch"),
+        ("http://localhost/cb?error=access_denied&state=<state>", "refused: access_denied"),
+        ("http://localhost/cb", "Missing authorization code"),
+    ] {
+        let error = login(&anthropic::Anthropic, &server, &Person::new(Some(pasted), None)).await.unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let nobody = Person::new(Some(" "), None);
+    assert_eq!(login(&codex::Codex, &server, &nobody).await, Err(OAuthError::Cancelled));
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn refreshes() {
+    let server = Server::start().await.unwrap();
+    server.reply(Reply::json(200, &json!({"access_token": JWT, "expires_in": 10})));
+    let old = json!({"type": "oauth", "refresh": "R0", "access": "old", "expires": 5, "accountId": "x", "kept": [1]});
+    let fresh = refresh(&codex::Codex, &server, &old).await.unwrap();
+    assert_eq!(
+        form_of(&server.requests()[0]),
+        "grant_type=refresh_token&refresh_token=R0&client_id=app_EMoamEEZ73f0CkXaXp7hrann"
+    );
+    assert_eq!(
+        fresh.to_value(),
+        json!({"type": "oauth", "refresh": "R0", "access": JWT, "expires": NOW + 10_000, "accountId": "acc-1", "kept": [1]})
+    );
+    server.reply(Reply::json(200, &json!({"access_token": "A2", "refresh_token": "R2", "expires_in": 3_600})));
+    let fresh = refresh(&anthropic::Anthropic, &server, &old).await.unwrap();
+    assert_eq!((fresh.refresh.reveal(), fresh.access.reveal(), &fresh.extra["kept"]), ("R2", "A2", &json!([1])));
+    assert_eq!(server.requests()[1].json()["grant_type"], "refresh_token");
+    server.reply(Reply::json(200, &json!({"token": "tid=1", "expires_at": 2_000_000_000})));
+    let corp = json!({"refresh": "gho", "access": "", "expires": 0, "enterpriseUrl": "ghe.corp.com"});
+    let fresh = refresh(&copilot::Copilot::default(), &server, &corp).await.unwrap();
+    assert_eq!((fresh.expires, fresh.refresh.reveal()), (1_999_999_700_000, "gho"));
+    let asked = &server.requests()[2];
+    assert_eq!(
+        (asked.path.as_str(), asked.header("authorization")),
+        ("/api.ghe.corp.com/copilot_internal/v2/token", Some("Bearer gho"))
+    );
+}
+
+#[tokio::test]
+async fn refusals_tell_the_servers_words_and_no_token() {
+    let server = Server::start().await.unwrap();
+    let secret = "refresh-token-that-nobody-may-see";
+    let old = json!({"refresh": secret, "access": "a", "expires": 0});
+    let said = format!("token {secret} was\nrevoked");
+    server.reply(Reply::json(400, &json!({"error": "invalid_grant", "error_description": said})));
+    let error = refresh(&codex::Codex, &server, &old).await.unwrap_err();
+    assert_eq!(error.to_string(), "OpenAI Codex token refresh failed (400): invalid_grant: token … was revoked");
+    assert!(error.is_final());
+    server.reply(Reply::json(200, &json!({"refresh_token": secret, "odd": secret})));
+    let error = refresh(&anthropic::Anthropic, &server, &old).await.unwrap_err();
+    assert_eq!(error.to_string(), "Anthropic token refresh failed: the answer has no access_token");
+    server.reply(Reply::status(503).send(format!("down {secret}")));
+    let error = refresh(&copilot::Copilot::default(), &server, &old).await.unwrap_err();
+    assert_eq!(error.to_string(), "GitHub Copilot token request failed (503): down …");
+    assert!(!error.is_final());
+    let shown = format!("{:?}", Credential::from_value(&old));
+    assert!(!shown.contains(secret), "{shown}");
+}
+
+fn device(interval: u64) -> Reply {
+    Reply::json(
+        200,
+        &json!({"device_code": "DC", "user_code": "AB-CD", "verification_uri": "https://github.com/login/device",
+                "interval": interval, "expires_in": 900}),
+    )
+}
+
+#[tokio::test]
+async fn copilot_login() {
+    let server = Server::start().await.unwrap();
+    let token = "tid=1;proxy-ep=proxy.individual.githubcopilot.com";
+    server.reply(device(0)).reply(Reply::json(200, &json!({"access_token": "gho_x"})));
+    server.reply(Reply::json(200, &json!({"token": token, "expires_at": 2_000_000_000})));
+    server.reply(Reply::status(200)).reply(Reply::status(404));
+    let person = Person::new(None, Some(""));
+    let flow = copilot::Copilot::with_models(vec!["m1".into(), "m2".into()]);
+    let credential = login(&flow, &server, &person).await.unwrap();
+    assert_eq!(
+        credential.to_value(),
+        json!({"type": "oauth", "refresh": "gho_x", "access": token, "expires": 1_999_999_700_000_i64})
+    );
+    let page = person.page();
+    assert_eq!(
+        (page.url.as_str(), page.instructions.as_deref()),
+        ("https://github.com/login/device", Some("Enter code: AB-CD"))
+    );
+    let asked = server.requests();
+    let paths: Vec<&str> = asked.iter().map(|asked| asked.path.as_str()).collect();
+    assert_eq!(
+        paths[..3],
+        [
+            "/github.com/login/device/code",
+            "/github.com/login/oauth/access_token",
+            "/api.github.com/copilot_internal/v2/token"
+        ]
+    );
+    assert_eq!(form_of(&asked[0]), "client_id=Iv1.b507a08c87ecfe98&scope=read%3Auser");
+    assert_eq!(
+        form_of(&asked[1]),
+        "client_id=Iv1.b507a08c87ecfe98&device_code=DC&grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code"
+    );
+    let mut policies = paths[3..].to_vec();
+    policies.sort_unstable();
+    assert_eq!(
+        policies,
+        ["/api.individual.githubcopilot.com/models/m1/policy", "/api.individual.githubcopilot.com/models/m2/policy"]
+    );
+    assert_eq!((asked[3].header("openai-intent"), asked[3].json()), (Some("chat-policy"), json!({"state": "enabled"})));
+    let error = login(&flow, &server, &Person::new(None, Some("::bad::"))).await.unwrap_err();
+    assert_eq!(error.to_string(), "Invalid GitHub Enterprise URL/domain");
+}
+
+/// Answers from a list, without any network: time can stand still.
+struct Listed {
+    answers: Mutex<Vec<Value>>,
+    times: Mutex<Vec<tokio::time::Instant>>,
+}
+
+impl Transport for Listed {
+    fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+        self.times.lock().unwrap().push(tokio::time::Instant::now());
+        let mut answers = self.answers.lock().unwrap();
+        let body = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
+        Box::pin(async move { Ok(Answer { status: 200, body: body.to_string().into_bytes() }) })
+    }
+}
+
+async fn device_flow(answers: Vec<Value>, cancel: &Cancel) -> (Result<Credential, OAuthError>, Vec<u64>) {
+    let begin = json!({"device_code": "DC", "user_code": "AB", "verification_uri": "https://x/y", "interval": 5, "expires_in": 60});
+    let answers = [vec![begin], answers].concat();
+    let transport = Listed { answers: Mutex::new(answers), times: Mutex::default() };
+    let host = host();
+    let flow = copilot::Copilot::with_models(Vec::new());
+    let person = Person::new(None, Some(""));
+    let done = flow.login(&person, OAuthCx { transport: &transport, host: &host, cancel }).await;
+    let times = transport.times.into_inner().unwrap();
+    (done, times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn devices_are_asked_as_slowly_as_the_server_wishes() {
+    let pending = json!({"error": "authorization_pending"});
+    let slow = json!({"error": "slow_down"});
+    let good = vec![
+        pending.clone(),
+        slow.clone(),
+        json!({"error": "slow_down", "interval": 6}),
+        json!({"access_token": "g"}),
+        json!({"token": "t", "expires_at": 1}),
+    ];
+    let (done, pauses) = device_flow(good, &Cancel::new()).await;
+    assert!(done.is_ok());
+    assert_eq!(pauses, [6, 6, 14, 9, 0], "5 s times 1.2; then 10 s times 1.4; then 6 s times 1.4");
+    let (done, pauses) = device_flow(vec![pending.clone()], &Cancel::new()).await;
+    assert_eq!(done.unwrap_err().to_string(), "Device flow timed out");
+    assert_eq!(pauses.iter().sum::<u64>(), 60);
+    let (done, _) = device_flow(vec![slow], &Cancel::new()).await;
+    assert!(done.unwrap_err().to_string().contains("clock"));
+    let (done, _) =
+        device_flow(vec![json!({"error": "access_denied", "error_description": "no"})], &Cancel::new()).await;
+    assert_eq!(done.unwrap_err().to_string(), "Device flow failed: access_denied: no");
+    let cancel = Cancel::new();
+    let giving_up = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        cancel.cancel(CancelReason::User);
+    };
+    let ((done, _), ()) = tokio::join!(device_flow(vec![pending], &cancel), giving_up);
+    assert_eq!(done.unwrap_err().to_string(), "Login cancelled");
+}
+
+struct Mine;
+
+impl OAuthFlow for Mine {
+    fn id(&self) -> &str {
+        "anthropic"
+    }
+
+    fn name(&self) -> &str {
+        "mine"
+    }
+
+    fn login<'a>(&'a self, _: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+        Box::pin(async { Err(OAuthError::Cancelled) })
+    }
+
+    fn refresh<'a>(&'a self, _: &'a Credential, _: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+        Box::pin(async { Err(OAuthError::Invalid("no".into())) })
+    }
+}
+
+#[tokio::test]
+async fn the_registry_gives_built_in_flows_back() {
+    let mut registry = OAuthRegistry::built_in();
+    let names =
+        |registry: &OAuthRegistry| registry.list().iter().map(|flow| flow.name().to_owned()).collect::<Vec<_>>();
+    let built_in = ["Anthropic (Claude Pro/Max)", "GitHub Copilot", "ChatGPT Plus/Pro (Codex Subscription)"];
+    assert_eq!(names(&registry), built_in);
+    registry.register(Arc::new(Mine));
+    assert_eq!(names(&registry)[0], "mine");
+    let server = Server::start().await.unwrap();
+    let (transport, host, cancel) = (Rewired::to(&server), host(), Cancel::new());
+    let cx = OAuthCx { transport: &transport, host: &host, cancel: &cancel };
+    let credential =
+        |expires: i64| Credential::from_value(&json!({"refresh": "r", "access": "a", "expires": expires})).unwrap();
+    let (key, fresh) = registry.usable_key("anthropic", &credential(NOW + 1), cx).await.unwrap();
+    assert_eq!((key.reveal(), fresh), ("a", None));
+    let error = registry.usable_key("anthropic", &credential(NOW), cx).await.unwrap_err();
+    assert_eq!(error.to_string(), "Failed to refresh OAuth token for anthropic: no");
+    let error = registry.usable_key("nobody", &credential(NOW), cx).await.unwrap_err();
+    assert_eq!(error.to_string(), "Unknown OAuth provider: nobody");
+    registry.unregister("anthropic");
+    assert_eq!(names(&registry), built_in);
+    let business = Credential::from_value(
+        &json!({"access": "proxy-ep=proxy.business.githubcopilot.com", "refresh": "", "expires": 0}),
+    );
+    let mut models = ["github-copilot", "openai"]
+        .map(|provider| crate::support::model_with("openai-completions", "https://b", json!({"provider": provider})));
+    registry.modify_models("github-copilot", &business.unwrap(), &mut models);
+    assert_eq!(models.map(|model| model.base_url), ["https://api.business.githubcopilot.com", "https://b"]);
+}
