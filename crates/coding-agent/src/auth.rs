@@ -9,8 +9,10 @@ use pinch_stdx::cancel::Cancel;
 pub mod authorised;
 pub mod config_value;
 pub mod storage;
+pub mod refresh;
 
 pub use authorised::Authorised;
+pub use refresh::Logins;
 pub use storage::AuthStorage;
 
 /// Gives each request its credentials. Asked before every call, because tokens expire while tools run.
@@ -41,6 +43,24 @@ pub enum AuthError {
     Expired {
         /// Whose login it was.
         provider: ProviderId,
+    },
+    /// A login is over and could not be renewed.
+    #[error("Authentication failed for \"{provider}\": {why}{}", if *is_final { ". Sign in again." } else { "" })]
+    Refresh {
+        /// Whose login it was.
+        provider: ProviderId,
+        /// What the provider said.
+        why: String,
+        /// Only a new login helps.
+        is_final: bool,
+    },
+    /// The file with credentials cannot be locked or written.
+    #[error("The login of \"{provider}\" cannot be renewed: {why}")]
+    Store {
+        /// Whose login it is.
+        provider: ProviderId,
+        /// Why not.
+        why: String,
     },
     /// The call was cancelled meanwhile.
     #[error("Request was aborted")]

@@ -31,6 +31,7 @@ pub mod copilot;
 pub use transport::Transport;
 
 use crate::model::Model;
+use crate::request::Auth;
 
 /// What a login gave. Members that only the provider knows are kept as they are.
 #[derive(Clone, PartialEq)]
@@ -161,6 +162,11 @@ pub trait OAuthFlow: Send + Sync {
     /// What requests carry.
     fn api_key(&self, credential: &Credential) -> Secret {
         credential.access.clone()
+    }
+
+    /// All that requests carry.
+    fn auth(&self, credential: &Credential) -> Auth {
+        Auth { key: Some(self.api_key(credential)), base_url: self.base_url(credential), ..Auth::default() }
     }
 
     /// Where requests go, when the credential decides that.

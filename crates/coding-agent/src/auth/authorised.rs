@@ -51,7 +51,13 @@ impl Provider for Authorised {
 fn to_llm_error(provider: &pinch_llm::ids::ProviderId, error: &AuthError) -> LlmError {
     let kind = match error {
         AuthError::Cancelled => LlmErrorKind::Aborted,
-        AuthError::Missing { .. } | AuthError::Unresolved { .. } | AuthError::Expired { .. } => LlmErrorKind::Auth,
+        // The network may be back soon.
+        AuthError::Refresh { is_final: false, .. } => LlmErrorKind::Connect,
+        AuthError::Missing { .. }
+        | AuthError::Unresolved { .. }
+        | AuthError::Expired { .. }
+        | AuthError::Refresh { .. }
+        | AuthError::Store { .. } => LlmErrorKind::Auth,
     };
     LlmError::new(provider.clone(), kind, error.to_string())
 }

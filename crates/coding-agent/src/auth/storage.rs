@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use pinch_llm::ids::ProviderId;
+use pinch_llm::oauth::Credential;
 use pinch_llm::request::Auth;
 use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
 use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, Terms};
@@ -21,6 +23,21 @@ pub struct AuthStorage {
     path: PathBuf,
     entries: Map<String, Value>,
     broken: bool,
+    /// The file as it was read last.
+    revision: Option<Revision>,
+}
+
+/// Tells one state of a file from another: time of change and length.
+type Revision = (SystemTime, u64);
+
+fn revision_of(path: &Path) -> Option<Revision> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
+}
+
+/// Where a chain of links ends: programs that name the file by other ways lock the same one.
+fn resolved(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Credentials could not be stored.
@@ -52,11 +69,35 @@ pub enum StoreAuthError {
 impl AuthStorage {
     /// Reads the file; a damaged one counts as empty, is reported, and will not be written.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
+        let revision = revision_of(path);
         let (entries, problems) = match document::read_object(path) {
             Ok(entries) => (entries, Vec::new()),
             Err(problem) => (Map::new(), vec![problem]),
         };
-        (Self { path: path.to_owned(), entries, broken: !problems.is_empty() }, problems)
+        (Self { path: path.to_owned(), entries, broken: !problems.is_empty(), revision }, problems)
+    }
+
+    /// Reads the file again if it has changed since; what is damaged now does not replace what was good before.
+    pub fn reload(&mut self) {
+        let revision = revision_of(&self.path);
+        if revision == self.revision {
+            return;
+        }
+        if let Ok(entries) = document::read_object(&self.path) {
+            self.entries = entries;
+            self.broken = false;
+            self.revision = revision;
+        }
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The login of a provider; `None` when what is stored is none.
+    pub(super) fn login(&self, provider: &ProviderId) -> Option<Credential> {
+        login_in(&self.entries, provider)
     }
 
     /// Whether something is stored for a provider.
@@ -86,12 +127,9 @@ impl AuthStorage {
                 Ok(Some(Auth::key(key)))
             }
             Some("oauth") => {
-                let access = entry["access"].as_str().unwrap_or_default();
-                let expires = entry["expires"].as_f64().unwrap_or(0.0);
-                if access.is_empty() || host.now_ms() as f64 >= expires {
-                    return Err(AuthError::Expired { provider: provider.clone() });
-                }
-                Ok(Some(Auth::key(access)))
+                let login = self.login(provider).filter(|login| !login.is_over(host.now_ms()));
+                let login = login.ok_or_else(|| AuthError::Expired { provider: provider.clone() })?;
+                Ok(Some(Auth::key(login.access)))
             }
             _ => Ok(None),
         }
@@ -119,7 +157,7 @@ impl AuthStorage {
         if let Some(folder) = self.path.parent() {
             create_private_dir(folder).map_err(io_error)?;
         }
-        let lock = DirLock::acquire(&self.path, &Terms::QUICK, host)
+        let lock = DirLock::acquire(&resolved(&self.path), &Terms::QUICK, host)
             .map_err(|source| StoreAuthError::Lock { path: self.path.clone(), source })?;
         let mut entries = document::read_object(&self.path).map_err(StoreAuthError::Damaged)?;
         change(&mut entries);
@@ -128,12 +166,87 @@ impl AuthStorage {
         write_atomic(&self.path, text.as_bytes(), Access::Private).map_err(io_error)?;
         self.entries = entries;
         self.broken = false;
+        self.revision = revision_of(&self.path);
         Ok(())
+    }
+
+    /// Remembers a login that could not be written.
+    pub(super) fn keep_login(&mut self, provider: &ProviderId, login: &Credential) {
+        self.entries.insert(provider.to_string(), login.to_value());
+    }
+
+    /// Takes in what is in the file now.
+    pub(super) fn adopt(&mut self, entries: Map<String, Value>) {
+        self.entries = entries;
+        self.broken = false;
+        self.revision = revision_of(&self.path);
     }
 
     /// Whether the file was damaged when it was read.
     pub fn is_broken(&self) -> bool {
         self.broken
+    }
+}
+
+/// The login of a provider among the entries of a file.
+fn login_in(entries: &Map<String, Value>, provider: &ProviderId) -> Option<Credential> {
+    Credential::from_value(entries.get(provider.as_str()).filter(|entry| entry["type"] == "oauth")?)
+}
+
+/// The locked file, as a refresh works on it.
+#[derive(Debug)]
+pub(super) struct LockedFile {
+    path: PathBuf,
+    lock: DirLock,
+}
+
+impl LockedFile {
+    /// Waits for the lock, patiently.
+    pub(super) async fn open(path: &Path, host: &Host) -> Result<Self, StoreAuthError> {
+        let failed = |source| StoreAuthError::Lock { path: path.to_owned(), source };
+        let lock = DirLock::acquire_async(&resolved(path), &Terms::PATIENT, host).await.map_err(failed)?;
+        Ok(Self { path: path.to_owned(), lock })
+    }
+
+    /// What is in the file now.
+    pub(super) fn entries(&self) -> Result<Map<String, Value>, StoreAuthError> {
+        document::read_object(&self.path).map_err(StoreAuthError::Damaged)
+    }
+
+    /// Does `work` to its end and renews the lock meanwhile. A lock that is lost on the way shows when the file is written.
+    pub(super) async fn during<T>(&mut self, host: &Host, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            match tokio::time::timeout(Terms::PATIENT.stale / 2, work.as_mut()).await {
+                Ok(done) => return done,
+                Err(_) => drop(self.lock.renew(host)),
+            }
+        }
+    }
+
+    /// Writes a login, unless another one was stored meanwhile; the entries as they are then, and the login among them. The lock is taken
+    /// again if it was lost: tokens that a server has given must not be lost too.
+    pub(super) async fn store(
+        &mut self,
+        provider: &ProviderId,
+        old: &Credential,
+        fresh: Credential,
+        host: &Host,
+    ) -> Result<(Map<String, Value>, Credential), StoreAuthError> {
+        if self.lock.check().is_err() {
+            *self = Self::open(&self.path, host).await?;
+        }
+        let mut entries = self.entries()?;
+        let now = login_in(&entries, provider);
+        if let Some(other) = now.filter(|now| now.refresh != old.refresh && !now.is_over(host.now_ms())) {
+            return Ok((entries, other));
+        }
+        entries.insert(provider.to_string(), fresh.to_value());
+        let io_error = |source| StoreAuthError::Io { path: self.path.clone(), source };
+        let text = json::to_pretty(&entries).map_err(|error| io_error(error.into()))?;
+        self.lock.check().map_err(|source| StoreAuthError::Lock { path: self.path.clone(), source })?;
+        write_atomic(&self.path, text.as_bytes(), Access::Keep).map_err(io_error)?;
+        Ok((entries, fresh))
     }
 }
 

@@ -13,12 +13,13 @@ use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value};
 
 use super::ModelRegistry;
-use crate::auth::{AuthError, AuthStorage, RequestAuth, config_value};
+use crate::auth::{AuthError, AuthStorage, Logins, RequestAuth, config_value};
 
 /// Looks for credentials in this order: given for this program run, stored in auth.json, named in models.json, set in the environment.
 pub struct RegistryAuth {
     registry: Arc<ModelRegistry>,
-    storage: Mutex<AuthStorage>,
+    storage: Arc<Mutex<AuthStorage>>,
+    logins: Logins,
     given: Option<(ProviderId, Secret)>,
     host: Host,
 }
@@ -31,11 +32,26 @@ impl RegistryAuth {
         given: Option<(ProviderId, Secret)>,
         host: Host,
     ) -> Self {
-        Self { registry, storage: Mutex::new(storage), given, host }
+        let logins = Logins::over_network(&host);
+        Self { registry, storage: Arc::new(Mutex::new(storage)), logins, given, host }
     }
 
+    /// Renews logins in another way than over the network with the built-in flows.
+    #[must_use]
+    pub fn with_logins(self, logins: Logins) -> Self {
+        Self { logins, ..self }
+    }
+
+    /// Waits until logins that are being renewed are stored: to be called before a program ends.
+    pub async fn settle(&self) {
+        self.logins.settle().await;
+    }
+
+    /// What is stored now.
     fn storage(&self) -> AuthStorage {
-        self.storage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut storage = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+        storage.reload();
+        storage.clone()
     }
 
     /// Whether some source has credentials for a provider, as far as can be told without running commands.
@@ -75,6 +91,9 @@ impl RegistryAuth {
             && owner == provider
         {
             return Ok(Some(Auth::key(key.clone())));
+        }
+        if let Some(auth) = self.logins.resolve(provider, &self.storage, &self.host).await? {
+            return Ok(Some(auth));
         }
         if let Some(auth) = self.storage().resolve(provider, &self.host).await? {
             return Ok(Some(auth));

@@ -6,5 +6,6 @@ mod compaction;
 mod guard;
 mod help;
 mod properties;
+mod refresh;
 mod summaries;
 mod writers;

@@ -2,12 +2,13 @@
 
 use futures::future::BoxFuture;
 use http::Method;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::pkce::{self, Pkce};
 use super::transport::{Ask, form, tokens};
 use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, browser};
-use crate::wire::codex::account_in;
+use crate::request::Auth;
+use crate::wire::codex::{ACCOUNT_HEADER, account_in};
 
 const AUTHORIZE: &str = "https://auth.openai.com/oauth/authorize";
 const TOKEN: &str = "https://auth.openai.com/oauth/token";
@@ -15,6 +16,8 @@ const CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 const PORT: u16 = 1_455;
 const PATH: &str = "/auth/callback";
 const REDIRECT: &str = "http://localhost:1455/auth/callback";
+/// The member of a credential that names the account.
+const ACCOUNT: &str = "accountId";
 const SCOPE: &str = "openid profile email offline_access";
 
 /// Signs in to a ChatGPT subscription.
@@ -68,8 +71,8 @@ impl Codex {
         let refresh = refresh.ok_or_else(|| OAuthError::Invalid(format!("{what}: the answer has no refresh_token")))?;
         let mut extra = old.map_or_else(Map::new, |old| old.extra.clone());
         match account_in(&tokens.access) {
-            Some(account) => drop(extra.insert("accountId".into(), account.into())),
-            None if extra.contains_key("accountId") => {}
+            Some(account) => drop(extra.insert(ACCOUNT.into(), account.into())),
+            None if extra.contains_key(ACCOUNT) => {}
             None => return Err(OAuthError::Invalid("Failed to extract accountId from token".into())),
         }
         let expires = cx.host.now_ms().saturating_add(tokens.lasts);
@@ -92,6 +95,12 @@ impl OAuthFlow for Codex {
 
     fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
         Box::pin(self.sign_in(ui, cx))
+    }
+
+    fn auth(&self, credential: &Credential) -> Auth {
+        let account = credential.extra.get(ACCOUNT).and_then(Value::as_str);
+        let headers = account.map(|account| (ACCOUNT_HEADER.to_owned(), Some(account.to_owned())));
+        Auth { headers: headers.into_iter().collect(), ..Auth::key(self.api_key(credential)) }
     }
 
     fn refresh<'a>(

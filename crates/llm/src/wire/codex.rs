@@ -8,7 +8,7 @@ pub(crate) mod request;
 
 pub(crate) mod error;
 
-pub(crate) use account::account_in;
+pub(crate) use account::{ACCOUNT_HEADER, account_in};
 
 use super::responses::models;
 use super::responses::stream::ResponsesDecoder;

@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::wire::headers::Key;
 
 /// The header that names the account.
-pub(super) const ACCOUNT_HEADER: &str = "chatgpt-account-id";
+pub(crate) const ACCOUNT_HEADER: &str = "chatgpt-account-id";
 /// The member of a token's claims under which OpenAI has its own.
 const CLAIM: &str = "https://api.openai.com/auth";
 

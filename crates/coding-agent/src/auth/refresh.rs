@@ -1,0 +1,169 @@
+//! Logins that are renewed when they are over: once, however many tasks and programs wait for it.
+//!
+//! A refresh uses up the old token on the server. So it is never broken off half way: it runs in a task of its own, which the cancellation of
+//! a request does not end, and its result is stored before anybody uses it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinch_llm::http::HttpClient;
+use pinch_llm::ids::ProviderId;
+use pinch_llm::oauth::transport::Network;
+use pinch_llm::oauth::{Credential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Transport};
+use pinch_llm::request::Auth;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::task::JoinSet;
+
+use super::AuthError;
+use super::storage::{AuthStorage, LockedFile};
+
+/// How long before its end a login is renewed.
+const MARGIN_MS: i64 = 5 * 60 * 1_000;
+
+/// Turns stored logins into credentials of requests.
+pub struct Logins {
+    flows: OAuthRegistry,
+    transport: Arc<dyn Transport>,
+    /// One refresh at a time in this program; the lock of the file keeps other programs out.
+    turn: Arc<AsyncMutex<()>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Logins {
+    /// Renews with these flows over this transport.
+    pub fn new(flows: OAuthRegistry, transport: Arc<dyn Transport>) -> Self {
+        Self { flows, transport, turn: Arc::default(), tasks: Mutex::default() }
+    }
+
+    /// The built-in flows over the network.
+    pub fn over_network(host: &Host) -> Self {
+        let network = Network::new(Arc::new(HttpClient::new()), host.env().clone());
+        Self::new(OAuthRegistry::built_in(), Arc::new(network))
+    }
+
+    /// The credentials of a provider's stored login, renewed if it is nearly over; `None` when none is stored, or nobody knows how to renew
+    /// it. Dropping the future ends the wait, not the refresh.
+    ///
+    /// # Errors
+    /// When the login is over and cannot be renewed, or the new one cannot be stored.
+    pub async fn resolve(
+        &self,
+        provider: &ProviderId,
+        storage: &Arc<Mutex<AuthStorage>>,
+        host: &Host,
+    ) -> Result<Option<Auth>, AuthError> {
+        let Ok(flow) = self.flows.get(provider.as_str()) else { return Ok(None) };
+        let Some(login) = current(storage, provider) else { return Ok(None) };
+        if !login.is_over(host.now_ms().saturating_add(MARGIN_MS)) {
+            return Ok(Some(flow.auth(&login)));
+        }
+        let refresh = Refresh {
+            flow: Arc::clone(flow),
+            transport: Arc::clone(&self.transport),
+            provider: provider.clone(),
+            storage: Arc::clone(storage),
+            host: host.clone(),
+        };
+        let (tell, told) = oneshot::channel();
+        let turn = Arc::clone(&self.turn);
+        {
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            while tasks.try_join_next().is_some() {}
+            tasks.spawn(async move {
+                let _turn = turn.lock().await;
+                // Whoever asked may be gone.
+                let _result = tell.send(refresh.run().await);
+            });
+        }
+        match told.await {
+            Ok(Ok(login)) => Ok(login.map(|login| flow.auth(&login))),
+            // What is not over yet is good enough when nothing newer is to be had.
+            Ok(Err(AuthError::Refresh { .. })) if !login.is_over(host.now_ms()) => Ok(Some(flow.auth(&login))),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(AuthError::Expired { provider: provider.clone() }),
+        }
+    }
+
+    /// Waits until every refresh that has begun is stored.
+    pub async fn settle(&self) {
+        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Drop for Logins {
+    fn drop(&mut self) {
+        // What has reached the server is stored all the same.
+        self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).detach_all();
+    }
+}
+
+impl fmt::Debug for Logins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logins").field("flows", &self.flows).finish_non_exhaustive()
+    }
+}
+
+/// The login as the file has it now.
+fn current(storage: &Mutex<AuthStorage>, provider: &ProviderId) -> Option<Credential> {
+    let mut storage = storage.lock().unwrap_or_else(PoisonError::into_inner);
+    storage.reload();
+    storage.login(provider)
+}
+
+/// One refresh.
+struct Refresh {
+    flow: Arc<dyn OAuthFlow>,
+    transport: Arc<dyn Transport>,
+    provider: ProviderId,
+    storage: Arc<Mutex<AuthStorage>>,
+    host: Host,
+}
+
+impl Refresh {
+    /// Renews the login, unless somebody else did meanwhile; `None` when it is not there any more.
+    async fn run(self) -> Result<Option<Credential>, AuthError> {
+        let is_good = |login: &Credential| !login.is_over(self.host.now_ms().saturating_add(MARGIN_MS));
+        let known = current(&self.storage, &self.provider);
+        if known.as_ref().is_none_or(is_good) {
+            return Ok(known);
+        }
+        let path = self.storage.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned();
+        let unstored = |error: &dyn std::error::Error| {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            AuthError::Store { provider: self.provider.clone(), why: format!("{error}{cause}") }
+        };
+        let mut file = LockedFile::open(&path, &self.host).await.map_err(|error| unstored(&error))?;
+        self.adopt(file.entries().map_err(|error| unstored(&error))?);
+        let Some(old) = current(&self.storage, &self.provider) else { return Ok(None) };
+        if is_good(&old) {
+            return Ok(Some(old));
+        }
+        let never = Cancel::new();
+        let cx = OAuthCx { transport: &*self.transport, host: &self.host, cancel: &never };
+        let fresh = file.during(&self.host, self.flow.refresh(&old, cx)).await;
+        let fresh = fresh.map_err(|error| self.refused(&error))?;
+        match file.store(&self.provider, &old, fresh.clone(), &self.host).await {
+            Ok((entries, login)) => {
+                self.adopt(entries);
+                Ok(Some(login))
+            }
+            Err(error) => {
+                // The server knows the old token no more: for this program at least the new one stays.
+                let mut storage = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+                storage.keep_login(&self.provider, &fresh);
+                Err(unstored(&error))
+            }
+        }
+    }
+
+    fn adopt(&self, entries: serde_json::Map<String, serde_json::Value>) {
+        self.storage.lock().unwrap_or_else(PoisonError::into_inner).adopt(entries);
+    }
+
+    fn refused(&self, error: &OAuthError) -> AuthError {
+        AuthError::Refresh { provider: self.provider.clone(), why: error.to_string(), is_final: error.is_final() }
+    }
+}

@@ -1,0 +1,227 @@
+//! Logins that are over are renewed: once, and stored before they are used.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use pinch_coding_agent::auth::{AuthError, AuthStorage, Logins};
+use pinch_llm::http::{HttpClient, Outgoing};
+use pinch_llm::ids::ProviderId;
+use pinch_llm::oauth::transport::{Answer, Network};
+use pinch_llm::oauth::{OAuthRegistry, Transport};
+use pinch_llm::request::Auth;
+use pinch_stdx::fs::dir_lock::{DirLock, Terms};
+use pinch_stdx::host::{Env, Host};
+use pinch_testing::server::{Gate, Reply, Server};
+use serde_json::{Value, json};
+
+/// Sends everything to one server.
+struct Rewired {
+    server: String,
+    network: Network,
+}
+
+impl Transport for Rewired {
+    fn send(&self, mut request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+        request.url = request.url.replacen("https:/", &self.server, 1);
+        self.network.send(request)
+    }
+}
+
+fn logins(server: &str) -> Logins {
+    let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+    Logins::new(OAuthRegistry::built_in(), Arc::new(Rewired { server: server.to_owned(), network }))
+}
+
+fn host() -> Host {
+    Host::builder().build()
+}
+
+fn in_minutes(minutes: i64) -> i64 {
+    host().now_ms() + minutes * 60_000
+}
+
+/// A file with an Anthropic login that ends so soon, and something else.
+fn auth_json(dir: &Path, minutes: i64) -> PathBuf {
+    let path = dir.join("auth.json");
+    let login = json!({"type": "oauth", "refresh": "R0", "access": "A0", "expires": in_minutes(minutes), "mine": 1});
+    let other = json!({"type": "api_key", "key": "k"});
+    std::fs::write(&path, json!({"anthropic": login, "openai": other}).to_string()).unwrap();
+    path
+}
+
+fn stored(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn opened(path: &Path) -> Arc<Mutex<AuthStorage>> {
+    Arc::new(Mutex::new(AuthStorage::load(path).0))
+}
+
+async fn resolve(logins: &Logins, storage: &Arc<Mutex<AuthStorage>>) -> Result<Option<Auth>, AuthError> {
+    logins.resolve(&ProviderId::from("anthropic"), storage, &host()).await
+}
+
+fn key(found: Result<Option<Auth>, AuthError>) -> String {
+    match found {
+        Ok(auth) => auth.unwrap().key.unwrap().reveal().to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn tokens() -> Reply {
+    Reply::json(200, &json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}))
+}
+
+#[tokio::test]
+async fn a_login_that_is_nearly_over_is_renewed_and_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 4);
+    let server = Server::start().await.unwrap();
+    server.reply(tokens());
+    let (logins, storage) = (logins(&server.url()), opened(&path));
+    assert_eq!(key(resolve(&logins, &storage).await), "A1");
+    assert_eq!(key(resolve(&logins, &storage).await), "A1");
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests()[0].json()["refresh_token"], "R0");
+    let now = stored(&path);
+    let login = &now["anthropic"];
+    assert_eq!((&login["access"], &login["refresh"], &login["mine"]), (&json!("A1"), &json!("R1"), &json!(1)));
+    assert_eq!(now["openai"]["key"], "k");
+    assert!(!dir.path().join("auth.json.lock").exists());
+}
+
+#[tokio::test]
+async fn one_request_for_many_tasks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 0);
+    let server = Server::start().await.unwrap();
+    server.reply(tokens());
+    // Two owners that know nothing of each other, with four tasks each.
+    let owners = [(logins(&server.url()), opened(&path)), (logins(&server.url()), opened(&path))];
+    let calls = owners.iter().flat_map(|(logins, storage)| (0..4).map(move |_| resolve(logins, storage)));
+    let found: Vec<String> = futures::future::join_all(calls).await.into_iter().map(key).collect();
+    assert_eq!(found, ["A1"; 8]);
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// Where a second program of this test finds file and server.
+const PLACE: &str = "PINCH_TEST_REFRESH_PLACE";
+
+#[tokio::test]
+async fn one_request_for_two_programs() {
+    if let Ok(place) = std::env::var(PLACE) {
+        let (path, server) = place.split_once('|').unwrap();
+        let found = key(resolve(&logins(server), &opened(Path::new(path))).await);
+        std::fs::write(format!("{path}.{}", std::process::id()), found).unwrap();
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 0);
+    let server = Server::start().await.unwrap();
+    let gate = Gate::new();
+    let body = json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}).to_string();
+    server.reply(Reply::status(200).gate(&gate).send(body));
+    let start = || {
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.args(["--exact", "refresh::one_request_for_two_programs"]).current_dir(dir.path());
+        program.env(PLACE, format!("{}|{}", path.display(), server.url()));
+        program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let programs = [start(), start()];
+    server.wait_for_requests(1).await;
+    gate.open();
+    let names: Vec<u32> = programs.iter().map(std::process::Child::id).collect();
+    for mut program in programs {
+        let ended = tokio::task::spawn_blocking(move || program.wait()).await.unwrap().unwrap();
+        assert!(ended.success());
+    }
+    for name in names {
+        assert_eq!(std::fs::read_to_string(format!("{}.{name}", path.display())).unwrap(), "A1");
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn what_another_program_renewed_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 0);
+    let server = Server::start().await.unwrap();
+    let (logins, storage) = (logins(&server.url()), opened(&path));
+    let theirs = json!({"type": "oauth", "refresh": "R9", "access": "A9-theirs", "expires": in_minutes(60)});
+    std::fs::write(&path, json!({"anthropic": theirs}).to_string()).unwrap();
+    assert_eq!(key(resolve(&logins, &storage).await), "A9-theirs");
+    std::fs::write(&path, "{}").unwrap();
+    assert!(resolve(&logins, &storage).await.unwrap().is_none());
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_wait_that_is_given_up_does_not_break_the_refresh_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 0);
+    let server = Server::start().await.unwrap();
+    let gate = Gate::new();
+    let body = json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}).to_string();
+    server.reply(Reply::status(200).gate(&gate).send(body));
+    let (logins, storage) = (logins(&server.url()), opened(&path));
+    tokio::select! {
+        _ = resolve(&logins, &storage) => panic!("the server has not answered"),
+        () = server.wait_for_requests(1) => {}
+    }
+    gate.open();
+    logins.settle().await;
+    assert_eq!(stored(&path)["anthropic"]["refresh"], "R1");
+    assert_eq!(key(resolve(&logins, &storage).await), "A1");
+}
+
+#[tokio::test]
+async fn failures() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 0);
+    let server = Server::start().await.unwrap();
+    let (logins, storage) = (logins(&server.url()), opened(&path));
+    server.reply(Reply::json(400, &json!({"error": "invalid_grant", "error_description": "revoked"})));
+    server.reply(Reply::status(503).send("later"));
+    assert_eq!(
+        key(resolve(&logins, &storage).await),
+        "Authentication failed for \"anthropic\": Anthropic token refresh failed (400): invalid_grant: revoked. Sign in again."
+    );
+    assert_eq!(
+        key(resolve(&logins, &storage).await),
+        "Authentication failed for \"anthropic\": Anthropic token refresh failed (503): later"
+    );
+    assert_eq!(stored(&path)["anthropic"]["refresh"], "R0", "the login stays");
+    // Nearly over is not over.
+    let path = auth_json(dir.path(), 3);
+    server.reply(Reply::status(503));
+    assert_eq!(key(resolve(&logins, &opened(&path)).await), "A0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_held_too_long_is_its_own_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 0);
+    let _held = DirLock::acquire(&path, &Terms::PATIENT, &host()).unwrap();
+    let error = resolve(&logins("http://127.0.0.1:1"), &opened(&path)).await.unwrap_err();
+    assert!(matches!(&error, AuthError::Store { why, .. } if why.contains("auth.json")), "{error}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_lead_to_one_lock_and_stay_links() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let real = auth_json(elsewhere.path(), 0);
+    let link = dir.path().join("auth.json");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let server = Server::start().await.unwrap();
+    server.reply(tokens());
+    let (by_link, by_name) = (logins(&server.url()), logins(&server.url()));
+    let (of_link, of_name) = (opened(&link), opened(&real));
+    let (a, b) = tokio::join!(resolve(&by_link, &of_link), resolve(&by_name, &of_name));
+    assert_eq!((key(a), key(b)), ("A1".to_owned(), "A1".to_owned()));
+    assert_eq!(server.requests().len(), 1);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(stored(&real)["anthropic"]["refresh"], "R1");
+}
