@@ -114,6 +114,7 @@ impl fmt::Debug for Auth {
             .field("headers", &headers)
             .field("base_url", &self.base_url)
             .field("keyless", &self.keyless)
+            .field("aws", &self.aws)
             .finish()
     }
 }

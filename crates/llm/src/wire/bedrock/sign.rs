@@ -10,6 +10,7 @@ use pinch_stdx::secret::Secret;
 
 use super::endpoint;
 use crate::error::{LlmError, LlmErrorKind};
+use crate::keys;
 use crate::request::{AwsKeys, Request};
 use crate::wire::{Call, Signing};
 
@@ -28,9 +29,7 @@ pub(crate) fn bearer(request: &Request) -> Option<Secret> {
     if skips_auth(request) {
         return None;
     }
-    // What looks like `<authenticated>` says that credentials are elsewhere.
-    let is_marker = |key: &Secret| key.reveal().starts_with('<') && key.reveal().ends_with('>');
-    let given = request.auth.key.clone().filter(|key| !key.is_empty() && !is_marker(key));
+    let given = request.auth.key.clone().filter(|key| !keys::is_placeholder(key));
     let by_env = || request.host.env().non_empty("AWS_BEARER_TOKEN_BEDROCK");
     given.or_else(|| endpoint::option(request, "bearerToken").or_else(by_env).map(Secret::from))
 }
@@ -46,7 +45,7 @@ pub(super) fn authorise(call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmEr
         parts.headers.insert(http::header::AUTHORIZATION, value);
         return Ok(());
     }
-    let keys = if skips_auth(request) {
+    let pair = if skips_auth(request) {
         AwsKeys {
             access_key_id: "dummy-access-key".into(),
             secret_access_key: "dummy-secret-key".into(),
@@ -65,7 +64,7 @@ pub(super) fn authorise(call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmEr
     };
     let region = endpoint::find(request)?.region;
     let scope = Scope { service: "bedrock", region: &region, time_ms: call.timestamp };
-    sign("POST", &parts, &keys, scope).map_err(|error| failed(error.to_string()))?.add_to(parts.headers);
+    sign("POST", &parts, &pair, scope).map_err(|error| failed(error.to_string()))?.add_to(parts.headers);
     Ok(())
 }
 
