@@ -70,8 +70,8 @@ pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
     }
 }
 
-/// A session with all its parts, ready to be asked.
-pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<AgentSession, Failure> {
+/// A session with all its parts, ready to be asked, and who gives it credentials.
+pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSession, Arc<dyn RequestAuth>), Failure> {
     let folders = Folders::find(args.agent_dir.as_deref(), host)?;
     let (settings, problems) = Settings::load(&folders.agent_dir.join("settings.json"));
     warn_of(&problems);
@@ -124,14 +124,14 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<AgentSession
         options,
     })
     .await?;
-    Ok(session)
+    Ok((session, choice.2))
 }
 
 fn level_words() -> String {
     ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
 }
 
-/// The model and whoever answers for it, credentials in front.
+/// The model, whoever answers for it, credentials in front, and who gives those.
 async fn choose(
     args: &ChatArgs,
     folders: &Folders,
@@ -139,7 +139,7 @@ async fn choose(
     registry: &Arc<ModelRegistry>,
     context: &pinch_embed::coding_agent::session_log::Context,
     host: &Host,
-) -> Result<(Choice, Arc<dyn Provider>), Failure> {
+) -> Result<(Choice, Arc<dyn Provider>, Arc<dyn RequestAuth>), Failure> {
     let (storage, problems) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
     warn_of(&problems);
     let base = RegistryAuth::new(Arc::clone(registry), storage.clone(), None, host.clone());
@@ -167,7 +167,7 @@ async fn choose(
     let provider = ProviderRegistry::builtin().get(&model.api).map_err(|error| {
         Failure::configuration(format!("{error}. The model {}/{} needs it", model.provider, model.id))
     })?;
-    Ok((choice, Arc::new(Authorised::new(provider, auth))))
+    Ok((choice, Arc::new(Authorised::new(provider, Arc::clone(&auth))), auth))
 }
 
 /// No key for a provider that was named.

@@ -19,6 +19,11 @@ pub use storage::AuthStorage;
 pub trait RequestAuth: Send + Sync {
     /// Credentials for one call of a model.
     fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>>;
+
+    /// Waits until what has begun is stored: to be called before a program ends.
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// Why there are no credentials.

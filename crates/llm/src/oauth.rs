@@ -72,6 +72,11 @@ impl Credential {
         Value::Object(map)
     }
 
+    /// The beginning of a login: nothing but what gives access.
+    pub fn beginning(refresh: Secret) -> Self {
+        Self { refresh, access: Secret::default(), expires: 0, extra: Map::new() }
+    }
+
     /// Whether the access is over at this time.
     pub fn is_over(&self, now: i64) -> bool {
         self.access.is_empty() || now >= self.expires
@@ -158,6 +163,12 @@ pub trait OAuthFlow: Send + Sync {
         credential: &'a Credential,
         cx: OAuthCx<'a>,
     ) -> BoxFuture<'a, Result<Credential, OAuthError>>;
+
+    /// Whether a key that was found somewhere is what a login begins with: it is to be refreshed before requests can carry it.
+    fn begins_with(&self, key: &Secret) -> bool {
+        let _ = key;
+        false
+    }
 
     /// What requests carry.
     fn api_key(&self, credential: &Credential) -> Secret {

@@ -29,14 +29,16 @@ pub(crate) async fn run(args: ChatArgs) -> Result<ExitCode, Failure> {
     if prompts.is_empty() {
         return Err(nothing_to_say(&args));
     }
-    let mut session = wiring::session(&args, &host).await?;
+    let (mut session, auth) = wiring::session(&args, &host).await?;
     let mut out = std::io::stdout();
     if args.mode == Some(Mode::Json) {
         let (done, code) = signals::guard(&cancel, json::json(&mut session, prompts, &mut out)).await;
+        auth.settle().await;
         done?;
         return Ok(code.unwrap_or(ExitCode::SUCCESS));
     }
     let (printed, code) = signals::guard(&cancel, print::print(&mut session, prompts, &mut out)).await;
+    auth.settle().await;
     let printed = printed?;
     if let Some(code) = code {
         return Ok(code);

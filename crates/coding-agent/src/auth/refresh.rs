@@ -3,8 +3,10 @@
 //! A refresh uses up the old token on the server. So it is never broken off half way: it runs in a task of its own, which the cancellation of
 //! a request does not end, and its result is stored before anybody uses it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pinch_llm::http::HttpClient;
 use pinch_llm::ids::ProviderId;
@@ -13,6 +15,7 @@ use pinch_llm::oauth::{Credential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
+use pinch_stdx::secret::Secret;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::JoinSet;
 
@@ -22,6 +25,11 @@ use super::storage::{AuthStorage, LockedFile};
 /// How long before its end a login is renewed.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
+/// How long the end of a program waits for a refresh.
+const SETTLE_TIME: Duration = Duration::from_secs(35);
+/// Exchanged keys that are kept.
+const MAX_EXCHANGED: usize = 64;
+
 /// Turns stored logins into credentials of requests.
 pub struct Logins {
     flows: OAuthRegistry,
@@ -29,12 +37,14 @@ pub struct Logins {
     /// One refresh at a time in this program; the lock of the file keeps other programs out.
     turn: Arc<AsyncMutex<()>>,
     tasks: Mutex<JoinSet<()>>,
+    /// What keys were exchanged for that are no stored logins.
+    exchanged: AsyncMutex<HashMap<Secret, Credential>>,
 }
 
 impl Logins {
     /// Renews with these flows over this transport.
     pub fn new(flows: OAuthRegistry, transport: Arc<dyn Transport>) -> Self {
-        Self { flows, transport, turn: Arc::default(), tasks: Mutex::default() }
+        Self { flows, transport, turn: Arc::default(), tasks: Mutex::default(), exchanged: AsyncMutex::default() }
     }
 
     /// The built-in flows over the network.
@@ -86,10 +96,38 @@ impl Logins {
         }
     }
 
-    /// Waits until every refresh that has begun is stored.
+    /// The credentials that a key is exchanged for, when a login begins with it: a token of GitHub in the environment. They are kept until
+    /// they are over.
+    ///
+    /// # Errors
+    /// When the provider does not take the key.
+    pub async fn exchange(&self, provider: &ProviderId, key: &Secret, host: &Host) -> Result<Option<Auth>, AuthError> {
+        let Some(flow) = self.flows.get(provider.as_str()).ok().filter(|flow| flow.begins_with(key)) else {
+            return Ok(None);
+        };
+        let mut exchanged = self.exchanged.lock().await;
+        if let Some(login) = exchanged.get(key).filter(|login| !login.is_over(host.now_ms())) {
+            return Ok(Some(flow.auth(login)));
+        }
+        let never = Cancel::new();
+        let cx = OAuthCx { transport: &*self.transport, host, cancel: &never };
+        let begun = Credential::beginning(key.clone());
+        let login = flow.refresh(&begun, cx).await.map_err(|error| refused(provider, &error))?;
+        if exchanged.len() >= MAX_EXCHANGED {
+            exchanged.clear();
+        }
+        let auth = flow.auth(&login);
+        exchanged.insert(key.clone(), login);
+        Ok(Some(auth))
+    }
+
+    /// Waits until every refresh that has begun is stored. A server that does not answer is not waited for longer than a refresh may take.
     pub async fn settle(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        while tasks.join_next().await.is_some() {}
+        let all = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(SETTLE_TIME, all).await.is_err() {
+            tracing::warn!("a login that was being renewed could not be stored before the end");
+        }
     }
 }
 
@@ -144,7 +182,7 @@ impl Refresh {
         let never = Cancel::new();
         let cx = OAuthCx { transport: &*self.transport, host: &self.host, cancel: &never };
         let fresh = file.during(&self.host, self.flow.refresh(&old, cx)).await;
-        let fresh = fresh.map_err(|error| self.refused(&error))?;
+        let fresh = fresh.map_err(|error| refused(&self.provider, &error))?;
         match file.store(&self.provider, &old, fresh.clone(), &self.host).await {
             Ok((entries, login)) => {
                 self.adopt(entries);
@@ -162,8 +200,8 @@ impl Refresh {
     fn adopt(&self, entries: serde_json::Map<String, serde_json::Value>) {
         self.storage.lock().unwrap_or_else(PoisonError::into_inner).adopt(entries);
     }
+}
 
-    fn refused(&self, error: &OAuthError) -> AuthError {
-        AuthError::Refresh { provider: self.provider.clone(), why: error.to_string(), is_final: error.is_final() }
-    }
+fn refused(provider: &ProviderId, error: &OAuthError) -> AuthError {
+    AuthError::Refresh { provider: provider.clone(), why: error.to_string(), is_final: error.is_final() }
 }

@@ -42,11 +42,6 @@ impl RegistryAuth {
         Self { logins, ..self }
     }
 
-    /// Waits until logins that are being renewed are stored: to be called before a program ends.
-    pub async fn settle(&self) {
-        self.logins.settle().await;
-    }
-
     /// What is stored now.
     fn storage(&self) -> AuthStorage {
         let mut storage = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,6 +63,11 @@ impl RegistryAuth {
             Some(auth) => auth,
             None => return Err(AuthError::Missing { provider: provider.clone() }),
         };
+        if let Some(key) = &auth.key
+            && let Some(exchanged) = self.logins.exchange(provider, key, &self.host).await?
+        {
+            auth = exchanged;
+        }
         if let Some(config) = self.registry.config(provider) {
             let own = (config.get("models").and_then(Value::as_array).into_iter().flatten())
                 .find(|own| own["id"] == model.id.as_str())
@@ -136,5 +136,9 @@ impl RegistryAuth {
 impl RequestAuth for RegistryAuth {
     fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>> {
         Box::pin(async { cancel.run(self.find(model)).await.map_err(|_| AuthError::Cancelled)? })
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.logins.settle())
     }
 }

@@ -5,12 +5,15 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::auth::{AuthError, AuthStorage, Logins};
+use pinch_coding_agent::auth::{AuthError, AuthStorage, Logins, RequestAuth};
+use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::http::{HttpClient, Outgoing};
 use pinch_llm::ids::ProviderId;
+use pinch_llm::model::Model;
 use pinch_llm::oauth::transport::{Answer, Network};
 use pinch_llm::oauth::{OAuthRegistry, Transport};
 use pinch_llm::request::Auth;
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::dir_lock::{DirLock, Terms};
 use pinch_stdx::host::{Env, Host};
 use pinch_testing::server::{Gate, Reply, Server};
@@ -174,6 +177,36 @@ async fn a_wait_that_is_given_up_does_not_break_the_refresh_off() {
     logins.settle().await;
     assert_eq!(stored(&path)["anthropic"]["refresh"], "R1");
     assert_eq!(key(resolve(&logins, &storage).await), "A1");
+}
+
+#[tokio::test]
+async fn tokens_of_github_are_exchanged_once() {
+    let server = Server::start().await.unwrap();
+    let ends = host().now_ms() / 1_000 + 1_800;
+    let token = "tid=1;proxy-ep=proxy.business.githubcopilot.com";
+    server.reply(Reply::json(200, &json!({"token": token, "expires_at": ends})));
+    server.reply(Reply::json(401, &json!({"message": "Bad credentials"})));
+    let record = json!({"id": "m", "api": "openai-completions", "provider": "github-copilot", "baseUrl": "https://b"});
+    let model = Model::from_record(&record).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let with = |key: &str| {
+        let host = Host::builder().env([("COPILOT_GITHUB_TOKEN", key)].into_iter().collect()).build();
+        let storage = AuthStorage::load(&dir.path().join("auth.json")).0;
+        let auth = RegistryAuth::new(Arc::new(ModelRegistry::builtin()), storage, None, host);
+        auth.with_logins(logins(&server.url()))
+    };
+    let cancel = Cancel::new();
+    let github = with("gho_1");
+    for _ in 0..2 {
+        let auth = github.for_model(&model, &cancel).await.unwrap();
+        assert_eq!(auth.key.unwrap().reveal(), token);
+        assert_eq!(auth.base_url.as_deref(), Some("https://api.business.githubcopilot.com"));
+    }
+    assert_eq!(server.requests()[0].header("authorization"), Some("Bearer gho_1"));
+    let refused = with("ghu_2").for_model(&model, &cancel).await.unwrap_err().to_string();
+    assert!(refused.ends_with("(401): Bad credentials. Sign in again."), "{refused}");
+    assert_eq!(key(with("tid=own").for_model(&model, &cancel).await.map(Some)), "tid=own");
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]

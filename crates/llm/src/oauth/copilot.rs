@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http::Method;
+use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -18,6 +19,8 @@ const CLIENT: &str = "Iv1.b507a08c87ecfe98";
 const SCOPE: &str = "read:user";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 const AGENT: &str = "GitHubCopilotChat/0.35.0";
+/// What tokens of GitHub begin with; Copilot takes its own only.
+const GITHUB_TOKENS: [&str; 3] = ["gho_", "ghu_", "github_pat_"];
 /// How long before its end access counts as over.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 /// Models that are enabled at once.
@@ -241,6 +244,10 @@ impl OAuthFlow for Copilot {
         cx: OAuthCx<'a>,
     ) -> BoxFuture<'a, Result<Credential, OAuthError>> {
         Box::pin(self.renew(credential, cx))
+    }
+
+    fn begins_with(&self, key: &Secret) -> bool {
+        GITHUB_TOKENS.iter().any(|prefix| key.reveal().starts_with(prefix))
     }
 
     fn base_url(&self, credential: &Credential) -> Option<String> {
