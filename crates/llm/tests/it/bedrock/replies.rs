@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pinch_llm::error::LlmErrorKind;
+use pinch_llm::frame::aws_event;
+use pinch_llm::message::Message;
 use pinch_testing::server::{Fault, Reply, Server};
 use pinch_testing::wires::bedrock::{Response, exception, frame, message};
 use proptest::prelude::*;
@@ -242,4 +244,55 @@ fn odd_frame() -> impl Strategy<Value = Vec<u8>> {
         ]
     });
     (name, value).prop_map(|(name, value)| message(name, &value))
+}
+
+#[tokio::test]
+async fn a_stream_that_is_throttled_midway() {
+    let mut frames = Response::new().frames();
+    frames.push(message("contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": {"text": "par"}})));
+    frames.push(exception("throttlingException", "Too many tokens, please wait"));
+    let words = decode(API, [&frames.concat()[..]]);
+    assert_eq!(words[..3], ["start", "0 text", "0 + par"]);
+    let (end, _) = answered(events(frames), |_| {}).await;
+    let mut kept = Message::Assistant(end.message).to_value();
+    for free in ["timestamp", "durationMs"] {
+        kept.as_object_mut().unwrap().remove(free);
+    }
+    let zero = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
+                      "cost": {"input": 0.0, "output": 0.0, "cacheRead": 0.0, "cacheWrite": 0.0, "total": 0.0}});
+    assert_eq!(
+        kept,
+        json!({
+            "role": "assistant", "content": [{"type": "text", "text": "par"}], "api": API, "provider": "amazon-bedrock",
+            "model": SONNET, "usage": zero, "stopReason": "error",
+            "errorMessage": "Throttling error: Too many tokens, please wait",
+            "diagnostics": [{"type": "bedrock_response_failure", "details": {"errorCode": "ThrottlingException"}}],
+        })
+    );
+}
+
+/// A frame as Amazon's own library writes it.
+const RECORDED: &str = "0000008300000061a9d144e50f3a657863657074696f6e2d747970650700137468726f74746c696e67457863657074696f6e\
+    0d3a636f6e74656e742d747970650700106170706c69636174696f6e2f6a736f6e0d3a6d6573736167652d74797065070009657863657074696f6e\
+    7b226d657373616765223a22736c6f77227d9350311c";
+
+#[test]
+fn a_recorded_frame() {
+    let byte = |at: usize| u8::from_str_radix(&RECORDED[at..at + 2], 16).unwrap();
+    let mut bytes: Vec<u8> = (0..RECORDED.len()).step_by(2).map(byte).collect();
+    let read = aws_event::Message::read(&bytes, 1_000).unwrap().unwrap();
+    assert_eq!((read.total_len, read.headers_len), (bytes.len(), 0x61));
+    let headers: Vec<(&str, &str)> =
+        read.headers.iter().map(|(name, value)| (*name, value.as_text().unwrap())).collect();
+    assert_eq!(
+        headers,
+        [
+            (":exception-type", "throttlingException"),
+            (":content-type", "application/json"),
+            (":message-type", "exception"),
+        ]
+    );
+    assert_eq!(read.payload, br#"{"message":"slow"}"#);
+    *bytes.last_mut().unwrap() = 0;
+    assert_eq!(aws_event::Message::read(&bytes, 1_000), Err(aws_event::AwsEventError::Checksum));
 }
