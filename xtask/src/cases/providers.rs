@@ -1,7 +1,9 @@
 //! Cases of the suite `llm-providers`.
 
 mod faux;
+mod frames;
 mod headers;
+mod oauth;
 mod pure;
 mod setup;
 mod wire;
@@ -20,6 +22,9 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "env-key" | "catalog" | "thinking-levels" | "cost" => pure::execute(case),
         "headers" => headers::run(case),
         "faux" => faux::run(case),
+        "oauth" => oauth::run(case),
+        "bedrock-eventstream" => frames::run(case),
+        "bedrock-auth" => frames::run_auth(case),
         "registry" => faux::run_registry(case),
         "openai-codex" if setup::is_about_sockets(&case.case["given"]) => socket::run(case),
         "bedrock" | "mistral" | "google-vertex" | "openai-codex" => wire::run(case),

@@ -8,6 +8,7 @@ use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, Request, SystemPrompt};
 use pinch_llm::stdx::host::Host;
 use pinch_testing::server::Reply;
+use pinch_testing::wires::bedrock;
 use serde_json::{Map, Value, json};
 
 use crate::cases::Case;
@@ -132,6 +133,20 @@ pub(super) fn reply(given: &Value) -> Result<Reply, String> {
             .map(|line| format!("data: {}\n\n", line.as_str().map_or_else(|| line.to_string(), str::to_owned)))
             .collect();
         return Ok(Reply::sse(body));
+    }
+    if let Some(frames) = given["frames"].as_array() {
+        let mut reply = Reply::status(200).header("content-type", "application/vnd.amazon.eventstream");
+        for one in frames {
+            let headers: Vec<(&str, &str)> = one["headers"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+                .collect();
+            let payload = one["payload"].as_str().map_or_else(|| one["payload"].to_string(), str::to_owned);
+            reply = reply.send(bedrock::frame(&headers, payload.as_bytes()));
+        }
+        return Ok(reply);
     }
     let Some(http) = given["http"].as_object() else {
         return Ok(Reply::sse(""));
