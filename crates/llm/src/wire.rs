@@ -46,7 +46,6 @@ pub mod bedrock;
 use crate::error::LlmError;
 use crate::event::Emit;
 use crate::frame::{Frame, Framing};
-use crate::model::Model;
 use crate::request::Request;
 
 /// One call: everything an encoder may look at.
@@ -125,12 +124,7 @@ pub trait WireFormat: Send + Sync {
     fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder>;
 
     /// What a response with a failing status means.
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
-
-    /// The same, for formats whose refusals name points in time.
-    fn refusal_of(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        self.refusal(&call.request.model, status, headers, body)
-    }
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
 
     /// Another form in which a refused request may be sent once more, at once.
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {

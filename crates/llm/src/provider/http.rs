@@ -214,7 +214,7 @@ impl Shared {
         let reading = timeout(REFUSAL_TIME, incoming.text_up_to(MAX_REFUSAL_BYTES));
         let body = watch.for_other(cancel, reading).await.map_err(|why| stopped(request, why))?;
         let (status, headers) = (incoming.status(), incoming.headers());
-        let mut error = self.wire.refusal_of(call, status, headers, &body.unwrap_or_default());
+        let mut error = self.wire.refusal(call, status, headers, &body.unwrap_or_default());
         error.retry_after = retry::retry_after(headers, call.timestamp).or(error.retry_after);
         Ok(error)
     }

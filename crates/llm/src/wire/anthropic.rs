@@ -24,7 +24,6 @@ pub(super) use models::effort_word;
 use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// Anthropic's Messages format.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,8 +42,8 @@ impl WireFormat for Anthropic {
         Box::new(stream::AnthropicDecoder::new(call))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal(model, status, headers, body)
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(&call.request.model, status, headers, body)
     }
 
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {

@@ -11,7 +11,6 @@ use super::responses::stream::ResponsesDecoder;
 use super::{Call, Decoder, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// OpenAI's Responses format at Azure. Settings of a call by name: `azureApiVersion`, `azureBaseUrl`, `azureResourceName`,
 /// `azureDeploymentName`; each has a variable of the environment beside it.
@@ -31,7 +30,7 @@ impl WireFormat for Azure {
         Box::new(ResponsesDecoder::new(call, error::Azure))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        shared_error::refusal("Azure OpenAI API error", model, status, headers, body)
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        shared_error::refusal("Azure OpenAI API error", &call.request.model, status, headers, body)
     }
 }

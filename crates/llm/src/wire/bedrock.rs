@@ -20,7 +20,6 @@ use super::{Call, Decoder, Encoding, HttpRequest, Signing, WireFormat, anthropic
 use crate::error::LlmError;
 use crate::frame::Framing;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// Amazon Bedrock's Converse format.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,8 +46,8 @@ impl WireFormat for Bedrock {
         Box::new(stream::BedrockDecoder::new(call))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal(model, status, headers, body)
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(&call.request.model, status, headers, body)
     }
 
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {

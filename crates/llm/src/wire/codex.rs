@@ -15,7 +15,6 @@ use super::responses::stream::ResponsesDecoder;
 use super::{Call, Decoder, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// OpenAI's Responses format as subscriptions of ChatGPT have it, over server-sent events. Settings of a call by name: `serviceTier`,
 /// `textVerbosity`.
@@ -35,12 +34,8 @@ impl WireFormat for Codex {
         decoder(call, "Invalid Codex SSE JSON")
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal(model, status, headers, body, None)
-    }
-
-    fn refusal_of(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal(&call.request.model, status, headers, body, Some(call.timestamp))
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(&call.request.model, status, headers, body, call.timestamp)
     }
 }
 

@@ -15,7 +15,6 @@ mod stream;
 use super::{Call, Decoder, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// OpenAI's Chat Completions format.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +33,7 @@ impl WireFormat for Completions {
         Box::new(stream::CompletionsDecoder::new(call))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal(model, status, headers, body)
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(&call.request.model, status, headers, body)
     }
 }

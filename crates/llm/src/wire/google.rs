@@ -15,7 +15,6 @@ pub(super) mod stream;
 use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// Google's Generative Language format.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,8 +33,8 @@ impl WireFormat for Google {
         Box::new(stream::GoogleDecoder::new(call))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal(model, status, headers, body)
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(&call.request.model, status, headers, body)
     }
 
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {

@@ -17,7 +17,6 @@ mod stream;
 use super::{Call, Decoder, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// Mistral's chat format. Settings of a call by name: `promptMode`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +35,7 @@ impl WireFormat for Mistral {
         Box::new(stream::MistralDecoder::new(call))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal(model, status, headers, body)
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal(&call.request.model, status, headers, body)
     }
 }

@@ -19,7 +19,6 @@ pub(super) mod stream;
 use super::{Call, Decoder, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// OpenAI's Responses format.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +38,7 @@ impl WireFormat for Responses {
         Box::new(stream::ResponsesDecoder::new(call, error::OpenAi { tier }))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal("OpenAI API error", model, status, headers, body)
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+        error::refusal("OpenAI API error", &call.request.model, status, headers, body)
     }
 }

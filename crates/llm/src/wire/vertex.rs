@@ -11,7 +11,6 @@ use super::google::{error, stream::GoogleDecoder};
 use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
-use crate::model::Model;
 
 /// Google's format in Google's cloud. Settings of a call by name: `project`, `location`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,12 +29,12 @@ impl WireFormat for Vertex {
         Box::new(GoogleDecoder::new(call))
     }
 
-    fn refusal(&self, model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         let text = String::from_utf8_lossy(body);
         let json: Option<Value> = serde_json::from_str(text.trim()).ok();
         let said = json.as_ref().and_then(|json| error::member(json)["message"].as_str()).unwrap_or(text.trim());
         let said = if said.is_empty() { "status code (no body)" } else { said };
-        error::refuse(model, status, headers, json.as_ref(), format!("{} {said}", status.as_u16()))
+        error::refuse(&call.request.model, status, headers, json.as_ref(), format!("{} {said}", status.as_u16()))
     }
 
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {

@@ -28,7 +28,7 @@ pub(super) fn refusal(
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
-    now: Option<i64>,
+    now: i64,
 ) -> LlmError {
     #[derive(Default, Deserialize)]
     struct Body<'a> {
@@ -61,7 +61,7 @@ fn is_limit(told: &Told<'_>) -> bool {
 }
 
 /// What is said of a limit: the plan and the time to wait, where they are known.
-fn limit_text(told: &Told<'_>, now: Option<i64>) -> String {
+fn limit_text(told: &Told<'_>, now: i64) -> String {
     let plan = told.plan_type.non_empty().map(|plan| format!(" ({} plan)", plan.to_lowercase())).unwrap_or_default();
     let wait = wait(told, now).map(|wait| {
         let minutes = wait.as_secs_f64() / 60.0;
@@ -71,7 +71,7 @@ fn limit_text(told: &Told<'_>, now: Option<i64>) -> String {
 }
 
 /// Makes an error one of a limit. That the plan is used up is nothing that another try soon mends.
-fn limit(mut error: LlmError, told: &Told<'_>, now: Option<i64>) -> LlmError {
+fn limit(mut error: LlmError, told: &Told<'_>, now: i64) -> LlmError {
     error.kind = LlmErrorKind::RateLimit;
     error.retry_after = wait(told, now).or(error.retry_after);
     let is_plan = told.resets_at.is_some() || told.code().is_some_and(|code| code.contains("usage_"));
@@ -82,9 +82,9 @@ fn limit(mut error: LlmError, told: &Told<'_>, now: Option<i64>) -> LlmError {
 }
 
 /// How long until the limit ends.
-fn wait(told: &Told<'_>, now: Option<i64>) -> Option<Duration> {
+fn wait(told: &Told<'_>, now: i64) -> Option<Duration> {
     let until = i64::try_from(told.resets_at?.checked_mul(1_000)?).ok()?;
-    Some(Duration::from_millis(u64::try_from(until.saturating_sub(now?)).unwrap_or(0)))
+    Some(Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0)))
 }
 
 /// The manner of subscriptions.
@@ -111,8 +111,8 @@ impl Manner for Codex {
 
     fn error_event(&self, model: &Model, status: Option<StatusCode>, told: &Told<'_>, data: &str) -> LlmError {
         if is_limit(told) {
-            let error = in_stream(model, status, told.code(), limit_text(told, Some(self.now)));
-            return limit(error, told, Some(self.now));
+            let error = in_stream(model, status, told.code(), limit_text(told, self.now));
+            return limit(error, told, self.now);
         }
         let said = told.message.non_empty().or(told.code()).unwrap_or(data);
         in_stream(model, status, told.code(), format!("Codex error: {said}"))
