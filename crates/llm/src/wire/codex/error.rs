@@ -23,13 +23,7 @@ static BUSY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// A response with a failing status. `now`: when the call was made, Unix milliseconds.
-pub(super) fn refusal(
-    model: &Model,
-    status: StatusCode,
-    headers: &HeaderMap,
-    body: &[u8],
-    now: i64,
-) -> LlmError {
+pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8], now: i64) -> LlmError {
     #[derive(Default, Deserialize)]
     struct Body<'a> {
         #[serde(borrow, default)]
