@@ -172,17 +172,12 @@ async fn choose(
 
 /// No key for a provider that was named.
 pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
-    let variables = pinch_embed::llm::keys::variables(provider.as_str());
-    // Some providers take tokens of other sorts first; a key is what most people have.
-    let usual = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
-    let set = match usual {
-        Some(name) => format!("Set {name}, "),
-        None => String::new(),
+    let file = agent_dir.join("auth.json");
+    let rest = match pinch_embed::llm::keys::remedy(provider.as_str()) {
+        Some(remedy) => format!("{remedy}, put one into {}, or give --api-key", file.display()),
+        None => format!("Put one into {}, or give --api-key", file.display()),
     };
-    Failure::configuration(format!(
-        "No API key found for {provider}. {set}put one into {}, or give --api-key",
-        agent_dir.join("auth.json").display()
-    ))
+    Failure::configuration(format!("No API key found for {provider}. {rest}"))
 }
 
 /// Opens the log that the flags name.

@@ -118,6 +118,43 @@ fn has_aws_credentials(env: &Env) -> bool {
         || env.get("AWS_BEDROCK_SKIP_AUTH") == Some("1")
 }
 
+/// Files whose existence says that a provider has credentials of its own kind on this machine. Whether they exist is for the caller to see:
+/// this module reads no files.
+pub fn credentials_files(provider: &str, env: &Env, home: Option<&Path>) -> Vec<PathBuf> {
+    match provider {
+        "google-vertex" => google_credentials_file(env, home).into_iter().collect(),
+        "amazon-bedrock" => {
+            let file = |variable: &str, name: &str| {
+                env.non_empty(variable).map(PathBuf::from).or_else(|| Some(home?.join(".aws").join(name)))
+            };
+            let files = [file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), file("AWS_CONFIG_FILE", "config")];
+            files.into_iter().flatten().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What to set or do so that a provider has a key, for people: the beginning of a sentence. `None` when there is nothing but giving one.
+pub fn remedy(provider: &str) -> Option<String> {
+    let variables = variables(provider);
+    // Some providers take tokens of other sorts first; a key is what most people have.
+    let usual = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
+    match provider {
+        "amazon-bedrock" => Some(
+            "Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK".to_owned(),
+        ),
+        "google-vertex" => Some(
+            "Set GOOGLE_CLOUD_API_KEY, or GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION after \
+             `gcloud auth application-default login`"
+                .to_owned(),
+        ),
+        "openai-codex" => {
+            Some("Sign in with a ChatGPT subscription (pi's /login writes the same auth.json)".to_owned())
+        }
+        _ => usual.map(|name| format!("Set {name}")),
+    }
+}
+
 /// The file with Google's application default credentials, when project and location are set as well. Whether it exists is for the caller
 /// to see: nothing is read here.
 pub fn google_credentials_file(env: &Env, home: Option<&Path>) -> Option<PathBuf> {
@@ -170,6 +207,22 @@ mod tests {
         let catalog = Catalog::built_in();
         let missing: Vec<&str> = catalog.providers().map(|p| p.as_str()).filter(|p| variables(p).is_empty()).collect();
         assert_eq!(missing, keyless);
+    }
+
+    #[test]
+    fn files_of_the_clouds() {
+        let env: Env = [("AWS_CONFIG_FILE", "/c")].into_iter().collect();
+        let files = credentials_files("amazon-bedrock", &env, Some(Path::new("/h")));
+        assert_eq!(files, [Path::new("/h/.aws/credentials"), Path::new("/c")]);
+        assert_eq!(credentials_files("amazon-bedrock", &env, None), [Path::new("/c")]);
+        assert!(credentials_files("openai", &env, Some(Path::new("/h"))).is_empty());
+    }
+
+    #[test]
+    fn remedies() {
+        assert_eq!(remedy("anthropic").as_deref(), Some("Set ANTHROPIC_API_KEY"));
+        assert_eq!(remedy("mine"), None);
+        assert!(remedy("amazon-bedrock").is_some_and(|text| text.contains("AWS_PROFILE")));
     }
 
     #[test]

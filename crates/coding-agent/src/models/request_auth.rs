@@ -54,7 +54,7 @@ impl RegistryAuth {
         self.given.as_ref().is_some_and(|(owner, _)| owner == provider)
             || self.storage().has(provider)
             || self.registry.has_key(provider, self.host.env())
-            || keys::api_key(provider.as_str(), self.host.env()).is_some()
+            || self.of_machine(provider).is_some()
     }
 
     async fn find(&self, model: &Model) -> Result<Auth, AuthError> {
@@ -108,7 +108,14 @@ impl RegistryAuth {
             })?;
             return Ok(Some(Auth::key(key)));
         }
-        Ok(keys::api_key(provider.as_str(), self.host.env()).map(Auth::key))
+        Ok(self.of_machine(provider).map(Auth::key))
+    }
+
+    /// A key in the environment, or the sign that the machine has credentials for a cloud.
+    fn of_machine(&self, provider: &ProviderId) -> Option<Secret> {
+        let (env, home) = (self.host.env(), self.host.home());
+        let has_file = || keys::credentials_files(provider.as_str(), env, home).iter().any(|file| file.is_file());
+        keys::api_key(provider.as_str(), env).or_else(|| has_file().then(|| keys::AMBIENT.into()))
     }
 
     async fn add_headers(

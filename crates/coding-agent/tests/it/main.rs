@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod compaction;
+mod credentials;
 mod guard;
 mod help;
 mod properties;

@@ -93,8 +93,8 @@ impl Credentials {
 /// What a person reads who has no credential: whose is missing, and what to do.
 pub(crate) fn advice(error: &AuthError) -> String {
     let AuthError::Missing { provider } = error else { return error.to_string() };
-    let variables = keys::variables(provider.as_str());
-    let variable = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
-    let set = variable.map(|name| format!("Set {name}, or give ")).unwrap_or_else(|| "Give ".to_owned());
+    let set = keys::remedy(provider.as_str())
+        .map(|remedy| format!("{remedy}, or give "))
+        .unwrap_or_else(|| "Give ".to_owned());
     format!("{error} {set}the key as \"apiKey\" of a profile under auth.profiles in pinch.json.")
 }
