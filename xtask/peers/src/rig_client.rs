@@ -11,7 +11,7 @@ use rig_core::streaming::{Item, StreamEvent};
 use crate::{Count, Format};
 
 pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Count> {
-    let request = CompletionRequest::new("hello");
+    let request = CompletionRequest::new("hello").max_tokens(8192);
     let openai = || OpenAIConfig::new("none").with_base_url(format!("{base_url}/v1")).client();
     match format {
         Format::Anthropic => {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use pinch_testing::server::Server;
 use pinch_testing::wires::anthropic::Response;
-use pinch_testing::wires::{Answer, Part, Wire};
+use pinch_testing::wires::{Answer, Part, Wire, google};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -23,6 +23,11 @@ pub(super) fn answer(wire: &dyn Wire, n: usize) -> Vec<u8> {
     let mut answer = Answer::of([Part::Text(text(n))]);
     answer.pieces = n;
     wire.frames(&answer).concat()
+}
+
+/// The same in Google's format without a chunk of usage alone, which not every client takes.
+pub(super) fn google(n: usize) -> Vec<u8> {
+    google::Response::new("r1", "m1").in_pieces(n).text(&text(n)).stop("STOP").concat().into_bytes()
 }
 
 fn text(n: usize) -> String {

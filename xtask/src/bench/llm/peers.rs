@@ -51,7 +51,11 @@ pub(super) fn measure(program: &Path) -> anyhow::Result<Vec<Figure>> {
     println!("{:<26} {:<8} {:>9} {:>10}", "format", "client", "clock", "processor");
     let mut figures = Vec::new();
     for wire in FORMATS {
-        let best = with_server(&transcript::answer(wire, N_DELTAS), |url| Ok(ask_all(program, wire.api(), url)))?;
+        let body = match wire.api() {
+            "google-generative-ai" => transcript::google(N_DELTAS),
+            _ => transcript::answer(wire, N_DELTAS),
+        };
+        let best = with_server(&body, |url| Ok(ask_all(program, wire.api(), url)))?;
         for (client, best) in CLIENTS.iter().zip(&best) {
             match best {
                 Ok(best) => println!(
