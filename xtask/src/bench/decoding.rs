@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use pinch_llm::event::{Emit, StreamEvent};
-use pinch_llm::frame::sse::SseDecoder;
+use pinch_llm::frame::Frames;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
@@ -29,7 +29,7 @@ pub(super) fn model_of(api: &str) -> anyhow::Result<Arc<Model>> {
     Ok(Arc::new(Model::from_record(&record)?))
 }
 
-/// Decodes a response that came as server-sent events; how many deltas there were.
+/// Decodes a response; how many deltas there were.
 pub(super) fn decode(wire: &dyn WireFormat, body: &[u8]) -> anyhow::Result<usize> {
     let request = Request {
         model: model_of(wire.api())?,
@@ -41,7 +41,7 @@ pub(super) fn decode(wire: &dyn WireFormat, body: &[u8]) -> anyhow::Result<usize
         host: Host::builder().build(),
     };
     let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
-    let (mut frames, mut emit, mut n_deltas) = (SseDecoder::default(), Emit::default(), 0);
+    let (mut frames, mut emit, mut n_deltas) = (Frames::new(wire.framing()), Emit::default(), 0);
     for chunk in body.chunks(CHUNK) {
         frames.push(chunk);
         while let Some(frame) = frames.next_frame()? {

@@ -16,10 +16,10 @@ mod peers;
 use std::time::Instant;
 
 use anyhow::ensure;
-use pinch_llm::frame::Framing;
 use pinch_llm::wire::{self, WireFormat};
 use pinch_testing::wires::Wire;
 use pinch_testing::wires::anthropic::Anthropic;
+use pinch_testing::wires::bedrock::Bedrock;
 use pinch_testing::wires::completions::Completions;
 use pinch_testing::wires::google::Google;
 use pinch_testing::wires::mistral::Mistral;
@@ -34,7 +34,7 @@ const N_DELTAS: usize = 100_000;
 const ROUNDS: usize = 9;
 
 /// What can write answers.
-const WRITERS: [&dyn Wire; 8] = [
+const WRITERS: [&dyn Wire; 9] = [
     &Anthropic,
     &Completions,
     &Responses::OpenAi,
@@ -43,6 +43,7 @@ const WRITERS: [&dyn Wire; 8] = [
     &Google::Generative,
     &Google::Vertex,
     &Mistral,
+    &Bedrock,
 ];
 
 /// Best seconds of each way to read one answer.
@@ -61,7 +62,7 @@ pub(super) fn measure(peers: Option<&std::path::Path>) -> anyhow::Result<Vec<Fig
     for format in wire::builtin() {
         match writer_of(&*format) {
             Some(writer) => rows.push(row(&*format, &transcript::answer(writer, N_DELTAS))?),
-            None => println!("{}: left out, for nothing here writes such answers as server-sent events", format.api()),
+            None => println!("{}: left out, for nothing here writes such answers", format.api()),
         }
     }
     print_rows(&rows);
@@ -78,8 +79,7 @@ pub(super) fn measure(peers: Option<&std::path::Path>) -> anyhow::Result<Vec<Fig
 }
 
 fn writer_of(format: &dyn WireFormat) -> Option<&'static dyn Wire> {
-    let writer = WRITERS.into_iter().find(|writer| writer.api() == format.api());
-    writer.filter(|_| format.framing() == Framing::Sse)
+    WRITERS.into_iter().find(|writer| writer.api() == format.api())
 }
 
 fn row(format: &dyn WireFormat, body: &[u8]) -> anyhow::Result<Row> {
@@ -97,12 +97,12 @@ fn row(format: &dyn WireFormat, body: &[u8]) -> anyhow::Result<Row> {
         row.ours = row.ours.min(began.elapsed().as_secs_f64());
         ensure!(n_deltas == N_DELTAS, "{}: {n_deltas} deltas came out", row.api);
         for (best, parse) in [
-            (&mut row.skipped, limit::skip as fn(&[u8]) -> anyhow::Result<limit::Seen>),
+            (&mut row.skipped, limit::skip as limit::Parse),
             (&mut row.read, limit::read),
             (&mut row.kept, limit::keep),
         ] {
             let began = Instant::now();
-            let seen = parse(body)?;
+            let seen = parse(format.framing(), body)?;
             *best = best.min(began.elapsed().as_secs_f64());
             ensure!(seen.n_values >= N_DELTAS, "{}: {} values were read", row.api, seen.n_values);
         }
@@ -155,9 +155,10 @@ mod tests {
 
     #[test]
     fn the_limit_reads_the_frames_that_decoders_get() {
-        for writer in WRITERS {
+        for format in wire::builtin() {
+            let Some(writer) = writer_of(&*format) else { continue };
             let body = transcript::answer(writer, 50);
-            let mut frames = pinch_llm::frame::sse::SseDecoder::default();
+            let mut frames = pinch_llm::frame::Frames::new(format.framing());
             frames.push(&body);
             let (mut n_frames, mut n_bytes) = (0, 0);
             while let Some(frame) = frames.next_frame().unwrap() {
@@ -167,8 +168,8 @@ mod tests {
                 }
             }
             let seen = limit::Seen { n_values: n_frames, n_bytes };
-            for parse in [limit::skip, limit::read, limit::keep] {
-                assert_eq!(parse(&body).unwrap(), seen, "{}", writer.api());
+            for parse in [limit::skip as limit::Parse, limit::read, limit::keep] {
+                assert_eq!(parse(format.framing(), &body).unwrap(), seen, "{}", writer.api());
             }
         }
     }

@@ -12,6 +12,7 @@
 use std::hint::black_box;
 
 use memchr::memchr_iter;
+use pinch_llm::frame::Framing;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -25,37 +26,57 @@ pub(super) struct Seen {
     pub(super) n_bytes: usize,
 }
 
+/// A way to read the JSON of a response.
+pub(super) type Parse = fn(Framing, &[u8]) -> anyhow::Result<Seen>;
+
 /// Checks the grammar of every text.
-pub(super) fn skip(body: &[u8]) -> anyhow::Result<Seen> {
-    each::<IgnoredAny>(body)
+pub(super) fn skip(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+    each::<IgnoredAny>(framing, body)
 }
 
 /// Reads every member of every text, and keeps none.
-pub(super) fn read(body: &[u8]) -> anyhow::Result<Seen> {
-    each::<Members>(body)
+pub(super) fn read(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+    each::<Members>(framing, body)
 }
 
 /// Reads every text into a value.
-pub(super) fn keep(body: &[u8]) -> anyhow::Result<Seen> {
-    each::<Value>(body)
+pub(super) fn keep(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+    each::<Value>(framing, body)
 }
 
-/// Reads the JSON of every `data` line.
-fn each<'a, T: Deserialize<'a>>(body: &'a [u8]) -> anyhow::Result<Seen> {
+/// Reads every JSON text of a response.
+fn each<'a, T: Deserialize<'a>>(framing: Framing, body: &'a [u8]) -> anyhow::Result<Seen> {
     let mut seen = Seen { n_values: 0, n_bytes: 0 };
-    let mut start = 0;
-    for end in memchr_iter(b'\n', body) {
-        let line = &body[start..end];
-        start = end + 1;
-        let Some(data) = line.strip_prefix(b"data: ") else { continue };
-        if data == b"[DONE]" {
-            continue;
-        }
+    let mut add = |data: &'a [u8]| -> anyhow::Result<()> {
         black_box(serde_json::from_str::<T>(std::str::from_utf8(data)?)?);
         seen.n_values += 1;
         seen.n_bytes += data.len();
+        Ok(())
+    };
+    match framing {
+        Framing::Sse => data_lines(body).try_for_each(&mut add)?,
+        Framing::AwsEvents => payloads(body).try_for_each(&mut add)?,
     }
     Ok(seen)
+}
+
+/// The JSON in server-sent events.
+fn data_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut start = 0;
+    let lines = memchr_iter(b'\n', body).map(move |end| &body[std::mem::replace(&mut start, end + 1)..end]);
+    lines.filter_map(|line| line.strip_prefix(b"data: ")).filter(|data| *data != b"[DONE]")
+}
+
+/// The JSON in Amazon's binary events: lengths of the whole and of the headers, a checksum, headers, JSON, a checksum. None is checked.
+fn payloads(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = body;
+    std::iter::from_fn(move || {
+        let length = |at: usize| rest.get(at..at + 4)?.try_into().ok().map(|bytes| u32::from_be_bytes(bytes) as usize);
+        let (whole, headers) = (length(0)?, length(4)?);
+        let payload = rest.get(12 + headers..whole.checked_sub(4)?)?;
+        rest = &rest[whole..];
+        Some(payload)
+    })
 }
 
 /// Everything in a value, put together to one number so that nothing of the reading can be left out.
@@ -130,7 +151,7 @@ mod tests {
     #[test]
     fn broken_json_is_no_limit() {
         for parse in [skip, read, keep] {
-            assert!(parse(b"data: {\"a\":\n\n").is_err());
+            assert!(parse(Framing::Sse, b"data: {\"a\":\n\n").is_err());
         }
     }
 }
