@@ -9,11 +9,13 @@ use anyhow::{Context, bail};
 
 use crate::cargo;
 
+mod decoding;
 mod process;
 mod transcript;
 
 mod decode;
 mod json_mode;
+mod llm;
 mod session;
 mod startup;
 mod turns;
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// Everything is built already, and this is the release build.
     #[arg(long, hide = true)]
     built: bool,
+    /// Where the program with other crates' clients is.
+    #[arg(long, hide = true)]
+    peers: Option<PathBuf>,
     /// Opens this session, measures itself, prints the figures.
     #[arg(long, hide = true)]
     open_session: Option<PathBuf>,
@@ -41,6 +46,8 @@ enum Name {
     Startup,
     /// The wire decoder, alone and through a whole session.
     Decode,
+    /// Every wire decoder beside a mere reading of the same JSON; by name, also beside other crates (`genai`, `rig-core`).
+    Llm,
     /// JSON mode with answers of many pieces.
     JsonMode,
     /// Fifty turns with a tool call each.
@@ -100,6 +107,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         figures.extend(match name {
             Name::Startup => startup::measure(&pinch)?,
             Name::Decode => decode::measure()?,
+            Name::Llm => llm::measure(args.peers.as_deref())?,
             Name::JsonMode => json_mode::measure(&pinch)?,
             Name::Turns => turns::measure(&pinch)?,
             Name::Session => session::measure()?,
@@ -119,6 +127,12 @@ fn build_and_measure(args: &Args, release: &Path) -> anyhow::Result<bool> {
             .iter()
             .filter_map(|name| clap::ValueEnum::to_possible_value(name).map(|value| value.get_name().to_owned())),
     );
+    // They are many crates, and need the registry: built for those who ask for them.
+    if args.names.contains(&Name::Llm)
+        && let Some(peers) = llm::build_peers()?
+    {
+        other.arg("--peers").arg(peers);
+    }
     Ok(other.status().context("cannot start the release build")?.success())
 }
 

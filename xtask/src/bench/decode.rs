@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
 use async_stream::stream;
 use bytes::Bytes;
 use futures::StreamExt;
@@ -14,23 +13,20 @@ use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionParts};
 use pinch_coding_agent::session_log::SessionLog;
-use pinch_llm::event::{Emit, EventStream, StreamEvent};
+use pinch_llm::event::{Emit, EventStream};
 use pinch_llm::frame::sse::SseDecoder;
-use pinch_llm::message::Message;
-use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt as RequestPrompt};
-use pinch_llm::wire::{self, Call, Encoding, WireFormat};
+use pinch_llm::request::{CallOptions, Request};
+use pinch_llm::wire::{Call, Encoding, WireFormat};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
-use serde_json::json;
 
+use super::decoding::{self, CHUNK, format_of, model_of};
 use super::transcript::anthropic;
 use super::{Figure, median};
 
 const N_DELTAS: usize = 200_000;
-/// Bytes that arrive at once.
-const CHUNK: usize = 16 * 1024;
+const API: &str = "anthropic-messages";
 const TIMES: usize = 7;
 
 /// Pieces and bytes a second.
@@ -48,43 +44,11 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-fn anthropic_wire() -> anyhow::Result<Box<dyn WireFormat>> {
-    wire::builtin().into_iter().find(|wire| wire.api() == "anthropic-messages").context("no such wire format")
-}
-
-fn bench_model() -> anyhow::Result<Arc<Model>> {
-    let record = json!({
-        "id": "m1", "api": "anthropic-messages", "provider": "bench", "baseUrl": "http://127.0.0.1:1",
-        "contextWindow": 10_000_000, "maxTokens": 8192,
-    });
-    Ok(Arc::new(Model::from_record(&record)?))
-}
-
 /// Seconds of decoding everything.
 fn decode(body: &[u8]) -> anyhow::Result<f64> {
-    let wire = anthropic_wire()?;
-    let request = Request {
-        model: bench_model()?,
-        system: RequestPrompt::default(),
-        messages: vec![Arc::new(Message::user("hello", 0))],
-        tools: Arc::default(),
-        options: CallOptions::default(),
-        auth: Auth::key("none"),
-        host: Host::builder().build(),
-    };
+    let wire = format_of(API)?;
     let began = Instant::now();
-    let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
-    let (mut frames, mut emit, mut n_deltas) = (SseDecoder::default(), Emit::default(), 0);
-    for chunk in body.chunks(CHUNK) {
-        frames.push(chunk);
-        while let Some(frame) = frames.next_frame()? {
-            decoder.push(frame, &mut emit);
-            while let Some(event) = emit.pop() {
-                n_deltas += usize::from(matches!(event, StreamEvent::Delta { .. }));
-            }
-        }
-    }
-    decoder.finish(&mut emit);
+    let n_deltas = decoding::decode(&*wire, body)?;
     anyhow::ensure!(n_deltas == N_DELTAS, "{n_deltas} deltas came out");
     Ok(began.elapsed().as_secs_f64())
 }
@@ -125,11 +89,11 @@ impl Provider for Prepared {
 /// Seconds of one prompt whose answer is decoded, folded, logged in memory and read.
 async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
-    let provider = Prepared { body: body.clone(), wire: Arc::from(anthropic_wire()?) };
+    let provider = Prepared { body: body.clone(), wire: Arc::from(format_of(API)?) };
     let mut session = AgentSession::start(SessionParts {
         log: SessionLog::in_memory(&host, "/"),
         host,
-        model: bench_model()?,
+        model: model_of(API)?,
         thinking: None,
         provider: Arc::new(provider),
         tools: ToolSet::new(),

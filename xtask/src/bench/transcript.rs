@@ -5,15 +5,33 @@ use std::process::Command;
 
 use pinch_testing::server::Server;
 use pinch_testing::wires::anthropic::Response;
+use pinch_testing::wires::{Answer, Part, Wire, google};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+/// Bytes of one piece of text: a word and a half, as models send them.
+pub(super) const PIECE: usize = 8;
+
 /// An answer of `n` pieces of text in Anthropic's format.
 pub(super) fn anthropic(n: usize) -> String {
-    // A word and a half a piece, as models send them.
-    let text: String = (0..n).map(|i| format!("word{:03} ", i % 1000)).collect();
-    Response::new("msg_1").in_pieces(n).text(&text).stop("end_turn").concat()
+    Response::new("msg_1").in_pieces(n).text(&text(n)).stop("end_turn").concat()
+}
+
+/// An answer of `n` pieces of text in any format.
+pub(super) fn answer(wire: &dyn Wire, n: usize) -> Vec<u8> {
+    let mut answer = Answer::of([Part::Text(text(n))]);
+    answer.pieces = n;
+    wire.frames(&answer).concat()
+}
+
+/// The same in Google's format without a chunk of usage alone, which not every client takes.
+pub(super) fn google(n: usize) -> Vec<u8> {
+    google::Response::new("r1", "m1").in_pieces(n).text(&text(n)).stop("STOP").concat().into_bytes()
+}
+
+fn text(n: usize) -> String {
+    (0..n).map(|i| format!("word{:03} ", i % 1000)).collect()
 }
 
 /// A scripted server and the folder of a user who knows only that server.

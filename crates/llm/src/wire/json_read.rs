@@ -234,11 +234,76 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
+/// A text member that few frames have: small where it is missing, for the reader moves what it makes several times.
+#[derive(Debug, Default)]
+pub(crate) struct RareText<'a>(Option<Box<Text<'a>>>);
+
+impl RareText<'_> {
+    /// The text when there is one.
+    pub(crate) fn get(&self) -> Option<&str> {
+        self.0.as_deref().and_then(Text::get)
+    }
+
+    /// The text when there is one that is not empty.
+    pub(crate) fn non_empty(&self) -> Option<&str> {
+        self.0.as_deref().and_then(Text::non_empty)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RareText<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // A null allocates nothing.
+        Ok(Self(Option::deserialize(from)?))
+    }
+}
+
 /// A counting member: a number that is not negative, or nothing.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    // Counts come a few times a reply: reading them through a value is cheap enough and takes any type.
-    let value = serde_json::Value::deserialize(from)?;
-    Ok(value.as_u64().or_else(|| value.as_f64().map(|n| n.max(0.0) as u64)))
+    from.deserialize_any(CountVisitor)
+}
+
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = Option<u64>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Some(number))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Some(u64::try_from(number).unwrap_or(0)))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Some(number.max(0.0) as u64))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
 }
 
 #[cfg(test)]
@@ -259,6 +324,36 @@ mod tests {
             surrogates.clean(*index, read.value.text.get().unwrap_or("-"), read.mended).into_owned()
         };
         frames.iter().map(clean).collect()
+    }
+
+    #[test]
+    fn counts_of_any_type() {
+        #[derive(serde::Deserialize)]
+        struct Counted(#[serde(deserialize_with = "count")] Option<u64>);
+        let read = |text: &str| serde_json::from_str::<Counted>(text).map(|counted| counted.0).ok();
+        for (text, expected) in [
+            ("7", Some(Some(7))),
+            ("-7", Some(Some(0))),
+            ("7.9", Some(Some(7))),
+            ("-0.5", Some(Some(0))),
+            ("1e300", Some(Some(u64::MAX))),
+            ("18446744073709551615", Some(Some(u64::MAX))),
+            ("null", Some(None)),
+            ("true", Some(None)),
+            ("\"7\"", Some(None)),
+            ("[7]", Some(None)),
+            ("{\"a\":7}", Some(None)),
+            ("7x", None),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn rare_texts_are_texts() {
+        let read = |text: &str| serde_json::from_str::<RareText<'_>>(text).unwrap().get().map(str::to_owned);
+        assert_eq!(read("\"a\\n\"").as_deref(), Some("a\n"));
+        assert_eq!([read("null"), read("7"), read("{}")], [None, None, None]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, First, JsonText, Text};
+use crate::wire::json_read::{self, First, JsonText, RareText, Text};
 use crate::wire::reply::{Reply, Slot};
 use crate::wire::{Call, Decoder, Seen};
 
@@ -54,7 +54,7 @@ struct Choice<'a> {
     #[serde(borrow, default)]
     delta: Option<Delta<'a>>,
     #[serde(borrow, default)]
-    finish_reason: Text<'a>,
+    finish_reason: RareText<'a>,
     #[serde(default)]
     usage: Option<Box<WireUsage>>,
 }
@@ -66,9 +66,9 @@ struct Delta<'a> {
     #[serde(borrow, default)]
     reasoning_content: Text<'a>,
     #[serde(borrow, default)]
-    reasoning: Text<'a>,
+    reasoning: RareText<'a>,
     #[serde(borrow, default)]
-    reasoning_text: Text<'a>,
+    reasoning_text: RareText<'a>,
     #[serde(default)]
     reasoning_details: Option<Box<Value>>,
     #[serde(borrow, default)]
@@ -171,8 +171,9 @@ impl CompletionsDecoder {
     }
 
     fn delta(&mut self, delta: Delta<'_>, mended: bool, emit: &mut Emit) {
-        let members = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
-        let reasoning = REASONING_MEMBERS.iter().zip(members).find_map(|(name, text)| Some((*name, text.non_empty()?)));
+        let members =
+            [delta.reasoning_content.non_empty(), delta.reasoning.non_empty(), delta.reasoning_text.non_empty()];
+        let reasoning = REASONING_MEMBERS.iter().zip(members).find_map(|(name, text)| Some((*name, text?)));
         if let Some((member, text)) = reasoning {
             let place = self.thinking_place(Some(member), emit);
             self.reply.delta(place, text, mended, emit);

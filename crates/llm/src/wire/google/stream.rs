@@ -13,7 +13,7 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, First, Text};
+use crate::wire::json_read::{self, First, RareText, Text};
 use crate::wire::reply::{Reply, Slot};
 use crate::wire::{Call, Decoder, Seen};
 
@@ -66,9 +66,9 @@ struct Candidate<'a> {
     #[serde(borrow, default)]
     content: Option<Content<'a>>,
     #[serde(borrow, default)]
-    finish_reason: Text<'a>,
+    finish_reason: RareText<'a>,
     #[serde(borrow, default)]
-    finish_message: Text<'a>,
+    finish_message: RareText<'a>,
 }
 
 #[derive(Deserialize)]
@@ -85,7 +85,7 @@ struct Part<'a> {
     #[serde(default)]
     thought: Option<bool>,
     #[serde(borrow, default)]
-    thought_signature: Text<'a>,
+    thought_signature: RareText<'a>,
     #[serde(borrow, default)]
     function_call: Option<Box<FunctionCall<'a>>>,
 }

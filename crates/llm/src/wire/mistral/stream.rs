@@ -10,7 +10,7 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, First, JsonText, Text};
+use crate::wire::json_read::{self, First, JsonText, RareText, Text};
 use crate::wire::reply::{Reply, Slot};
 use crate::wire::{Call, Decoder, Seen};
 
@@ -59,7 +59,7 @@ struct Choice<'a> {
     #[serde(borrow, default)]
     delta: Option<Delta<'a>>,
     #[serde(borrow, default)]
-    finish_reason: Text<'a>,
+    finish_reason: RareText<'a>,
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::Told;
-use crate::wire::json_read::{self, JsonText, Read, Text};
+use crate::wire::json_read::{self, JsonText, RareText, Read, Text};
 
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
@@ -17,11 +17,16 @@ pub(super) struct Event<'a> {
     #[serde(borrow, default)]
     pub(super) delta: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) arguments: Text<'a>,
+    pub(super) arguments: RareText<'a>,
     #[serde(borrow, default)]
     pub(super) item: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) response: Option<&'a RawValue>,
+}
+
+/// What else an event of the kind `error` has. Apart, for the reader moves what it makes of each event several times.
+#[derive(Default, Deserialize)]
+pub(super) struct ErrorEvent<'a> {
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "json_read::count")]

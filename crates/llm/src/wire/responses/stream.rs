@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::convert;
 use super::error::{self, Failure, Manner, Told};
-use super::events::{Event, Item, Outcome, read_part};
+use super::events::{ErrorEvent, Event, Item, Outcome, read_part};
 use super::grammar::GrammarTools;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
@@ -112,6 +112,9 @@ impl<M: Manner> ResponsesDecoder<M> {
             }
             "response.failed" => self.failed(&read_part(event.response, &mut scratch).value, emit),
             "error" => {
+                let mut mended = String::new();
+                let event =
+                    json_read::read(data, &mut mended).map_or_else(|_| ErrorEvent::default(), |read| read.value);
                 let nested: Option<Told<'_>> = event.error.map(|error| read_part(Some(error), &mut scratch).value);
                 let told = nested.unwrap_or_else(|| serde_json::from_str(data).unwrap_or_default());
                 let status = event.status.and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());

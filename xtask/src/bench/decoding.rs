@@ -1,0 +1,56 @@
+//! A response in memory through the decoder of its format, as a provider would do it.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use pinch_llm::event::{Emit, StreamEvent};
+use pinch_llm::frame::Frames;
+use pinch_llm::message::Message;
+use pinch_llm::model::Model;
+use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_llm::wire::{self, Call, Encoding, WireFormat};
+use pinch_stdx::host::Host;
+use serde_json::json;
+
+/// Bytes that arrive at once.
+pub(super) const CHUNK: usize = 16 * 1024;
+
+/// A format by its name.
+pub(super) fn format_of(api: &str) -> anyhow::Result<Box<dyn WireFormat>> {
+    wire::builtin().into_iter().find(|wire| wire.api() == api).context("no such wire format")
+}
+
+/// A model that speaks a format.
+pub(super) fn model_of(api: &str) -> anyhow::Result<Arc<Model>> {
+    let record = json!({
+        "id": "m1", "api": api, "provider": "bench", "baseUrl": "http://127.0.0.1:1",
+        "contextWindow": 10_000_000, "maxTokens": 8192,
+    });
+    Ok(Arc::new(Model::from_record(&record)?))
+}
+
+/// Decodes a response; how many deltas there were.
+pub(super) fn decode(wire: &dyn WireFormat, body: &[u8]) -> anyhow::Result<usize> {
+    let request = Request {
+        model: model_of(wire.api())?,
+        system: SystemPrompt::default(),
+        messages: vec![Arc::new(Message::user("hello", 0))],
+        tools: Arc::default(),
+        options: CallOptions::default(),
+        auth: Auth::key("none"),
+        host: Host::builder().build(),
+    };
+    let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
+    let (mut frames, mut emit, mut n_deltas) = (Frames::new(wire.framing()), Emit::default(), 0);
+    for chunk in body.chunks(CHUNK) {
+        frames.push(chunk);
+        while let Some(frame) = frames.next_frame()? {
+            decoder.push(frame, &mut emit);
+            while let Some(event) = emit.pop() {
+                n_deltas += usize::from(matches!(event, StreamEvent::Delta { .. }));
+            }
+        }
+    }
+    decoder.finish(&mut emit);
+    Ok(n_deltas)
+}

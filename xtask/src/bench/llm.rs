@@ -1,0 +1,176 @@
+//! The wire decoders: each beside the practical limit, and the whole client beside those of other crates.
+//!
+//! **The limit.** Whoever reads a streamed answer has to find its lines and to read the JSON in them. [`limit`] does only that, in memory, with
+//! memchr and serde_json, and keeps nothing; a decoder in front of it would have to skip some of the work. We do all of it, and more: cut frames
+//! out of pieces of 16 KiB, tell formats' events apart, collect the message, and emit events that own their text. Being within twice the limit
+//! means that this costs no more than the JSON itself.
+//!
+//! **The peers.** `xtask/peers` is one program with three clients: ours, `genai` and `rig-core`. It asks a server on loopback that writes the
+//! prepared answer as fast as the socket takes it, and counts what arrives.
+//!
+//! All figures are the best of several rounds: what else runs on a machine can only make a round slower.
+
+mod limit;
+mod peers;
+
+use std::time::Instant;
+
+use anyhow::ensure;
+use pinch_llm::wire::{self, WireFormat};
+use pinch_testing::wires::Wire;
+use pinch_testing::wires::anthropic::Anthropic;
+use pinch_testing::wires::bedrock::Bedrock;
+use pinch_testing::wires::completions::Completions;
+use pinch_testing::wires::google::Google;
+use pinch_testing::wires::mistral::Mistral;
+use pinch_testing::wires::responses::Responses;
+
+use super::{Figure, decoding, transcript};
+
+pub(super) use peers::build as build_peers;
+
+/// Pieces of text in an answer.
+const N_DELTAS: usize = 100_000;
+const ROUNDS: usize = 9;
+
+/// What can write answers.
+const WRITERS: [&dyn Wire; 9] = [
+    &Anthropic,
+    &Completions,
+    &Responses::OpenAi,
+    &Responses::Azure,
+    &Responses::Codex,
+    &Google::Generative,
+    &Google::Vertex,
+    &Mistral,
+    &Bedrock,
+];
+
+/// Best seconds of each way to read one answer.
+struct Row {
+    api: &'static str,
+    megabytes: f64,
+    ours: f64,
+    skipped: f64,
+    read: f64,
+    kept: f64,
+}
+
+/// All formats that are built in, then the peers if there are any.
+pub(super) fn measure(peers: Option<&std::path::Path>) -> anyhow::Result<Vec<Figure>> {
+    let mut rows = Vec::new();
+    for format in wire::builtin() {
+        match writer_of(&*format) {
+            Some(writer) => rows.push(row(&*format, &transcript::answer(writer, N_DELTAS))?),
+            None => println!("{}: left out, for nothing here writes such answers", format.api()),
+        }
+    }
+    print_rows(&rows);
+    let mut figures = Vec::new();
+    for row in &rows {
+        figures.push(Figure::at_least(format!("{}, text", row.api), speed(row.ours), 2.0, "M delta/s"));
+        figures.push(Figure::at_most(format!("{}, against the limit", row.api), row.ours / row.read, 2.0, "times"));
+    }
+    match peers {
+        Some(program) => figures.extend(peers::measure(program)?),
+        None => println!("\nwithout the peers; `cargo xtask bench llm` builds them"),
+    }
+    Ok(figures)
+}
+
+fn writer_of(format: &dyn WireFormat) -> Option<&'static dyn Wire> {
+    WRITERS.into_iter().find(|writer| writer.api() == format.api())
+}
+
+fn row(format: &dyn WireFormat, body: &[u8]) -> anyhow::Result<Row> {
+    let mut row = Row {
+        api: format.api(),
+        megabytes: body.len() as f64 / 1e6,
+        ours: f64::INFINITY,
+        skipped: f64::INFINITY,
+        read: f64::INFINITY,
+        kept: f64::INFINITY,
+    };
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let n_deltas = decoding::decode(format, body)?;
+        row.ours = row.ours.min(began.elapsed().as_secs_f64());
+        ensure!(n_deltas == N_DELTAS, "{}: {n_deltas} deltas came out", row.api);
+        for (best, parse) in [
+            (&mut row.skipped, limit::skip as limit::Parse),
+            (&mut row.read, limit::read),
+            (&mut row.kept, limit::keep),
+        ] {
+            let began = Instant::now();
+            let seen = parse(format.framing(), body)?;
+            *best = best.min(began.elapsed().as_secs_f64());
+            ensure!(seen.n_values >= N_DELTAS, "{}: {} values were read", row.api, seen.n_values);
+        }
+    }
+    Ok(row)
+}
+
+/// Millions of deltas a second.
+fn speed(seconds: f64) -> f64 {
+    N_DELTAS as f64 / 1e6 / seconds
+}
+
+fn print_rows(rows: &[Row]) {
+    println!(
+        "\n{N_DELTAS} deltas of text; MB/s of every way to read them, and how many times as long as each the decoder takes"
+    );
+    println!(
+        "{:<26} {:>9} {:>7} | {:>8} {:>6} {:>7} | {:>8} {:>6} {:>7}",
+        "format", "M delta/s", "MB/s", "skipped", "read", "kept", "skipped", "read", "kept"
+    );
+    for row in rows {
+        let rate = |seconds: f64| row.megabytes / seconds;
+        println!(
+            "{:<26} {:>9.2} {:>7.0} | {:>8.0} {:>6.0} {:>7.0} | {:>8.2} {:>6.2} {:>7.2}",
+            row.api,
+            speed(row.ours),
+            rate(row.ours),
+            rate(row.skipped),
+            rate(row.read),
+            rate(row.kept),
+            row.ours / row.skipped,
+            row.ours / row.read,
+            row.ours / row.kept
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_measured_on_the_answer_meant() {
+        for format in wire::builtin() {
+            let Some(writer) = writer_of(&*format) else { continue };
+            let body = transcript::answer(writer, 50);
+            assert_eq!(decoding::decode(&*format, &body).unwrap(), 50, "{}", format.api());
+        }
+    }
+
+    #[test]
+    fn the_limit_reads_the_frames_that_decoders_get() {
+        for format in wire::builtin() {
+            let Some(writer) = writer_of(&*format) else { continue };
+            let body = transcript::answer(writer, 50);
+            let mut frames = pinch_llm::frame::Frames::new(format.framing());
+            frames.push(&body);
+            let (mut n_frames, mut n_bytes) = (0, 0);
+            while let Some(frame) = frames.next_frame().unwrap() {
+                if frame.data != "[DONE]" {
+                    n_frames += 1;
+                    n_bytes += frame.data.len();
+                }
+            }
+            let seen = limit::Seen { n_values: n_frames, n_bytes };
+            for parse in [limit::skip as limit::Parse, limit::read, limit::keep] {
+                assert_eq!(parse(format.framing(), &body).unwrap(), seen, "{}", writer.api());
+            }
+        }
+    }
+}

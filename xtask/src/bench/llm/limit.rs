@@ -1,0 +1,157 @@
+//! A mere reading of the JSON of an answer: what no decoder can be faster than by much.
+//!
+//! "Reading JSON" can mean three things, so all are measured:
+//!
+//! - [`skip`]: `IgnoredAny`. Checks the grammar of every member and makes nothing of it: strings are not even decoded. Nobody can use what comes
+//!   out, since nothing does.
+//! - [`read`]: every member of every object, borrowed. Each key and string is decoded and checked, each number is made, and nothing is allocated.
+//!   That is what a typed struct which borrows and wants all members would do, without being of one format. **This is the limit of the budgets**:
+//!   the fastest reading from which anything could be used.
+//! - [`keep`]: `serde_json::Value`, as most clients read. Allocates every key and every string.
+
+use std::hint::black_box;
+
+use memchr::memchr_iter;
+use pinch_llm::frame::Framing;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// JSON texts.
+    pub(super) n_values: usize,
+    /// Their bytes.
+    pub(super) n_bytes: usize,
+}
+
+/// A way to read the JSON of a response.
+pub(super) type Parse = fn(Framing, &[u8]) -> anyhow::Result<Seen>;
+
+/// Checks the grammar of every text.
+pub(super) fn skip(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+    each::<IgnoredAny>(framing, body)
+}
+
+/// Reads every member of every text, and keeps none.
+pub(super) fn read(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+    each::<Members>(framing, body)
+}
+
+/// Reads every text into a value.
+pub(super) fn keep(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+    each::<Value>(framing, body)
+}
+
+/// Reads every JSON text of a response.
+fn each<'a, T: Deserialize<'a>>(framing: Framing, body: &'a [u8]) -> anyhow::Result<Seen> {
+    let mut seen = Seen { n_values: 0, n_bytes: 0 };
+    let mut add = |data: &'a [u8]| -> anyhow::Result<()> {
+        black_box(serde_json::from_str::<T>(std::str::from_utf8(data)?)?);
+        seen.n_values += 1;
+        seen.n_bytes += data.len();
+        Ok(())
+    };
+    match framing {
+        Framing::Sse => data_lines(body).try_for_each(&mut add)?,
+        Framing::AwsEvents => payloads(body).try_for_each(&mut add)?,
+    }
+    Ok(seen)
+}
+
+/// The JSON in server-sent events.
+fn data_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut start = 0;
+    let lines = memchr_iter(b'\n', body).map(move |end| &body[std::mem::replace(&mut start, end + 1)..end]);
+    lines.filter_map(|line| line.strip_prefix(b"data: ")).filter(|data| *data != b"[DONE]")
+}
+
+/// The JSON in Amazon's binary events: lengths of the whole and of the headers, a checksum, headers, JSON, a checksum. None is checked.
+fn payloads(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = body;
+    std::iter::from_fn(move || {
+        let length = |at: usize| rest.get(at..at + 4)?.try_into().ok().map(|bytes| u32::from_be_bytes(bytes) as usize);
+        let (whole, headers) = (length(0)?, length(4)?);
+        let payload = rest.get(12 + headers..whole.checked_sub(4)?)?;
+        rest = &rest[whole..];
+        Some(payload)
+    })
+}
+
+/// Everything in a value, put together to one number so that nothing of the reading can be left out.
+struct Members(u64);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(MembersVisitor).map(Members)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<u64, E> {
+        Ok(1)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
+        Ok(u64::from(value))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        Ok(number.unsigned_abs())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
+        Ok(number.to_bits())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+        Ok(text.len() as u64)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<u64, A::Error> {
+        let mut sum = 0_u64;
+        while let Some(Members(element)) = seq.next_element()? {
+            sum = sum.wrapping_add(element);
+        }
+        Ok(sum)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
+        let mut sum = 0_u64;
+        while let Some((Members(key), Members(value))) = map.next_entry()? {
+            sum = sum.wrapping_add(key).wrapping_add(value);
+        }
+        Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_is_read() {
+        let sum = |text: &str| serde_json::from_str::<Members>(text).unwrap().0;
+        assert_eq!(sum(r#"{"ab":"cde","f":[1,2,-3,null,true],"":{"\u0041":"\n"}}"#), 2 + 3 + 1 + 8 + 2);
+    }
+
+    #[test]
+    fn broken_json_is_no_limit() {
+        for parse in [skip, read, keep] {
+            assert!(parse(Framing::Sse, b"data: {\"a\":\n\n").is_err());
+        }
+    }
+}
