@@ -202,14 +202,11 @@ impl Client {
     fn examples(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         for (n, file) in ["b.txt", "a.txt", "b.txt"].into_iter().enumerate() {
-            let call = ToolCall {
-                id: ToolCallId::new(format!("call_{n}")),
-                name: "read".into(),
-                arguments: Map::from_iter([("path".to_owned(), file.into()), ("lines".to_owned(), (n + 2).into())]),
-                thought_signature: None,
-                arguments_error: None,
-                namespace: None,
-            };
+            let call = ToolCall::new(
+                ToolCallId::new(format!("call_{n}")),
+                "read",
+                Map::from_iter([("path".to_owned(), file.into()), ("lines".to_owned(), (n + 2).into())]),
+            );
             let result = ToolResult::text(&call, "one two three", false, 3);
             let mut answer = AssistantMessage::pending(self.api.into(), "llama.cpp".into(), "gemma".into(), 2);
             answer.stop_reason = StopReason::ToolUse;

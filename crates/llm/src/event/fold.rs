@@ -46,14 +46,7 @@ impl Fold {
                 BlockKind::Text => Slot::Text(String::new()),
                 BlockKind::Thinking { redacted } => Slot::Thinking { text: String::new(), redacted: *redacted },
                 BlockKind::ToolCall { id, name } => Slot::Call {
-                    call: Box::new(ToolCall {
-                        id: id.clone(),
-                        name: name.clone(),
-                        arguments: serde_json::Map::new(),
-                        thought_signature: None,
-                        arguments_error: None,
-                        namespace: None,
-                    }),
+                    call: Box::new(ToolCall::new(id.clone(), name.clone(), serde_json::Map::new())),
                     json: PartialJson::new(),
                 },
             }),

@@ -94,6 +94,20 @@ pub struct ToolCall {
     pub namespace: Option<String>,
 }
 
+impl ToolCall {
+    /// A call with nothing but what every call has.
+    pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: Map<String, Value>) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+            thought_signature: None,
+            arguments_error: None,
+            namespace: None,
+        }
+    }
+}
+
 /// A block of a type this crate does not know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawBlock {

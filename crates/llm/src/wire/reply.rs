@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_stdx::json::repair;
 
 use super::json_read::Surrogates;
-use crate::error::{Emitted, LlmError};
+use crate::error::{Emitted, LlmError, LlmErrorKind};
 use crate::event::stream::failure;
 use crate::event::{BlockKind, Emit, Finished, StreamEvent};
 use crate::message::{AssistantMessage, Block, StopReason, Text, Thinking, ToolCall, Usage};
@@ -159,6 +159,23 @@ impl Reply {
         error.emitted = self.emitted();
         let message = self.take_message();
         emit.push(StreamEvent::End(failure(message, error)));
+    }
+
+    /// The same, with an error of this kind and text. Whatever a response says, it began: the start comes before its failure too.
+    pub(crate) fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+        let error = LlmError::new(self.model.provider.clone(), kind, text);
+        self.start(emit);
+        self.fail(error, emit);
+    }
+
+    /// Takes the names of the answer and of the model that gives it, where they were not told before.
+    pub(crate) fn identify(&mut self, id: Option<&str>, model: Option<&str>) {
+        if let Some(id) = id.filter(|_| self.message.response_id.is_none()) {
+            self.message.response_id = Some(id.to_owned());
+        }
+        if let Some(model) = model.filter(|_| self.message.response_model.is_none()) {
+            self.message.response_model = Some(model.to_owned());
+        }
     }
 
     fn take_message(&mut self) -> AssistantMessage {

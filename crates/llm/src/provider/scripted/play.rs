@@ -141,14 +141,7 @@ fn prepare(step: Step, pieces: &mut Pieces) -> Option<Prepared> {
             whole: None,
         },
         Step::ToolCall { id, name, arguments } => {
-            let call = ToolCall {
-                id: ToolCallId::from(id),
-                name,
-                arguments,
-                thought_signature: None,
-                arguments_error: None,
-                namespace: None,
-            };
+            let call = ToolCall::new(ToolCallId::from(id), name, arguments);
             let deltas = vec![Value::Object(call.arguments.clone()).to_string()];
             Prepared { kind: kind_of(&call), deltas, block: Block::ToolCall(call), whole: None }
         }

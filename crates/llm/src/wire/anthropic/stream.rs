@@ -8,7 +8,6 @@ use super::{error, request};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
 use crate::frame::Frame;
-use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::headers;
 use crate::wire::json_read::{self, Read, Text};
@@ -182,17 +181,10 @@ impl AnthropicDecoder {
                     "Could not parse Anthropic SSE event {name}: {why}; data={data}; raw={}",
                     raw.join("\\n").trim_end_matches("\\n")
                 );
-                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
                 None
             }
         }
-    }
-
-    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
-        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
-        // Whatever a response says, it began: the start comes before its failure too.
-        self.reply.start(emit);
-        self.reply.fail(error, emit);
     }
 
     fn message_start(&mut self, message: &WireMessage<'_>, emit: &mut Emit) {
@@ -244,17 +236,11 @@ impl AnthropicDecoder {
                 (Slot::Thinking(thinking), None)
             }
             Some("tool_use") => {
-                let call = ToolCall {
-                    id: ToolCallId::from(text(&block.id)),
-                    name: self.own_name(block.name.get().unwrap_or("")),
-                    arguments: match &block.input {
-                        Some(Value::Object(input)) => input.clone(),
-                        _ => Map::new(),
-                    },
-                    thought_signature: None,
-                    arguments_error: None,
-                    namespace: None,
+                let input = match &block.input {
+                    Some(Value::Object(input)) => input.clone(),
+                    _ => Map::new(),
                 };
+                let call = ToolCall::new(text(&block.id), self.own_name(block.name.get().unwrap_or("")), input);
                 (Slot::Call { call, json: String::new() }, None)
             }
             // Tools that run at the provider and what they return.
@@ -309,10 +295,10 @@ impl AnthropicDecoder {
     fn message_stop(&mut self, emit: &mut Emit) {
         match self.stop.take() {
             None if !self.began => {
-                self.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without message_start", emit);
+                self.reply.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without message_start", emit);
             }
-            None => self.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without a stop reason", emit),
-            Some(Stop { failure: Some((kind, text)), .. }) => self.fail_with(kind, text, emit),
+            None => self.reply.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without a stop reason", emit),
+            Some(Stop { failure: Some((kind, text)), .. }) => self.reply.fail_with(kind, text, emit),
             Some(Stop { reason, failure: None }) => {
                 self.reply.close_all(emit);
                 self.reply.done(reason, emit);
@@ -408,7 +394,7 @@ impl Decoder for AnthropicDecoder {
         } else {
             "Anthropic stream ended without a stop reason"
         };
-        self.fail_with(LlmErrorKind::StreamCut, text, emit);
+        self.reply.fail_with(LlmErrorKind::StreamCut, text, emit);
     }
 
     fn fail(&mut self, error: LlmError, emit: &mut Emit) {

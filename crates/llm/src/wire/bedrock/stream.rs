@@ -152,17 +152,10 @@ impl BedrockDecoder {
             Ok(read) => Some(read),
             Err(why) => {
                 let text = format!("Could not parse Bedrock event {}: {why}", frame.event);
-                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
                 None
             }
         }
-    }
-
-    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
-        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
-        // Whatever a response says, it began: the start comes before its failure too.
-        self.reply.start(emit);
-        self.reply.fail(error, emit);
     }
 
     fn place(&self, index: u64) -> Option<usize> {
@@ -182,21 +175,18 @@ impl BedrockDecoder {
             Some("assistant") => self.reply.start(emit),
             _ => {
                 let text = "Unexpected assistant message start but got user message start instead";
-                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
             }
         }
     }
 
     fn block_start(&mut self, read: &BlockStart<'_>, emit: &mut Emit) {
         let Some(tool) = read.start.as_ref().and_then(|start| start.tool_use.as_ref()) else { return };
-        let call = ToolCall {
-            id: ToolCallId::from(tool.id.get().unwrap_or("").to_owned()),
-            name: tool.name.get().unwrap_or("").to_owned(),
-            arguments: Map::new(),
-            thought_signature: None,
-            arguments_error: None,
-            namespace: None,
-        };
+        let call = ToolCall::new(
+            ToolCallId::from(tool.id.get().unwrap_or("").to_owned()),
+            tool.name.get().unwrap_or("").to_owned(),
+            Map::new(),
+        );
         self.open(read.index, Slot::Call { call, json: String::new() }, emit);
     }
 
@@ -292,11 +282,11 @@ impl BedrockDecoder {
             }
             Some(Stop::Badly(kind, text)) => {
                 self.reply.close_all(emit);
-                self.fail_with(kind, text, emit);
+                self.reply.fail_with(kind, text, emit);
             }
             None => {
                 self.reply.close_all(emit);
-                self.fail_with(LlmErrorKind::StreamCut, "Bedrock stream ended early: no messageStop came", emit);
+                self.reply.fail_with(LlmErrorKind::StreamCut, "Bedrock stream ended early: no messageStop came", emit);
             }
         }
     }

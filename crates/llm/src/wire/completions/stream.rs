@@ -135,21 +135,8 @@ impl CompletionsDecoder {
         }
     }
 
-    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
-        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
-        // Whatever a response says, it began: the start comes before its failure too.
-        self.reply.start(emit);
-        self.reply.fail(error, emit);
-    }
-
     fn chunk(&mut self, chunk: Chunk<'_>, mended: bool, emit: &mut Emit) {
-        let answer = &mut self.reply.message;
-        if let Some(id) = chunk.id.non_empty().filter(|_| answer.response_id.is_none()) {
-            answer.response_id = Some(id.to_owned());
-        }
-        if let Some(model) = chunk.model.non_empty().filter(|_| answer.response_model.is_none()) {
-            answer.response_model = Some(model.to_owned());
-        }
+        self.reply.identify(chunk.id.non_empty(), chunk.model.non_empty());
         self.reply.start(emit);
         if let Some(error) = &chunk.error {
             let error = error::in_stream(&self.reply.model, error);
@@ -230,14 +217,7 @@ impl CompletionsDecoder {
                 place
             }
             None => {
-                let call = ToolCall {
-                    id: ToolCallId::new(id.unwrap_or("")),
-                    name: name.unwrap_or("").to_owned(),
-                    arguments: Map::new(),
-                    thought_signature: None,
-                    arguments_error: None,
-                    namespace: None,
-                };
+                let call = ToolCall::new(ToolCallId::new(id.unwrap_or("")), name.unwrap_or("").to_owned(), Map::new());
                 let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
                 self.calls.push(CallPlace { number: delta.index, place });
                 place
@@ -304,10 +284,10 @@ impl CompletionsDecoder {
             Some(word) => {
                 let text = format!("Provider finish_reason: {word}");
                 let kind = classify::classify(None, Some(word), &text);
-                self.fail_with(kind, text, emit);
+                self.reply.fail_with(kind, text, emit);
             }
             None if inferred => self.reply.done(by_calls, emit),
-            None => self.fail_with(LlmErrorKind::StreamCut, "Stream ended without finish_reason", emit),
+            None => self.reply.fail_with(LlmErrorKind::StreamCut, "Stream ended without finish_reason", emit),
         }
     }
 }
@@ -347,7 +327,7 @@ impl Decoder for CompletionsDecoder {
         let mut scratch = String::new();
         match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => self.chunk(read.value, read.mended, emit),
-            Err(why) => self.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+            Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
         }
         Seen::Content
     }

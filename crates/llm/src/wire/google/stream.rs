@@ -135,21 +135,9 @@ impl GoogleDecoder {
         }
     }
 
-    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
-        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
-        self.reply.start(emit);
-        self.reply.fail(error, emit);
-    }
-
     /// Takes a chunk in. `data`: the text it was read from.
     fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, mended: bool, emit: &mut Emit) {
-        let answer = &mut self.reply.message;
-        if let Some(id) = chunk.response_id.non_empty().filter(|_| answer.response_id.is_none()) {
-            answer.response_id = Some(id.to_owned());
-        }
-        if let Some(model) = chunk.model_version.non_empty().filter(|_| answer.response_model.is_none()) {
-            answer.response_model = Some(model.to_owned());
-        }
+        self.reply.identify(chunk.response_id.non_empty(), chunk.model_version.non_empty());
         self.reply.start(emit);
         if let Some(error) = &chunk.error {
             let error = error::in_stream(&self.reply.model, error, data);
@@ -182,7 +170,7 @@ impl GoogleDecoder {
         let reason = feedback.and_then(|feedback| Some((feedback, feedback.block_reason.non_empty()?)));
         if let Some((feedback, reason)) = reason.filter(|_| !began) {
             let text = with_message(format!("Prompt blocked: {reason}"), feedback.block_reason_message.non_empty());
-            self.fail_with(LlmErrorKind::ContentFiltered, text, emit);
+            self.reply.fail_with(LlmErrorKind::ContentFiltered, text, emit);
         }
     }
 
@@ -218,14 +206,8 @@ impl GoogleDecoder {
             None => self.new_id(name),
         };
         self.ids.insert(id.clone());
-        let call = ToolCall {
-            id: ToolCallId::from(id),
-            name: name.to_owned(),
-            arguments: Map::new(),
-            thought_signature: signature.map(str::to_owned),
-            arguments_error: None,
-            namespace: None,
-        };
+        let thought_signature = signature.map(str::to_owned);
+        let call = ToolCall { thought_signature, ..ToolCall::new(ToolCallId::from(id), name, Map::new()) };
         // Gateways pass arguments on as text now and then, broken ones too.
         let arguments = match &told.args {
             None | Some(Value::Null) => "{}".to_owned(),
@@ -312,9 +294,9 @@ impl Decoder for GoogleDecoder {
         match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => self.chunk(&read.value, frame.data, read.mended, emit),
             Err(why) if why.is_eof() => {
-                self.fail_with(LlmErrorKind::StreamCut, "Incomplete JSON segment at the end", emit);
+                self.reply.fail_with(LlmErrorKind::StreamCut, "Incomplete JSON segment at the end", emit);
             }
-            Err(why) => self.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+            Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
         }
         Seen::Content
     }
@@ -326,7 +308,7 @@ impl Decoder for GoogleDecoder {
         self.reply.start(emit);
         self.close(emit);
         let Some(Stop { word, message }) = self.stop.take() else {
-            return self.fail_with(LlmErrorKind::StreamCut, "Google stream ended without a finish reason", emit);
+            return self.reply.fail_with(LlmErrorKind::StreamCut, "Google stream ended without a finish reason", emit);
         };
         match stop(&word) {
             // Calls turn no other reason into a wish for their results: what was cut or refused stays so.
@@ -334,9 +316,9 @@ impl Decoder for GoogleDecoder {
             Some(Ok(reason)) => self.reply.done(reason, emit),
             Some(Err(kind)) => {
                 let text = with_message(format!("Provider stopped with: {word}"), message.as_deref());
-                self.fail_with(kind, text, emit);
+                self.reply.fail_with(kind, text, emit);
             }
-            None => self.fail_with(LlmErrorKind::Protocol, format!("Unhandled stop reason: {word}"), emit),
+            None => self.reply.fail_with(LlmErrorKind::Protocol, format!("Unhandled stop reason: {word}"), emit),
         }
     }
 

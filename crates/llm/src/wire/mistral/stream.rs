@@ -113,20 +113,8 @@ impl MistralDecoder {
         Self { reply: Reply::new(call.request, call.timestamp), open: None, calls: Vec::new(), finish_reason: None }
     }
 
-    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
-        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
-        self.reply.start(emit);
-        self.reply.fail(error, emit);
-    }
-
     fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, mended: bool, emit: &mut Emit) {
-        let answer = &mut self.reply.message;
-        if let Some(id) = chunk.id.non_empty().filter(|_| answer.response_id.is_none()) {
-            answer.response_id = Some(id.to_owned());
-        }
-        if let Some(model) = chunk.model.non_empty().filter(|_| answer.response_model.is_none()) {
-            answer.response_model = Some(model.to_owned());
-        }
+        self.reply.identify(chunk.id.non_empty(), chunk.model.non_empty());
         self.reply.start(emit);
         if chunk.error.is_some() || chunk.object.get() == Some("error") {
             let whole: Value = serde_json::from_str(data).unwrap_or_default();
@@ -184,14 +172,8 @@ impl MistralDecoder {
             }
             None => {
                 let number = delta.index.unwrap_or(self.calls.len() as u64);
-                let call = ToolCall {
-                    id: id.map_or_else(|| ids::derive(&format!("toolcall:{number}"), 0).into(), ToolCallId::from),
-                    name: name.unwrap_or("").to_owned(),
-                    arguments: Map::new(),
-                    thought_signature: None,
-                    arguments_error: None,
-                    namespace: None,
-                };
+                let id = id.map_or_else(|| ids::derive(&format!("toolcall:{number}"), 0).into(), ToolCallId::from);
+                let call = ToolCall::new(id, name.unwrap_or(""), Map::new());
                 let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
                 self.calls.push(CallPlace { number: delta.index, place });
                 place
@@ -244,9 +226,9 @@ impl MistralDecoder {
             Some(word) => {
                 let text = format!("Provider stopped with: {word}");
                 let kind = classify::classify(None, Some(word), &text);
-                self.fail_with(kind, text, emit);
+                self.reply.fail_with(kind, text, emit);
             }
-            None => self.fail_with(LlmErrorKind::StreamCut, "Mistral stream ended without a finish reason", emit),
+            None => self.reply.fail_with(LlmErrorKind::StreamCut, "Mistral stream ended without a finish reason", emit),
         }
     }
 }
@@ -263,7 +245,7 @@ impl Decoder for MistralDecoder {
         let mut scratch = String::new();
         match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => self.chunk(&read.value, frame.data, read.mended, emit),
-            Err(why) => self.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+            Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
         }
         Seen::Content
     }

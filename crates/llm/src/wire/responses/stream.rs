@@ -125,12 +125,6 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
-        let error = LlmError::new(self.reply.model.provider.clone(), kind, text);
-        self.reply.start(emit);
-        self.reply.fail(error, emit);
-    }
-
     // Items.
 
     fn added(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
@@ -194,7 +188,7 @@ impl<M: Manner> ResponsesDecoder<M> {
             Ok(found) => found,
             Err(Ambiguous) => {
                 let text = "OpenAI Responses stream has parallel items that cannot be told apart";
-                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
                 None
             }
         }
@@ -380,7 +374,7 @@ impl<M: Manner> ResponsesDecoder<M> {
             }
             Some(word) => {
                 let text = format!("Unknown response status: {word}");
-                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
             }
         }
     }
@@ -448,7 +442,7 @@ impl<M: Manner> Decoder for ResponsesDecoder<M> {
             Ok(read) => self.event(&read.value, frame.data, read.mended, emit),
             Err(why) => {
                 let text = format!("{}: {why}", self.manner.bad_json());
-                self.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
             }
         }
         Seen::Content
@@ -457,7 +451,7 @@ impl<M: Manner> Decoder for ResponsesDecoder<M> {
     fn finish(&mut self, emit: &mut Emit) {
         if !self.reply.is_ended() {
             let text = "OpenAI Responses stream ended before a terminal response event";
-            self.fail_with(LlmErrorKind::StreamCut, text, emit);
+            self.reply.fail_with(LlmErrorKind::StreamCut, text, emit);
         }
     }
 
