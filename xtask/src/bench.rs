@@ -14,6 +14,7 @@ mod process;
 mod transcript;
 
 mod decode;
+mod embedded;
 mod json_mode;
 mod llm;
 mod session;
@@ -44,6 +45,8 @@ pub(crate) struct Args {
 enum Name {
     /// `pinch --version` and one whole `pinch -p`.
     Startup,
+    /// One embedded run, `pinch agent`.
+    Embedded,
     /// The wire decoder, alone and through a whole session.
     Decode,
     /// Every wire decoder beside a mere reading of the same JSON; by name, also beside other crates (`genai`, `rig-core`).
@@ -106,6 +109,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     for name in names {
         figures.extend(match name {
             Name::Startup => startup::measure(&pinch)?,
+            Name::Embedded => embedded::measure(&pinch)?,
             Name::Decode => decode::measure()?,
             Name::Llm => llm::measure(args.peers.as_deref())?,
             Name::JsonMode => json_mode::measure(&pinch)?,
