@@ -234,11 +234,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
+/// More than any count is. What is beyond is a server's mistake, and must not overflow the sums that counts go into.
+const MAX_COUNT: u64 = 1 << 53;
+
 /// A counting member: a number that is not negative, or nothing.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     // Counts come a few times a reply: reading them through a value is cheap enough and takes any type.
     let value = serde_json::Value::deserialize(from)?;
-    Ok(value.as_u64().or_else(|| value.as_f64().map(|n| n.max(0.0) as u64)))
+    let count = value.as_u64().or_else(|| value.as_f64().map(|n| n.max(0.0) as u64));
+    Ok(count.map(|count| count.min(MAX_COUNT)))
 }
 
 #[cfg(test)]
