@@ -26,3 +26,21 @@ pub fn text_is_overflow(provider: &str, text: &str) -> bool {
     !finds_any(NOT_OVERFLOW, &text)
         && (finds_any(OVERFLOW, &text) || (provider == "cerebras" && finds_any(CEREBRAS_OVERFLOW, &text)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_of_what_is_too_large() {
+        for (text, expect) in [
+            ("413 {\"error\":\"x\"}", true),
+            ("413: {}", true),
+            ("OpenAI API error (413): {\"message\":\"x\"}", true),
+            ("Mistral API error (413): Payload Too Large", true),
+            ("OpenAI API error (400): {\"id\":\"(413)\"}", false),
+        ] {
+            assert_eq!(text_is_overflow("p", text), expect, "{text}");
+        }
+    }
+}

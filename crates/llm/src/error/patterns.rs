@@ -165,7 +165,10 @@ pub(super) const OVERFLOW: &[&str] = &[
     "range of input length should be",
     "too many tokens",
     "token limit exceeded",
+    // The status of what is too large, in the words of each format.
     "^413",
+    "^openai api error (413)",
+    "^mistral api error (413)",
 ];
 
 /// What looks like an overflow and is a limit on requests or on tokens in a time.

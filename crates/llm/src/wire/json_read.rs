@@ -257,6 +257,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for RareText<'a> {
     }
 }
 
+/// More than any count is. What is beyond is a server's mistake, and must not overflow the sums that counts go into.
+const MAX_COUNT: u64 = 1 << 53;
+
 /// A counting member: a number that is not negative, or nothing.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     from.deserialize_any(CountVisitor)
@@ -272,15 +275,15 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(number))
+        Ok(Some(number.min(MAX_COUNT)))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Some(u64::try_from(number).unwrap_or(0)))
+        Ok(Some(u64::try_from(number).unwrap_or(0).min(MAX_COUNT)))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Some(number.max(0.0) as u64))
+        Ok(Some((number.max(0.0) as u64).min(MAX_COUNT)))
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {

@@ -296,6 +296,16 @@ async fn refusals_carry_their_facts() {
     assert_eq!(refused(400, long).await.kind, LlmErrorKind::ContextOverflow);
 }
 
+#[tokio::test]
+async fn errors_in_a_stream_ask_to_wait_too() {
+    let details = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]);
+    let error = json!({"code": 429, "message": "too much", "status": "RESOURCE_EXHAUSTED", "details": details});
+    let server = Server::start().await.unwrap();
+    server.reply(Reply::sse(Response::new("r", "m").text("a").chunk(json!({"error": error})).frames().concat()));
+    let error = end_of(at(&server.url(), "gemini-2.5-pro", json!({}))).await.error.unwrap();
+    assert_eq!((error.kind, error.retry_after), (LlmErrorKind::RateLimit, Some(std::time::Duration::from_secs(34))));
+}
+
 fn refusal(message: &str) -> Reply {
     Reply::json(400, &json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}))
 }

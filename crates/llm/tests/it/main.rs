@@ -23,5 +23,6 @@ mod responses;
 #[cfg(feature = "codex-ws")]
 mod socket;
 mod support;
+mod usage;
 #[cfg(feature = "vertex")]
 mod vertex;

@@ -99,6 +99,16 @@ fn completions_take_additions_in_place_and_fold_the_rest() {
 }
 
 #[test]
+fn a_choice_of_tools_stays_without_tools() {
+    for api in [APIS[1], "openai-responses", "mistral-conversations"] {
+        let mut request = request(model_with(api, "http://localhost", json!({})));
+        request.options.tool_choice = Some("none".into());
+        let body = body(&request);
+        assert_eq!((body.get("tools"), &body["tool_choice"]), (None, &json!("none")), "{api}");
+    }
+}
+
+#[test]
 fn thinking_in_each_servers_words() {
     let check = |compat: Value, on: Value, off: Value| {
         let known = [

@@ -44,6 +44,8 @@ pub enum Scenario {
     Length,
     /// A stop word that nobody knows is an error that names it.
     UnknownStop,
+    /// Counts beyond all reason break nothing.
+    HugeCounts,
     /// Arguments that are no object are an error of the call, with the raw text.
     ArgumentsNoObject,
     /// Raw control characters and broken escapes in arguments are mended.
@@ -78,6 +80,16 @@ pub enum Scenario {
     HandOffFrom,
     /// A call without a result gets one; blank texts are not sent.
     Pairing,
+    /// No blank text is sent, wherever it stands; a tool's output without words is told in words.
+    BlankTexts,
+    /// Headers of the model, of the credential and of the call override one another in this order, and nothing removes one.
+    Headers,
+    /// The limit of the answer is never above the room that is left, and never below one.
+    OutputLimit,
+    /// Models that refuse a temperature get none.
+    Temperature,
+    /// Tools' schemas come without the keywords that a model's family refuses.
+    SchemaKeywords,
     /// Equal requests have equal bytes, and a later turn begins with the earlier one.
     StableBytes,
     /// Keys appear in their header only.
@@ -101,6 +113,7 @@ impl Scenario {
             Self::Usage => answers::usage(wire),
             Self::Length => answers::length(wire),
             Self::UnknownStop => answers::unknown_stop(wire),
+            Self::HugeCounts => answers::huge_counts(wire),
             Self::ArgumentsNoObject => answers::arguments_no_object(wire),
             Self::ArgumentsMended => answers::arguments_mended(wire),
             Self::ChunkEdges => answers::chunk_edges(wire),
@@ -118,6 +131,11 @@ impl Scenario {
             Self::HandOffTo => requests::hand_off_to(wire),
             Self::HandOffFrom => requests::hand_off_from(wire),
             Self::Pairing => requests::pairing(wire),
+            Self::BlankTexts => requests::blank_texts(wire),
+            Self::Headers => requests::headers(wire),
+            Self::OutputLimit => requests::output_limit(wire),
+            Self::Temperature => requests::temperature(wire),
+            Self::SchemaKeywords => requests::schema_keywords(wire),
             Self::StableBytes => requests::stable_bytes(wire),
             Self::Secrets => requests::secrets(wire),
         }
@@ -163,12 +181,13 @@ macro_rules! wire_suite {
                 $crate::wire_suite!(@scenarios $wire;
                     text Text, thinking Thinking, split_arguments SplitArguments, parallel_calls ParallelCalls, empty Empty,
                     cut_stream CutStream, error_mid_stream ErrorMidStream, usage Usage, length Length,
-                    unknown_stop UnknownStop, arguments_no_object ArgumentsNoObject, arguments_mended ArgumentsMended,
+                    unknown_stop UnknownStop, huge_counts HugeCounts, arguments_no_object ArgumentsNoObject, arguments_mended ArgumentsMended,
                     chunk_edges ChunkEdges, unknown_events UnknownEvents, garbage Garbage, statuses Statuses,
                     abort_at_each_event AbortAtEachEvent, abort_before AbortBefore, broken_connection BrokenConnection,
                     idle_deadline IdleDeadline, header_deadline HeaderDeadline, observers Observers,
                     user_images UserImages, tool_images ToolImages, hand_off_to HandOffTo, hand_off_from HandOffFrom,
-                    pairing Pairing, stable_bytes StableBytes, secrets Secrets);
+                    pairing Pairing, blank_texts BlankTexts, headers Headers, output_limit OutputLimit,
+                    temperature Temperature, schema_keywords SchemaKeywords, stable_bytes StableBytes, secrets Secrets);
             }
         )+
 

@@ -419,9 +419,9 @@ impl<'de> Deserialize<'de> for Usage {
             total: Option<f64>,
             total_from_provider: Option<bool>,
         }
-        // Files hold floats here at times; a count below zero is a provider's mistake.
+        // Files hold floats here at times; a count below zero, or one that overflows the sums it goes into, is a provider's mistake.
         fn count(number: Option<f64>) -> u64 {
-            number.map_or(0, |n| n.max(0.0) as u64)
+            number.map_or(0, |n| n.clamp(0.0, (1_u64 << 53) as f64) as u64)
         }
         let wire = Wire::deserialize(from)?;
         let cost = wire.cost.unwrap_or_default();

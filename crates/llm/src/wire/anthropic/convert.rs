@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::names::sent_name;
 use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
+use crate::wire::tool_output::{images, output_text};
 
 /// How messages are told.
 #[derive(Clone, Copy)]
@@ -88,14 +89,12 @@ pub(super) fn tool_results<'a>(results: impl Iterator<Item = &'a ToolResult>) ->
     let mut content = Vec::new();
     let mut after = Vec::new();
     for result in results {
-        let images = || result.content.iter().filter(|block| matches!(block, Block::Image(_)));
-        let inside = if images().next().is_none() {
-            crate::message::block::join_text(&result.content, "\n").into()
+        let inside = if images(result).next().is_none() {
+            output_text(result).into()
         } else if result.is_error {
             after.push(text_part(&format!("Image(s) of the failed call {}:", result.tool_call_id)));
-            after.extend(images().flat_map(|block| parts(std::slice::from_ref(block))));
-            let text = crate::message::block::join_text(&result.content, "\n");
-            if text.trim().is_empty() { "(see attached image)".into() } else { text.into() }
+            after.extend(images(result).map(image));
+            output_text(result).into()
         } else {
             let mut inside = parts(&result.content);
             if inside.iter().all(|part| part["type"] != "text") {

@@ -9,6 +9,7 @@ use super::system::{PLACEHOLDER_TOOL, Pending};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, ToolDecl};
 use crate::model::dialect::KeyHeader;
+use crate::model::record::DEFAULT_MAX_TOKENS;
 use crate::model::thinking::{LevelRule, clamp};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
@@ -103,7 +104,9 @@ fn conversation(request: &Request) -> Conversation {
 /// Thinking as it is written, and the limit of the answer, which depends on it.
 pub(super) fn thinking(request: &Request) -> (Thinking, u64) {
     let model = &*request.model;
-    let wanted = request.options.max_tokens.filter(|n| *n > 0);
+    // The format demands a limit, also of models whose records know none.
+    let unknown = || (model.max_tokens == 0).then_some(DEFAULT_MAX_TOKENS);
+    let wanted = request.options.max_tokens.filter(|n| *n > 0).or_else(unknown);
     let limit = limit::output_limit(request, wanted);
     if !model.reasoning {
         return (Thinking::Unsaid, limit);

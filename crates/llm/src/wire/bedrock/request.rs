@@ -9,6 +9,7 @@ use crate::model::thinking::clamp;
 use crate::normalise;
 use crate::normalise::system::{self, SystemState};
 use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
+use crate::schema::clean::{self, Family};
 use crate::thinking::ThinkingLevel;
 use crate::wire::anthropic::effort_word;
 use crate::wire::headers::{self, Layers};
@@ -216,7 +217,9 @@ fn tool_config(
     let mut tools = Vec::new();
     if may_call || holds_calls {
         for tool in &head.tools {
-            tools.push(tool_spec(tool, strict).map_err(|why| invalid(request, why))?);
+            tools.push(
+                tool_spec(tool, strict, request.model.dialect.schema.family).map_err(|why| invalid(request, why))?,
+            );
         }
     }
     if tools.is_empty() && holds_calls {
@@ -232,7 +235,7 @@ fn tool_config(
     Ok(Some(config))
 }
 
-fn tool_spec(tool: &ToolDecl, strict: bool) -> Result<Value, strict::Inexpressible> {
+fn tool_spec(tool: &ToolDecl, strict: bool, family: Family) -> Result<Value, strict::Inexpressible> {
     let held = strict::schema_for(tool, Limits::Anthropic, strict)?;
     let mut spec = Map::new();
     spec.insert("name".into(), tool.name.as_str().into());
@@ -243,7 +246,7 @@ fn tool_spec(tool: &ToolDecl, strict: bool) -> Result<Value, strict::Inexpressib
     if held.is_some() {
         spec.insert("strict".into(), true.into());
     }
-    let schema = held.unwrap_or_else(|| (*tool.parameters).clone());
+    let schema = held.unwrap_or_else(|| clean::clean(&tool.parameters, family));
     spec.insert("inputSchema".into(), json!({ "json": schema }));
     Ok(json!({ "toolSpec": spec }))
 }

@@ -58,11 +58,11 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         if wire.zai_tool_stream {
             put("tool_stream", true.into());
         }
-        if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
-            put("tool_choice", choice.clone());
-        }
     } else if has_tool_history && model.dialect.history.tools_with_tool_history {
         put("tools", json!([]));
+    }
+    if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
+        put("tool_choice", choice.clone());
     }
     if let Some(priority) = wire.vllm_priority {
         put("priority", priority.into());

@@ -101,6 +101,8 @@ struct WireUsage {
     completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json_read::count")]
     prompt_cache_hit_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json_read::count")]
+    cached_tokens: Option<u64>,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
     #[serde(default)]
@@ -239,9 +241,13 @@ impl CompletionsDecoder {
     }
 
     fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
+        if told.prompt_tokens.is_none() && told.completion_tokens.is_none() {
+            return;
+        }
         let prompt = told.prompt_tokens.unwrap_or(0);
         let details = told.prompt_tokens_details.as_ref();
-        let cached = details.and_then(|details| details.cached_tokens).or(told.prompt_cache_hit_tokens).unwrap_or(0);
+        let cached = details.and_then(|details| details.cached_tokens);
+        let cached = cached.or(told.prompt_cache_hit_tokens).or(told.cached_tokens).unwrap_or(0);
         let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
         let reasoning = told.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
         let mut usage = Usage {

@@ -3,7 +3,7 @@
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::error::{LlmError, LlmErrorKind, classify};
+use crate::error::{LlmError, LlmErrorKind, classify, retry};
 use crate::model::Model;
 use crate::wire::refused;
 
@@ -56,5 +56,10 @@ pub(super) fn in_stream(model: &Model, error: &Value, data: &str) -> LlmError {
     let text = format!("got status: {}. {whole}", word.unwrap_or("undefined"));
     let status = error["code"].as_u64().and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
     let kind = classify::classify(status, word, &text);
-    LlmError { status, code: word.map(str::to_owned), ..LlmError::new(model.provider.clone(), kind, text) }
+    LlmError {
+        status,
+        code: word.map(str::to_owned),
+        retry_after: retry::retry_after_in_body(&whole),
+        ..LlmError::new(model.provider.clone(), kind, text)
+    }
 }

@@ -37,9 +37,9 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     put("messages", messages(request, &conversation).into());
     if !tools.is_empty() {
         put("tools", tools.into());
-        if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
-            put("tool_choice", choice.clone());
-        }
+    }
+    if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
+        put("tool_choice", choice.clone());
     }
     if let Some(temperature) = request.options.temperature.filter(|_| request.model.dialect.wire.temperature) {
         put("temperature", json!(temperature));

@@ -199,6 +199,9 @@ impl MistralDecoder {
     }
 
     fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
+        if told.prompt_tokens.is_none() && told.completion_tokens.is_none() {
+            return;
+        }
         let prompt = told.prompt_tokens.unwrap_or(0);
         let details = told.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
         let cached = details.or(told.num_cached_tokens).unwrap_or(0);

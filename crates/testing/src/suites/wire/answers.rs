@@ -139,6 +139,17 @@ pub(super) fn usage(wire: &dyn Wire) -> Result<(), String> {
     ensure((usage.cost.total - total).abs() < 1e-12, || format!("cost {:?}, expected {total}", usage.cost))
 }
 
+pub(super) fn huge_counts(wire: &dyn Wire) -> Result<(), String> {
+    let marked = Tokens { input: 1_111, output: 2_222, cached: 0 };
+    let whole = wire.frames(&Answer { tokens: marked, ..Answer::of([Part::text("x")]) }).concat();
+    // Frames that have a checksum cannot be changed afterwards.
+    let Ok(text) = String::from_utf8(whole) else { return Ok(()) };
+    let huge = text.replace("1111", "18446744073709551615").replace("2222", "18446744073709551615");
+    ensure(huge != text, || format!("no count is in {text}"))?;
+    let events = decode(wire, [huge.as_bytes()])?;
+    ensure(good(end_of(&events)?)?.usage.output > 0, || "the answer cost nothing".into())
+}
+
 pub(super) fn length(wire: &dyn Wire) -> Result<(), String> {
     for parts in [vec![Part::text("cut")], vec![Part::text("cut"), Part::call("call_1", "read", r#"{"path":"a"}"#)]] {
         let events = events_of(wire, &Answer::of(parts).ending(End::Length))?;

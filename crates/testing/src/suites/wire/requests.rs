@@ -7,7 +7,7 @@ use pinch_llm::request::{Auth, Request};
 use pinch_llm::wire;
 use serde_json::{Value, json};
 
-use super::support::{decode, encode, end_of, ensure, equal, good, model_at, request_of};
+use super::support::{decode, encode, end_of, ensure, equal, good, model_at, request_of, tool};
 use crate::wires::{Answer, Part, Wire};
 
 /// A picture of one pixel.
@@ -139,6 +139,123 @@ pub(super) fn pairing(wire: &dyn Wire) -> Result<(), String> {
     ensure(body.contains("No result provided"), || format!("a call without a result is sent: {body}"))?;
     ensure(!body.contains("stray result"), || format!("a result without a call is sent: {body}"))?;
     ensure(!body.contains("\"text\":\"  \""), || format!("a blank text is sent: {body}"))
+}
+
+/// The members of a body, at any depth.
+fn members<'b>(body: &'b Value, visit: &mut dyn FnMut(&'b str, &'b Value)) {
+    match body {
+        Value::Object(map) => map.iter().for_each(|(name, value)| {
+            visit(name, value);
+            members(value, visit);
+        }),
+        Value::Array(list) => list.iter().for_each(|value| members(value, visit)),
+        _ => {}
+    }
+}
+
+pub(super) fn blank_texts(wire: &dyn Wire) -> Result<(), String> {
+    let blank = json!({"type": "text", "text": " \n"});
+    let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {"path": "a"}});
+    let result = |id: &str, content: Value, failed: bool| {
+        message(&json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "content": content,
+            "isError": failed, "timestamp": 3}))
+    };
+    let messages = vec![
+        message(&json!({"role": "user", "content": [blank, image(), blank], "timestamp": 1}))?,
+        message(&json!({"role": "assistant", "api": wire.api(), "provider": wire.api(), "model": "m", "timestamp": 2,
+            "stopReason": "toolUse", "content": [blank, call("call_1"), call("call_2"), call("call_3"), call("call_4")]}))?,
+        result("call_1", json!([]), false)?,
+        result("call_2", json!([blank]), true)?,
+        result("call_3", json!([blank, image()]), false)?,
+        result("call_4", json!([image(), blank]), true)?,
+        Message::user("and?", 4),
+        message(&json!({"role": "assistant", "api": wire.api(), "provider": wire.api(), "model": "m", "timestamp": 5,
+            "stopReason": "stop", "content": [blank]}))?,
+        Message::user("still there?", 6),
+    ];
+    let mut request = request(wire, &json!({}), messages);
+    request.system = pinch_llm::request::SystemPrompt::text(" ");
+    let body = encode(&request)?.body;
+    let mut blanks = Vec::new();
+    members(&body, &mut |name, value| {
+        let holds_text = ["text", "content", "output", "error", "input_text", "instructions"].contains(&name);
+        if holds_text && value.as_str().is_some_and(|text| text.trim().is_empty()) {
+            blanks.push(name);
+        }
+    });
+    ensure(blanks.is_empty(), || format!("blank: {blanks:?} in {body}"))?;
+    let text = body.to_string();
+    let n_said = text.matches("(no tool output)").count();
+    equal("outputs without words", n_said, 2)?;
+    ensure(!text.contains("\"content\":[]") && !text.contains("\"parts\":[]"), || format!("an empty message in {text}"))
+}
+
+pub(super) fn headers(wire: &dyn Wire) -> Result<(), String> {
+    let list = |pairs: &[(&str, Option<&str>)]| -> Vec<(String, Option<String>)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned))).collect()
+    };
+    let of_model = json!({"headers": {"x-one": "model", "X-Two": "model", "x-three": "model", "x-four": "model"}});
+    let mut request = request(wire, &of_model, vec![Message::user("hi", 1)]);
+    request.auth.headers = list(&[("x-two", Some("auth")), ("x-three", Some("auth"))]);
+    request.options.headers = list(&[("X-Three", Some("call")), ("X-Four", None), ("accept", Some("call"))]);
+    let made = encode(&request)?;
+    let told = |name: &str| made.headers.get(name).and_then(|value| value.to_str().ok());
+    equal("x-one", told("x-one"), Some("model"))?;
+    equal("x-two", told("x-two"), Some("auth"))?;
+    equal("x-three", told("x-three"), Some("call"))?;
+    equal("x-four", told("x-four"), None)?;
+    equal("accept", told("accept"), Some("call"))
+}
+
+/// The limit of the answer in a body.
+fn limit_of(body: &Value) -> Option<u64> {
+    const NAMES: [&str; 5] =
+        ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens"];
+    let mut limit = None;
+    members(body, &mut |name, value| limit = limit.or(value.as_u64().filter(|_| NAMES.contains(&name))));
+    limit
+}
+
+pub(super) fn output_limit(wire: &dyn Wire) -> Result<(), String> {
+    let long = "x".repeat(35_000);
+    for (window, most, expected) in
+        [(200_000, 8_000, 3_000..=3_000), (30_000, 30_000, 10_000..=20_000), (1_000, 900, 1..=16)]
+    {
+        let more = json!({"contextWindow": window, "maxTokens": most});
+        let mut request = request(wire, &more, vec![Message::user(long.as_str(), 1)]);
+        request.options.max_tokens = (window == 200_000).then_some(3_000);
+        let body = encode(&request)?.body;
+        let limit = limit_of(&body).ok_or("no limit is sent")?;
+        ensure(expected.contains(&limit), || format!("limit {limit} in a window of {window}, expected {expected:?}"))?;
+    }
+    // A record that does not know a limit is no reason to ask for no tokens.
+    let unknown = request(wire, &json!({"maxTokens": 0}), vec![Message::user("hi", 1)]);
+    let limit = limit_of(&encode(&unknown)?.body);
+    ensure(limit != Some(0), || "an answer of no tokens is asked for".into())
+}
+
+pub(super) fn temperature(wire: &dyn Wire) -> Result<(), String> {
+    for takes in [true, false] {
+        let mut request =
+            request(wire, &json!({"compat": {"supportsTemperature": takes}}), vec![Message::user("hi", 1)]);
+        request.options.temperature = Some(0.25);
+        let body = encode(&request)?.body;
+        let mut told = false;
+        members(&body, &mut |name, value| told |= name == "temperature" && *value == 0.25);
+        ensure(told == takes, || format!("takes a temperature: {takes}, but the body is {body}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn schema_keywords(wire: &dyn Wire) -> Result<(), String> {
+    let mut request = request(wire, &json!({"compat": {"toolSchemaKeywords": "xai"}}), vec![Message::user("hi", 1)]);
+    let mut bounded = tool("read");
+    let path = json!({"type": "string", "minLength": 7});
+    bounded.parameters = Arc::new(json!({"anyOf": [{"type": "object", "properties": {"path": path}}]}));
+    request.tools = Arc::new([bounded]);
+    let body = encode(&request)?.body.to_string();
+    ensure(body.contains("\"path\":{\"type\":\"string\"}"), || format!("a refused keyword is sent: {body}"))?;
+    ensure(!body.contains("anyOf"), || format!("the root of a schema is no object: {body}"))
 }
 
 pub(super) fn stable_bytes(wire: &dyn Wire) -> Result<(), String> {

@@ -1,0 +1,57 @@
+//! What answers cost: counts that are odd, missing or in unusual places.
+
+use pinch_llm::message::Usage;
+use pinch_llm::wire::limit::estimate_request;
+use pinch_testing::server::{Reply, Server};
+use pinch_testing::wires::{completions, mistral};
+use serde_json::{Value, json};
+
+use crate::support::{APIS, end_of, messages, model, request};
+
+async fn usage_of(api: &str, frames: Vec<String>) -> Usage {
+    let server = Server::start().await.unwrap();
+    server.reply(Reply::sse(frames.concat()));
+    let end = end_of(request(model(api, &server.url()))).await;
+    assert!(end.is_ok(), "{:?}", end.error);
+    end.message.usage
+}
+
+#[test]
+fn counts_of_files_add_up_whatever_they_are() {
+    let usage = json!({"input": 1e300, "output": 1e300, "cacheRead": 1e300, "cacheWrite": -1, "totalTokens": 0});
+    let answer = json!({"role": "assistant", "content": [], "api": "x", "provider": "p", "model": "m", "stopReason": "stop",
+        "timestamp": 1, "usage": usage});
+    let mut request = request(model(APIS[0], "http://localhost"));
+    request.messages = messages(json!([answer, {"role": "user", "content": "x", "timestamp": 2}]));
+    let total = request.messages[0].as_assistant().unwrap().usage.context_tokens();
+    assert!(total > 1 << 53);
+    assert!(estimate_request(&request) > total);
+}
+
+#[tokio::test]
+async fn a_usage_that_says_nothing_keeps_the_earlier_one() {
+    for silent in [json!({}), json!({"prompt_tokens": null, "completion_tokens": null}), Value::Null] {
+        let told = json!({"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105});
+        let answer = completions::Response::new("c1", "m").text("a").usage(&told).finish("stop");
+        let usage = usage_of(APIS[1], answer.usage(&silent).done()).await;
+        assert_eq!((usage.input, usage.output, usage.total_tokens), (100, 5, 105), "completions, {silent}");
+        let answer = mistral::Response::new("c1", "m").text("a").usage(&told);
+        let answer = answer.usage(&silent);
+        let usage = usage_of("mistral-conversations", answer.stop("stop")).await;
+        assert_eq!((usage.input, usage.output, usage.total_tokens), (100, 5, 105), "mistral, {silent}");
+    }
+}
+
+#[tokio::test]
+async fn cached_tokens_beside_the_counts_are_cache_reads() {
+    let cases = [
+        (json!({"prompt_tokens": 100, "completion_tokens": 5, "cached_tokens": 60}), (40, 60)),
+        (json!({"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 70}), (30, 70)),
+        (json!({"prompt_tokens": 9, "cached_tokens": 8, "prompt_tokens_details": {"cached_tokens": 4}}), (5, 4)),
+    ];
+    for (told, expected) in cases {
+        let answer = completions::Response::new("c1", "m").text("a").finish("stop");
+        let usage = usage_of(APIS[1], answer.usage(&told).done()).await;
+        assert_eq!((usage.input, usage.cache_read), expected, "{told}");
+    }
+}
