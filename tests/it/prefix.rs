@@ -58,6 +58,7 @@ impl Setup {
             place: Place { cwd: self.folder.path().to_owned(), home: None },
             files: FileQueue::default(),
             shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: std::env::temp_dir() },
+            facts: SessionFacts::default(),
         })
     }
 
