@@ -15,6 +15,7 @@ use pinch_embed::coding_agent::session::{AgentSession, Prompt, SessionParts};
 use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
 use pinch_embed::coding_agent::store::{JsonlStore, SessionRef};
 use pinch_embed::coding_agent::tools::bash::Shell;
+use pinch_embed::coding_agent::tools::facts::SessionFacts;
 use pinch_embed::coding_agent::tools::file_queue::FileQueue;
 use pinch_embed::coding_agent::tools::path::Place;
 use pinch_embed::coding_agent::tools::{ToolParts, coding_tools};
@@ -58,6 +59,7 @@ impl Setup {
             place: Place { cwd: self.folder.path().to_owned(), home: None },
             files: FileQueue::default(),
             shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: std::env::temp_dir() },
+            facts: SessionFacts::default(),
         })
     }
 

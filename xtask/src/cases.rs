@@ -5,6 +5,7 @@
 
 mod agent_loop;
 mod agent_session;
+mod coding_agent;
 pub(crate) mod compare;
 mod llm;
 mod llm_pure;
@@ -202,6 +203,7 @@ fn execute(case: &Case<'_>) -> Outcome {
         ("llm-providers", _) => providers::execute(case),
         ("embed-streaming", _) => streaming::execute(case),
         ("embed-runner", _) => runner::execute(case),
+        ("coding-agent", _) => coding_agent::execute(case),
         ("embed-tools", "schema") => llm_pure::execute_schema(case),
         _ => Outcome::NotImplemented,
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub mod cx;
 pub mod set;
 
-pub use cx::{Progress, ToolCx};
+pub use cx::{Progress, Reports, ToolCx};
 pub use set::ToolSet;
 
 /// A JSON object: the arguments of a call.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -69,11 +70,16 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) session_dir: Option<PathBuf>,
 
-    /// Tools the model may use, separated by commas (read, bash, edit, write).
-    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    /// Tools the model may use, separated by commas: read, bash, edit, write (these by default), grep, find, ls; * for all. +NAME and
+    /// -NAME change the default.
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) tools: Option<Vec<String>>,
 
-    /// No tools at all.
+    /// Tools the model may not use, separated by commas; also -xt.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) exclude_tools: Option<Vec<String>>,
+
+    /// No tools at all; also -nt.
     #[arg(long, conflicts_with = "tools")]
     pub(crate) no_tools: bool,
 
@@ -98,6 +104,23 @@ pub(crate) struct ChatArgs {
     pub(crate) messages: Vec<String>,
 }
 
+/// Short flags of two letters, and the long ones they stand for.
+const TWO_LETTERS: [(&str, &str); 3] =
+    [("-nc", "--no-context-files"), ("-nt", "--no-tools"), ("-xt", "--exclude-tools")];
+
+/// Spells flags of two letters out, which clap takes for two flags of one letter. What stands behind `--` is no flag.
+pub(crate) fn spell_out(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut is_flag = true;
+    let spell = |arg: OsString| {
+        is_flag &= arg != "--";
+        let Some(text) = arg.to_str().filter(|_| is_flag) else { return arg };
+        let (flag, value) = text.split_once('=').map_or((text, None), |(flag, value)| (flag, Some(value)));
+        let Some((_, long)) = TWO_LETTERS.iter().find(|(short, _)| *short == flag) else { return arg };
+        value.map_or_else(|| (*long).into(), |value| format!("{long}={value}").into())
+    };
+    args.into_iter().map(spell).collect()
+}
+
 /// How an answer is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
@@ -113,5 +136,35 @@ fn parse_mode(word: &str) -> Result<Mode, String> {
         "json" => Ok(Mode::Json),
         "rpc" => Err("RPC mode is not part of this version".into()),
         _ => Err(format!("Invalid mode \"{word}\". Valid values: text, json")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(given: &str, expected: &str) {
+        let spelled = spell_out(given.split(' ').map(OsString::from));
+        assert_eq!(spelled, expected.split(' ').map(OsString::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn flags_of_two_letters_are_spelled_out() {
+        check("pinch -nt -p x", "pinch --no-tools -p x");
+        check("pinch -xt write,edit -nc", "pinch --exclude-tools write,edit --no-context-files");
+        check("pinch -xt=write", "pinch --exclude-tools=write");
+        check("pinch -p -- -nt", "pinch -p -- -nt");
+        check("pinch -ntx -n -t -pnt", "pinch -ntx -n -t -pnt");
+    }
+
+    #[test]
+    fn they_are_understood() {
+        let cli = Cli::try_parse_from(spell_out(["pinch", "-nt", "-xt", "write", "-p", "x"].map(OsString::from)));
+        let chat = cli.unwrap().chat;
+        assert!(chat.no_tools);
+        assert_eq!((chat.exclude_tools, chat.print), (Some(vec!["write".to_owned()]), Some("x".to_owned())));
+        let cli = Cli::try_parse_from(["pinch", "-t", "-bash,+ls", "-p", "x"]).unwrap();
+        assert_eq!(cli.chat.tools, Some(vec!["-bash".to_owned(), "+ls".to_owned()]));
     }
 }

@@ -23,7 +23,7 @@ use args::{Cli, Command};
 use exit::{Failure, Kind};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(args::spell_out(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not mistakes.

@@ -16,9 +16,11 @@ use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
 use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore};
 use pinch_embed::coding_agent::tools::bash::Shell;
+use pinch_embed::coding_agent::tools::choice;
+use pinch_embed::coding_agent::tools::facts::SessionFacts;
 use pinch_embed::coding_agent::tools::file_queue::FileQueue;
 use pinch_embed::coding_agent::tools::path::Place;
-use pinch_embed::coding_agent::tools::{ToolParts, coding_tools};
+use pinch_embed::coding_agent::tools::{ALL, CODING, ToolParts, all_tools};
 use pinch_embed::llm::ids::ProviderId;
 use pinch_embed::llm::provider::{Provider, ProviderRegistry};
 use pinch_embed::llm::request::{Auth, CallOptions};
@@ -27,7 +29,7 @@ use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
 use crate::args::ChatArgs;
-use crate::exit::{Failure, Kind, warn_of};
+use crate::exit::{Failure, Kind, warn, warn_of};
 use crate::find_model::{self, Choice, Wishes};
 
 /// The folders of one program run.
@@ -94,7 +96,8 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSessio
         let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
         Failure { kind, ..failure }
     })?;
-    let tools = tools(args, &cwd, &settings, host)?;
+    let facts = SessionFacts::default();
+    let tools = tools(args, &cwd, &settings, &facts, host)?;
     let system = system_prompt(args, &folders, &cwd, &tools, host)?;
     let options = CallOptions {
         thinking_budgets: settings.thinking_budgets,
@@ -124,6 +127,7 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSessio
         options,
     })
     .await?;
+    facts.set(session.facts());
     Ok((session, choice.2))
 }
 
@@ -229,26 +233,46 @@ async fn by_prefix(store: &dyn SessionStore, prefix: &str, cwd: &str) -> Result<
     Err(Failure::user(format!("No session found matching '{prefix}'")))
 }
 
-/// The tools that the flags allow.
-fn tools(args: &ChatArgs, cwd: &Path, settings: &Settings, host: &Host) -> Result<ToolSet, Failure> {
+/// The tools that flags and settings name, in the order of their names there.
+fn tools(
+    args: &ChatArgs,
+    cwd: &Path,
+    settings: &Settings,
+    facts: &SessionFacts,
+    host: &Host,
+) -> Result<ToolSet, Failure> {
     let parts = ToolParts {
         machine: Arc::new(LocalMachine),
         place: Place { cwd: cwd.to_owned(), home: host.home().map(Path::to_owned) },
         files: FileQueue::default(),
         shell: shell(settings, host)?,
+        facts: facts.clone(),
     };
-    let all = coding_tools(&parts);
-    if args.no_tools {
-        return Ok(ToolSet::new());
-    }
-    let Some(allowed) = &args.tools else { return Ok(all) };
-    for name in allowed {
-        if all.get(name).is_none() {
-            let names: Vec<&str> = all.iter().map(|tool| tool.spec().name.as_str()).collect();
-            return Err(Failure::user(format!("Unknown tool name: {name}. There are: {}", names.join(", "))));
+    let all = all_tools(&parts);
+    let names = tool_names(args, settings)?;
+    Ok(names.iter().filter_map(|name| all.get(name).cloned()).collect())
+}
+
+/// The names of the tools for a session.
+fn tool_names(args: &ChatArgs, settings: &Settings) -> Result<Vec<String>, Failure> {
+    let unknown = |name: String| format!("Unknown tool name: {name}. There are: {}", ALL.join(", "));
+    let usual = CODING.map(str::to_owned).to_vec();
+    let usual = match settings.default_tools.as_ref().map(|list| choice::choose(&usual, list, &ALL)) {
+        None => usual,
+        Some(Ok(names)) => names,
+        Some(Err(name)) => {
+            warn(&format!("defaultTools in settings.json is ignored. {}", unknown(name)));
+            usual
         }
-    }
-    Ok(all.filter(|tool| allowed.contains(&tool.spec().name)))
+    };
+    let named = match &args.tools {
+        _ if args.no_tools => Vec::new(),
+        None => usual,
+        Some(list) => choice::choose(&usual, list, &ALL).map_err(|name| Failure::user(unknown(name)))?,
+    };
+    let excluded: Vec<String> = args.exclude_tools.iter().flatten().map(|name| name.trim().to_owned()).collect();
+    let excluded = choice::choose(&[], &excluded, &ALL).map_err(|name| Failure::user(unknown(name)))?;
+    Ok(named.into_iter().filter(|name| !excluded.contains(name)).collect())
 }
 
 /// How commands are run: the user's shell, and the environment with a mark that an agent is at work.
@@ -266,8 +290,7 @@ fn shell(settings: &Settings, host: &Host) -> Result<Shell, Failure> {
             )?
         }
     };
-    let mut env: Vec<(String, String)> = host.env().iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    env.push(("AI_AGENT".into(), "pinch".into()));
+    let env = Shell::environment(host.env().iter());
     Ok(Shell { program, prefix: settings.shell_command_prefix.clone(), env, temp: host.temp().to_owned() })
 }
 

@@ -13,9 +13,13 @@ use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
 pub use pinch_stdx::process::{Ended, Exit};
 
+pub mod search;
+
 pub mod local;
 
 pub use local::LocalMachine;
+
+use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
 
 /// Files and commands of one machine. Paths are absolute.
 pub trait Machine: Send + Sync {
@@ -35,6 +39,12 @@ pub trait Machine: Send + Sync {
 
     /// The names in a folder, in no order.
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>>;
+
+    /// Looks for paths by their names, in the order of paths. Dropping the stream ends the search.
+    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<Seen<FoundPath>, SearchError>>;
+
+    /// Looks for lines in files, in the order of paths. Dropping the stream ends the search.
+    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<Seen<GrepLine>, SearchError>>;
 
     /// The path without symbolic links, for telling whether two paths are one file.
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>>;
@@ -129,6 +139,9 @@ impl MachineError {
     }
 }
 
+/// The number of the error of symbolic links that lead in a circle; it has no stable kind.
+const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
+
 /// Short names and words of the system's frequent errors, as Node prints them.
 fn name(error: &io::Error) -> (&'static str, String) {
     use io::ErrorKind as Kind;
@@ -145,7 +158,10 @@ fn name(error: &io::Error) -> (&'static str, String) {
         Kind::FileTooLarge => ("EFBIG", "file too large"),
         Kind::ResourceBusy => ("EBUSY", "resource busy or locked"),
         Kind::ExecutableFileBusy => ("ETXTBSY", "text file is busy"),
-        _ => return ("EIO", error.to_string()),
+        _ => match error.raw_os_error() {
+            Some(code) if code == ELOOP => ("ELOOP", "too many symbolic links encountered"),
+            _ => return ("EIO", error.to_string()),
+        },
     };
     (code, text.to_owned())
 }

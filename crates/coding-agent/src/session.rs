@@ -25,6 +25,7 @@ use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{RecoveryPlan, RecoveryState};
 use crate::session_log::{SessionLog, roles};
 use crate::store::StoreError;
+use crate::tools::facts::Facts;
 
 mod compacting;
 pub mod control;
@@ -245,6 +246,16 @@ impl AgentSession {
         })?;
         let text = answer.text("").trim().to_owned();
         (!text.is_empty()).then_some(text)
+    }
+
+    /// What tools may know of the session as it is now.
+    pub fn facts(&self) -> Facts {
+        Facts {
+            session_id: self.log.id().to_owned(),
+            session_file: self.path(),
+            model: Arc::clone(&self.agent.model),
+            thinking: self.agent.thinking,
+        }
     }
 
     /// The session's file, when it has one.

@@ -39,6 +39,8 @@ pub struct Settings {
     pub shell_command_prefix: Option<String>,
     /// Where sessions are kept.
     pub session_dir: Option<String>,
+    /// The tools of sessions when nobody names any; a list of `+name` and `-name` changes the usual ones.
+    pub default_tools: Option<Vec<String>>,
 }
 
 impl Settings {
@@ -92,6 +94,7 @@ impl Reader<'_> {
             shell_path: self.text(root, "shellPath").map(PathBuf::from),
             shell_command_prefix: self.text(root, "shellCommandPrefix"),
             session_dir: self.text(root, "sessionDir"),
+            default_tools: self.texts(root, "defaultTools"),
         }
     }
 
@@ -167,6 +170,17 @@ impl Reader<'_> {
         }
     }
 
+    fn texts(&mut self, map: &Map<String, Value>, name: &str) -> Option<Vec<String>> {
+        match map.get(name)? {
+            Value::Null => None,
+            value => {
+                let list = value.as_array().into_iter().flatten().map(|one| one.as_str().map(str::to_owned));
+                let texts: Option<Vec<String>> = list.collect();
+                texts.filter(|_| value.is_array()).or_else(|| self.wrong(name, "a list of strings"))
+            }
+        }
+    }
+
     fn flag(&mut self, map: &Map<String, Value>, name: &str) -> Option<bool> {
         match map.get(name)? {
             Value::Bool(flag) => Some(*flag),
@@ -214,7 +228,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         let text = r#"{"defaultModel": "m", "defaultThinkingLevel": "loud", "unknown": 1,
-            "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "compaction": {"reserveTokens": -1}}"#;
+            "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "defaultTools": ["read", 1], "compaction": {"reserveTokens": -1}}"#;
         std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
         let (settings, problems) = Settings::load(&path);
         assert_eq!(settings.default_model.as_deref(), Some("m"));
@@ -222,6 +236,7 @@ mod tests {
         assert_eq!(settings.deadlines.headers, None);
         assert_eq!(settings.compaction, CompactionSettings::default());
         let places: Vec<_> = problems.iter().filter_map(|p| p.at.as_deref()).collect();
-        assert_eq!(places, ["defaultThinkingLevel", "reserveTokens"]);
+        assert_eq!(places, ["defaultThinkingLevel", "reserveTokens", "defaultTools"]);
+        assert_eq!(settings.default_tools, None);
     }
 }

@@ -1,4 +1,4 @@
-//! The coding tools: read, bash, edit, write.
+//! The built-in tools: read, bash, edit, write, and for looking around grep, find, ls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,16 +6,26 @@ use std::sync::Arc;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolError, ToolSet};
 use serde_json::Value;
 
+use crate::machine::search::SearchError;
 use crate::machine::{Machine, MachineError};
 
 pub mod path;
 pub mod truncate;
+pub mod facts;
 pub mod bash;
 pub mod file_queue;
 pub mod edit;
 pub mod read;
 pub mod write;
 
+mod listing;
+mod collate;
+pub mod grep;
+pub mod find;
+pub mod ls;
+pub mod choice;
+
+use facts::SessionFacts;
 use file_queue::FileQueue;
 use path::Place;
 
@@ -30,20 +40,41 @@ pub struct ToolParts {
     pub files: FileQueue,
     /// How commands are run.
     pub shell: bash::Shell,
+    /// What they know of the session.
+    pub facts: SessionFacts,
 }
 
 /// Names of the tools that are active by default, in order.
 pub const CODING: [&str; 4] = ["read", "bash", "edit", "write"];
 
-/// The coding tools in their order.
-pub fn coding_tools(parts: &ToolParts) -> ToolSet {
-    let tools: [Arc<dyn Tool>; 4] = [
+/// Names of the tools that change nothing, in order.
+pub const READ_ONLY: [&str; 4] = ["read", "grep", "find", "ls"];
+
+/// Names of all tools, in order.
+pub const ALL: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
+
+/// All tools in their order.
+pub fn all_tools(parts: &ToolParts) -> ToolSet {
+    let tools: [Arc<dyn Tool>; ALL.len()] = [
         Arc::new(read::ReadTool::new(parts)),
         Arc::new(bash::BashTool::new(parts)),
         Arc::new(edit::EditTool::new(parts)),
         Arc::new(write::WriteTool::new(parts)),
+        Arc::new(grep::GrepTool::new(parts)),
+        Arc::new(find::FindTool::new(parts)),
+        Arc::new(ls::LsTool::new(parts)),
     ];
     tools.into_iter().collect()
+}
+
+/// The coding tools in their order.
+pub fn coding_tools(parts: &ToolParts) -> ToolSet {
+    all_tools(parts).filter(|tool| CODING.contains(&tool.spec().name.as_str()))
+}
+
+/// The tools that change nothing, in their order.
+pub fn read_only_tools(parts: &ToolParts) -> ToolSet {
+    all_tools(parts).filter(|tool| READ_ONLY.contains(&tool.spec().name.as_str()))
 }
 
 /// A line for the list of tools in the system prompt.
@@ -53,6 +84,9 @@ pub fn prompt_snippet(name: &str) -> Option<&'static str> {
         "bash" => "run a shell command",
         "edit" => "change places in a file",
         "write" => "create a file, or replace one as a whole",
+        "grep" => "search file contents for a pattern, honouring .gitignore",
+        "find" => "find files by a glob, honouring .gitignore",
+        "ls" => "list what is in a folder",
         _ => return None,
     })
 }
@@ -77,6 +111,19 @@ fn text<'a>(input: &'a JsonObject, name: &str) -> Result<&'a str, ToolError> {
     input.get(name).and_then(Value::as_str).ok_or_else(|| ToolError::new(format!("{name} must be a string")))
 }
 
+/// The folder that is searched: the one that is named, else the working directory.
+fn folder_or_cwd(input: &JsonObject) -> &str {
+    input.get("path").and_then(Value::as_str).filter(|path| !path.is_empty()).unwrap_or(".")
+}
+
+/// A place that cannot be looked into.
+fn not_found(path: &Path, error: MachineError) -> ToolError {
+    match error.code {
+        "ENOENT" | "ENOTDIR" => ToolError::new(format!("Path not found: {}", path.display())),
+        _ => error.into(),
+    }
+}
+
 /// Takes older spellings of `path` in.
 fn accept_file_path(mut raw: JsonObject) -> JsonObject {
     if !raw.contains_key("path")
@@ -85,6 +132,12 @@ fn accept_file_path(mut raw: JsonObject) -> JsonObject {
         raw.insert("path".into(), path);
     }
     raw
+}
+
+impl From<SearchError> for ToolError {
+    fn from(error: SearchError) -> Self {
+        Self::new(error.to_string())
+    }
 }
 
 impl From<MachineError> for ToolError {

@@ -3,6 +3,7 @@
 mod program;
 mod request;
 mod server;
+mod tool;
 
 use super::{Case, Outcome};
 
@@ -10,6 +11,7 @@ use super::{Case, Outcome};
 pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "request" => request::run(case),
+        "tool" => tool::run(case),
         _ => Outcome::NotImplemented,
     }
 }

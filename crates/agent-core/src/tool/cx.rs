@@ -33,6 +33,17 @@ pub struct Progress {
     board: Arc<Board>,
 }
 
+/// Reports of a tool that is called by hand: the first ones and the newest.
+#[derive(Debug)]
+pub struct Reports(Arc<Board>);
+
+impl Reports {
+    /// Takes the oldest one.
+    pub fn take(&self) -> Option<ToolOutput> {
+        self.0.take().map(|(_, so_far)| so_far)
+    }
+}
+
 /// The pieces of all calls of one message, in the order they came.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
@@ -55,6 +66,12 @@ impl Progress {
     /// Progress nobody looks at: for calling a tool by hand.
     pub fn ignored() -> Self {
         Self::new(0, Arc::default())
+    }
+
+    /// Progress for calling a tool by hand, and where its reports are found.
+    pub fn kept() -> (Self, Reports) {
+        let board = Arc::default();
+        (Self::new(0, Arc::clone(&board)), Reports(board))
     }
 
     /// Reports the result so far. Reports after the tool has returned are passed over.

@@ -24,7 +24,7 @@ async fn wrong_flags_are_the_users_mistake() {
     fails_beginning(&user, &["--continue", "--no-session", "-p", "x"], 1, both).await;
     let level = "Error: Invalid thinking level \"much\". Valid values: off, minimal, low, medium, high, xhigh, max";
     fails(&user, &["--model", "local/m1", "--thinking", "much", "-p", "x"], 1, level).await;
-    let tool = "Error: Unknown tool name: frob. There are: read, bash, edit, write";
+    let tool = "Error: Unknown tool name: frob. There are: read, bash, edit, write, grep, find, ls";
     fails(&user, &["--model", "local/m1", "--tools", "frob", "-p", "x"], 1, tool).await;
     let nothing = "Error: There is no message. Write one after -p, or pipe it in";
     fails(&user, &["--model", "local/m1", "-p"], 1, nothing).await;

@@ -7,3 +7,4 @@ mod demo;
 mod faults;
 mod help;
 mod kill;
+mod tools;

@@ -11,7 +11,12 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::atomic::{Access, write_atomic};
 use pinch_stdx::process::{self, Ended, SpawnError};
 
+use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
 use super::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
+
+mod walk;
+
+mod lookup;
 
 /// Bytes of one piece of a long file.
 const PIECE: usize = 256 * 1024;
@@ -109,6 +114,14 @@ impl Machine for LocalMachine {
         Box::pin(blocking("scandir", path, |path| {
             std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
         }))
+    }
+
+    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<Seen<FoundPath>, SearchError>> {
+        lookup::find(query)
+    }
+
+    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<Seen<GrepLine>, SearchError>> {
+        lookup::grep(query)
     }
 
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {

@@ -10,6 +10,7 @@ use pinch_llm::schema::Schema;
 use pinch_stdx::process::tail::{Cleaning, OutputTail, TailLimits};
 use serde_json::{Value, json};
 
+use super::facts::{SESSION_VARIABLES, SessionFacts};
 use super::path::Place;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_tail};
 use super::{ToolParts, missing_folder, text};
@@ -28,6 +29,16 @@ pub struct Shell {
     pub temp: PathBuf,
 }
 
+impl Shell {
+    /// The environment of commands: that of this process, with marks that an agent is at work.
+    pub fn environment<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+        // The names and values that programs run by pi look for.
+        let marks = [("AI_AGENT", "pi"), ("PI_CODING_AGENT", "true")];
+        let own = own.into_iter().filter(|(name, _)| !marks.iter().any(|(mark, _)| mark == name));
+        own.chain(marks).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}
+
 /// Seconds a command may be given at most: more does not fit into the timers of the programs this one replaces.
 const MAX_TIMEOUT_SECS: f64 = 2_147_483.647;
 /// How long a command that is ended may take to end by itself.
@@ -43,6 +54,7 @@ pub struct BashTool {
     machine: Arc<dyn Machine>,
     place: Place,
     shell: Shell,
+    facts: SessionFacts,
 }
 
 impl BashTool {
@@ -64,7 +76,13 @@ impl BashTool {
         );
         let mut spec = ToolSpec::new("bash", about, parameters);
         spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), shell: parts.shell.clone() }
+        Self {
+            spec,
+            machine: Arc::clone(&parts.machine),
+            place: parts.place.clone(),
+            shell: parts.shell.clone(),
+            facts: parts.facts.clone(),
+        }
     }
 }
 
@@ -89,9 +107,12 @@ impl Tool for BashTool {
                 program: self.shell.program.clone(),
                 args: vec!["-c".into(), command],
                 cwd: self.place.cwd.clone(),
-                env: self.shell.env.clone(),
+                env: self.environment(),
             };
-            let mut process = self.machine.spawn(spec).await?;
+            let mut process = self.machine.spawn(spec).await.map_err(|error| match error.code {
+                "ENOENT" => ToolError::new(format!("Custom shell path not found: {}", self.shell.program.display())),
+                _ => error.into(),
+            })?;
             cx.progress.report(ToolOutput::default());
             let (output, end) = follow(&mut *process, self.new_tail(), timeout, cx).await?;
             Ok(result(&output, end, timeout))
@@ -100,6 +121,12 @@ impl Tool for BashTool {
 }
 
 impl BashTool {
+    /// The shell's environment with what is known of the session.
+    fn environment(&self) -> Vec<(String, String)> {
+        let inherited = self.shell.env.iter().filter(|(name, _)| !SESSION_VARIABLES.contains(&name.as_str()));
+        inherited.cloned().chain(self.facts.variables()).collect()
+    }
+
     fn new_tail(&self) -> OutputTail {
         let limits = TailLimits {
             max_bytes: MAX_BYTES,
@@ -175,7 +202,8 @@ fn cut(tail: &OutputTail) -> (String, Option<(String, Value)>) {
     let by = *cut.by.get_or_insert(Limit::Bytes);
     let start = total_lines - cut.output_lines + 1;
     let shown = if cut.last_line_partial {
-        let line = tail.text().rsplit('\n').next().unwrap_or_default();
+        let text = tail.text();
+        let line = text.strip_suffix('\n').unwrap_or(text).rsplit('\n').next().unwrap_or_default();
         let (part, whole) = (format_size(cut.content.len()), format_size(line.len()));
         format!("last {part} of line {total_lines} (line is {whole})")
     } else if by == Limit::Lines {
@@ -205,11 +233,8 @@ fn result(tail: &OutputTail, end: Ended, timeout: Option<f64>) -> ToolOutput {
     let (mut shown, notice) = cut(tail);
     let status = match end {
         Ended::Exited(Exit::Code(0)) => None,
-        Ended::Exited(Exit::Code(code)) => Some(format!("Command exited with code {code}")),
-        Ended::Exited(exit @ Exit::Signal(_)) => {
-            let name = exit.signal_name().unwrap_or_default();
-            Some(format!("Command terminated by signal {name} (exit code {})", exit.status()))
-        }
+        // Shells tell a death by a signal as a code, and so do we.
+        Ended::Exited(exit) => Some(format!("Command exited with code {}", exit.status())),
         Ended::TimedOut(_) => Some(format!("Command timed out after {} seconds", timeout.unwrap_or_default())),
         Ended::Cancelled(..) => Some("Command aborted".to_owned()),
     };

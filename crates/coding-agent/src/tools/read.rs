@@ -12,17 +12,22 @@ use pinch_llm::message::{Block, Image};
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
+use super::facts::SessionFacts;
 use super::path::Place;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_head};
 use super::{ToolParts, accept_file_path, text};
 use crate::images;
 use crate::machine::{FileKind, Machine, MachineError};
 
+/// What is said of an image to a model that only reads text.
+const BLIND: &str = "\n[Current model does not support images. The image will be omitted from this request.]";
+
 /// The tool.
 pub struct ReadTool {
     spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
+    facts: SessionFacts,
 }
 
 impl ReadTool {
@@ -45,7 +50,8 @@ impl ReadTool {
         let mut spec = ToolSpec::new("read", about, parameters);
         spec.effect = ToolEffect::Reads;
         spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+        let facts = parts.facts.clone();
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts }
     }
 }
 
@@ -132,11 +138,12 @@ impl ReadTool {
                 "Read image file [{mime_type}]\n[Image omitted: could not be resized below the inline image size limit.]"
             )));
         }
+        let mut text = format!("Read image file [{mime_type}]");
+        if self.facts.is_blind() {
+            text.push_str(BLIND);
+        }
         Ok(ToolOutput {
-            content: vec![
-                Block::text(format!("Read image file [{mime_type}]")),
-                Block::Image(Image { data, mime_type: mime_type.to_owned() }),
-            ],
+            content: vec![Block::text(text), Block::Image(Image { data, mime_type: mime_type.to_owned() })],
             ..ToolOutput::default()
         })
     }
@@ -178,8 +185,10 @@ struct Lines<'a> {
     kept: Vec<u8>,
     /// Length of the window's first line, which may be longer than what is kept.
     first_line_bytes: usize,
-    /// Bytes and lines of the window, kept or not.
+    /// Bytes of the window, kept or not.
     window_bytes: usize,
+    /// Bytes of the window's last line so far, and whether a line feed has ended it.
+    last_line: (usize, bool),
 }
 
 /// Kept bytes: enough to see that the limit is exceeded and where.
@@ -187,7 +196,7 @@ const KEPT: usize = MAX_BYTES + 4096;
 
 impl<'a> Lines<'a> {
     fn new(window: &'a Window) -> Self {
-        Self { window, n_feeds: 0, kept: Vec::new(), first_line_bytes: 0, window_bytes: 0 }
+        Self { window, n_feeds: 0, kept: Vec::new(), first_line_bytes: 0, window_bytes: 0, last_line: (0, false) }
     }
 
     /// Takes one more piece in.
@@ -218,6 +227,8 @@ impl<'a> Lines<'a> {
 
     fn keep(&mut self, line: &[u8], fed: bool) {
         self.window_bytes += line.len() + usize::from(fed);
+        let (before, was_fed) = self.last_line;
+        self.last_line = (line.len() + if was_fed { 0 } else { before }, fed);
         let room = KEPT.saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&line[..line.len().min(room)]);
         if fed && self.kept.len() < KEPT {
@@ -232,7 +243,10 @@ impl<'a> Lines<'a> {
             return Err(ToolError::new(format!("Offset {offset} is beyond end of file ({n_lines} lines total)")));
         }
         let end = limit.map_or(n_lines, |limit| (offset - 1 + limit).min(n_lines));
-        let window_lines = end - (offset - 1);
+        // An empty last line is what a line feed at the end looks like; it counts for the file, not for what is cut.
+        let (last_line_bytes, last_was_fed) = self.last_line;
+        let ends_empty = last_line_bytes == 0 || (last_was_fed && end == n_lines);
+        let window_lines = end - (offset - 1) - usize::from(ends_empty && end > offset);
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
         // Lines are joined by line feeds: the one behind the window's last line belongs to what follows.
         let cut_before_end = end < n_lines;

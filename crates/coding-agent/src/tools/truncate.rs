@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 pub const MAX_LINES: usize = 2000;
 /// Bytes a tool returns at most.
 pub const MAX_BYTES: usize = 51_200;
+/// The limit of lines of results that only have one of bytes, as other programs write it: the largest whole number of JavaScript.
+const NO_LINE_LIMIT: u64 = 9_007_199_254_740_991;
 
 /// What cutting came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub struct Truncation {
     pub content: String,
     /// Which limit was reached; `None` when nothing was cut.
     pub by: Option<Limit>,
-    /// Lines of the whole text; a final line feed counts one more, empty line.
+    /// Lines of the whole text; a line feed at its end begins no further one.
     pub total_lines: usize,
     /// Bytes of the whole text.
     pub total_bytes: usize,
@@ -56,7 +58,7 @@ impl Truncation {
             "outputBytes": self.content.len(),
             "lastLinePartial": self.last_line_partial,
             "firstLineExceedsLimit": self.first_line_exceeds_limit,
-            "maxLines": self.max_lines,
+            "maxLines": if self.max_lines == usize::MAX { NO_LINE_LIMIT } else { self.max_lines as u64 },
             "maxBytes": self.max_bytes,
         })
     }
@@ -71,7 +73,7 @@ pub fn truncate_head(text: &str, max_lines: usize, max_bytes: usize) -> Truncati
     let mut end = 0;
     let mut n = 0;
     let mut by = Limit::Lines;
-    for line in text.split('\n') {
+    for line in lines(text).split('\n') {
         if n >= max_lines {
             break;
         }
@@ -96,26 +98,73 @@ pub fn truncate_head(text: &str, max_lines: usize, max_bytes: usize) -> Truncati
     }
 }
 
+/// Collects lines one by one and keeps as many of the first as a result may hold; the others are only counted.
+#[derive(Debug, Default)]
+pub struct Head {
+    kept: String,
+    n_kept: usize,
+    n_lines: usize,
+    n_bytes: usize,
+}
+
+impl Head {
+    /// Takes one more line.
+    pub fn push(&mut self, line: &str) {
+        let feed = usize::from(self.n_lines > 0);
+        self.n_lines += 1;
+        self.n_bytes += feed + line.len();
+        if self.n_bytes <= MAX_BYTES {
+            self.n_kept = self.n_lines;
+            if feed > 0 {
+                self.kept.push('\n');
+            }
+            self.kept.push_str(line);
+        }
+    }
+
+    /// Whether there was no line.
+    pub fn is_empty(&self) -> bool {
+        self.n_lines == 0
+    }
+
+    /// What is left of them.
+    pub fn finish(self) -> Truncation {
+        let is_whole = self.n_bytes <= MAX_BYTES;
+        Truncation {
+            content: self.kept,
+            by: (!is_whole).then_some(Limit::Bytes),
+            total_lines: self.n_lines,
+            total_bytes: self.n_bytes,
+            output_lines: self.n_kept,
+            last_line_partial: false,
+            first_line_exceeds_limit: self.n_kept == 0 && !is_whole,
+            max_lines: usize::MAX,
+            max_bytes: MAX_BYTES,
+        }
+    }
+}
+
 /// Keeps whole lines from the end; of a last line that is too long by itself, its end.
 pub fn truncate_tail(text: &str, max_lines: usize, max_bytes: usize) -> Truncation {
     let total_lines = n_lines(text);
     if total_lines <= max_lines && text.len() <= max_bytes {
         return whole(text, total_lines, max_lines, max_bytes);
     }
-    let mut start = text.len();
+    let kept = lines(text);
+    let mut start = kept.len();
     let mut n = 0;
     let mut by = Limit::Lines;
     let mut partial = false;
-    for line in text.rsplit('\n') {
+    for line in kept.rsplit('\n') {
         if n >= max_lines {
             break;
         }
-        let size = text.len() - start + line.len() + usize::from(n > 0);
+        let size = kept.len() - start + line.len() + usize::from(n > 0);
         if size > max_bytes {
             by = Limit::Bytes;
             if n == 0 {
-                start = text.len() - max_bytes;
-                while !text.is_char_boundary(start) {
+                start = kept.len() - max_bytes;
+                while !kept.is_char_boundary(start) {
                     start += 1;
                 }
                 partial = true;
@@ -123,11 +172,11 @@ pub fn truncate_tail(text: &str, max_lines: usize, max_bytes: usize) -> Truncati
             }
             break;
         }
-        start = text.len() - size;
+        start = kept.len() - size;
         n += 1;
     }
     Truncation {
-        content: text[start..].to_owned(),
+        content: kept[start..].to_owned(),
         by: Some(by),
         total_lines,
         total_bytes: text.len(),
@@ -154,7 +203,13 @@ fn whole(text: &str, total_lines: usize, max_lines: usize, max_bytes: usize) -> 
 }
 
 fn n_lines(text: &str) -> usize {
-    memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1
+    let n_feeds = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    n_feeds + usize::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+/// A text without the line feed at its end.
+fn lines(text: &str) -> &str {
+    text.strip_suffix('\n').unwrap_or(text)
 }
 
 /// A size for people: `512B`, `50.0KB`, `1.5MB`.
@@ -191,10 +246,30 @@ mod tests {
     }
 
     #[test]
+    fn a_line_feed_at_the_end_begins_no_line() {
+        assert_eq!(truncate_head("a\nb\n", 2, 100).by, None);
+        let tail = truncate_tail("a\nb\nc\n", 2, 100);
+        assert_eq!((tail.content.as_str(), tail.total_lines, tail.output_lines), ("b\nc", 3, 2));
+        let head = truncate_head("a\nb\nc\n", 2, 100);
+        assert_eq!((head.content.as_str(), head.total_lines), ("a\nb", 3));
+    }
+
+    #[test]
     fn a_line_that_is_too_long_by_itself() {
         assert!(truncate_head("xxxxxxxxxx\nb", 9, 5).first_line_exceeds_limit);
         let tail = truncate_tail("b\néééé", 9, 5);
         assert_eq!((tail.content.as_str(), tail.last_line_partial), ("éé", true));
+    }
+
+    #[test]
+    fn collected_lines_are_cut_like_text() {
+        for n in [0, 1, 3, 500, 5_000] {
+            let lines: Vec<String> = (0..n).map(|i| format!("line {i:>20}")).collect();
+            let mut head = Head::default();
+            lines.iter().for_each(|line| head.push(line));
+            assert_eq!(head.is_empty(), n == 0);
+            assert_eq!(head.finish(), truncate_head(&lines.join("\n"), usize::MAX, MAX_BYTES));
+        }
     }
 
     #[test]

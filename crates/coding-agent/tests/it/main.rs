@@ -8,5 +8,6 @@ mod guard;
 mod help;
 mod properties;
 mod refresh;
+mod search;
 mod summaries;
 mod writers;

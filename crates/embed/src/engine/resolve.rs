@@ -227,8 +227,7 @@ fn shell(parts: &Parts) -> Result<Shell, RunError> {
         None => known.into_iter().find(|path| path.exists()),
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
-    let mut env: Vec<(String, String)> = parts.host.env().iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    env.push(("AI_AGENT".to_owned(), "pinch".to_owned()));
+    let env = Shell::environment(parts.host.env().iter());
     let prefix = parts.settings.shell_command_prefix.clone();
     Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
 }

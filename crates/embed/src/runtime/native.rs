@@ -17,6 +17,7 @@ use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{SessionRef, SessionStore, StoreError};
+use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_coding_agent::tools::path::Place;
 use pinch_coding_agent::tools::{ToolParts, coding_tools};
@@ -50,7 +51,7 @@ impl NativeRuntime {
         Self { providers, store, machine, files: FileQueue::default() }
     }
 
-    fn tools(&self, scope: &RunScope) -> ToolSet {
+    fn tools(&self, scope: &RunScope, facts: &SessionFacts) -> ToolSet {
         if scope.request.disable_tools {
             return ToolSet::new();
         }
@@ -59,6 +60,7 @@ impl NativeRuntime {
             place: Place { cwd: scope.workspace.clone(), home: scope.host.home().map(Into::into) },
             files: self.files.clone(),
             shell: scope.shell.clone(),
+            facts: facts.clone(),
         })
     }
 
@@ -73,7 +75,8 @@ impl NativeRuntime {
         let at = SessionRef::Path(request.session_file.clone());
         let log =
             SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &at, new).await.map_err(store_error)?;
-        let tools = self.tools(scope);
+        let facts = SessionFacts::default();
+        let tools = self.tools(scope, &facts);
         let options = CallOptions {
             temperature: request.stream_params.temperature,
             max_tokens: request.stream_params.max_tokens,
@@ -103,7 +106,8 @@ impl NativeRuntime {
         })
         .await
         .map_err(session_error)?;
-        Ok(NativeAttempts { session, provider, tools, request: request.clone() })
+        facts.set(session.facts());
+        Ok(NativeAttempts { session, provider, tools, facts, request: request.clone() })
     }
 }
 
@@ -133,6 +137,7 @@ struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
     tools: ToolSet,
+    facts: SessionFacts,
     request: RunRequest,
 }
 
@@ -153,6 +158,7 @@ impl Attempts for NativeAttempts {
                 yield AttemptEvent::Broken(session_error(error));
                 return;
             }
+            self.facts.set(self.session.facts());
             let window = self.session.model().context_window;
             let mut watcher = Watcher::new(self.tools.clone(), window);
             let mut run = match plan.start {

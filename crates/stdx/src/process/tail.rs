@@ -187,9 +187,9 @@ impl OutputTail {
         self.n_text_bytes
     }
 
-    /// Lines of the whole text, counted as editors do: one more than there are line ends.
+    /// Lines of the whole text. A line feed at its end begins no further one.
     pub fn n_lines(&self) -> u64 {
-        self.n_newlines + 1
+        self.n_newlines + u64::from(!self.text.is_empty() && !self.text.ends_with('\n'))
     }
 }
 

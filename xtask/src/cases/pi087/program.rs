@@ -19,8 +19,12 @@ const MAX_TIME: Duration = Duration::from_secs(60);
 pub(super) struct Ran {
     /// All requests to the model, in order.
     pub(super) requests: Vec<Recorded>,
+    /// What the last run wrote to standard output.
+    pub(super) stdout: String,
     /// What the last run wrote to standard error.
     pub(super) stderr: String,
+    /// The content of the files that the case asks for, by name.
+    pub(super) files_after: Value,
 }
 
 /// Where the program is; built when it is not there. Under test the tests' own build is taken.
@@ -60,7 +64,7 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
     let places = Places { cwd: place("work")?, agent: place("agent")?, home: place("home")?, port: server.port() };
     places.write_configuration(case.file, input)?;
     let whole_runs = input["runs"].as_array().cloned().unwrap_or_else(|| vec![json!({"args": input["args"]})]);
-    let mut stderr = String::new();
+    let (mut stdout, mut stderr) = (String::new(), String::new());
     for one in &whole_runs {
         places.write_files(&places.cwd, &one["files"])?;
         let args = one["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -81,9 +85,11 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
         }
         let output = tokio::time::timeout(MAX_TIME, command.output()).await;
         let output = output.map_err(|_| format!("not over after {MAX_TIME:?}"))?.map_err(|why| why.to_string())?;
+        stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     }
-    Ok(Ran { requests: server.requests(), stderr })
+    let files_after = places.read_files(&input["filesToCompare"]);
+    Ok(Ran { requests: server.requests(), stdout, stderr, files_after })
 }
 
 /// The folders of a case.
@@ -119,6 +125,14 @@ impl Places {
             }
         }
         Ok(())
+    }
+
+    /// The content of named files; null where there is none.
+    fn read_files(&self, names: &Value) -> Value {
+        let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let content = |name: &str| std::fs::read(self.cwd.join(name)).ok();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        names.map(|name| (name.to_owned(), Value::from(content(name).map(text)))).collect()
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), String> {

@@ -1,0 +1,43 @@
+//! Which tools a model is given.
+
+use crate::help::User;
+
+/// Asks once with these flags; the names of the tools in the request.
+async fn offered(user: &User, flags: &[&str]) -> Vec<String> {
+    user.answer("Good.");
+    let ran = user.run(&[&["--model", "local/m1", "--no-session", "-p", "x"], flags].concat()).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Good.\n"), "{}", ran.err);
+    let request = user.server.requests().last().unwrap().json();
+    let tools = request["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn flags_choose_tools() {
+    let user = User::new().await;
+    assert_eq!(offered(&user, &[]).await, ["read", "bash", "edit", "write"]);
+    assert_eq!(offered(&user, &["-xt", "write,edit"]).await, ["read", "bash"]);
+    assert_eq!(offered(&user, &["-t", "grep, find,ls,read", "--exclude-tools=ls"]).await, ["grep", "find", "read"]);
+    assert_eq!(offered(&user, &["-t", "-bash,+grep"]).await, ["read", "edit", "write", "grep"]);
+    assert!(offered(&user, &["-nt"]).await.is_empty());
+    let wrong = user.run(&["--model", "local/m1", "-xt", "frob", "-p", "x"]).await;
+    let text = "Error: Unknown tool name: frob. There are: read, bash, edit, write, grep, find, ls\n";
+    assert_eq!((wrong.code, wrong.err.as_str()), (Some(1), text));
+}
+
+#[tokio::test]
+async fn settings_choose_tools_until_a_flag_does() {
+    let user = User::new().await;
+    let set = |list: &str| user.write("agent/settings.json", &format!(r#"{{"defaultTools": {list}}}"#));
+    set(r#"["+grep", "-write"]"#);
+    assert_eq!(offered(&user, &[]).await, ["read", "bash", "edit", "grep"]);
+    assert_eq!(offered(&user, &["-t", "+ls"]).await, ["read", "bash", "edit", "grep", "ls"]);
+    assert_eq!(offered(&user, &["-t", "ls"]).await, ["ls"]);
+    set(r#"["read", "ls"]"#);
+    assert_eq!(offered(&user, &["-xt", "ls"]).await, ["read"]);
+    set(r#"["frob"]"#);
+    assert_eq!(offered(&user, &[]).await, ["read", "bash", "edit", "write"]);
+    let ran = user.run(&["--model", "nowhere/m1", "--no-session", "-p", "x"]).await;
+    let warning = "Warning: defaultTools in settings.json is ignored. Unknown tool name: frob. There are: read,";
+    assert!(ran.err.starts_with(warning), "{}", ran.err);
+}

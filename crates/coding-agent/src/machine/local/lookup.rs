@@ -1,0 +1,306 @@
+//! Searches on this computer, with ripgrep's own libraries and in this process.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use futures::stream::BoxStream;
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use ignore::overrides::{Override, OverrideBuilder};
+use tokio::sync::mpsc;
+
+use super::walk::{Entries, Rules, path_of, relative};
+use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, Seen, open_regular};
+
+/// Items that are handed over at once.
+const BATCH: usize = 32;
+/// Batches that may wait: the search is never far ahead of who reads it.
+const WAITING: usize = 4;
+/// Bytes of a line, with the lines around it, at most. A file with longer ones cannot be searched.
+const MAX_HEAP: usize = 64 * 1024 * 1024;
+/// Bytes of a compiled pattern at most.
+const MAX_PATTERN: usize = 16 * 1024 * 1024;
+
+/// Where a search puts what it sees.
+struct Out<T> {
+    tx: mpsc::Sender<Vec<Seen<T>>>,
+    batch: Vec<Seen<T>>,
+}
+
+impl<T> Out<T> {
+    /// Hands an item over, sooner or later. False when nobody wants to know any more.
+    fn push(&mut self, item: Seen<T>) -> bool {
+        self.batch.push(item);
+        if self.batch.len() >= BATCH { self.flush() } else { !self.tx.is_closed() }
+    }
+
+    fn flush(&mut self) -> bool {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() { !self.tx.is_closed() } else { self.tx.blocking_send(batch).is_ok() }
+    }
+
+    /// Something that could not be looked into. What is gone by now was never there.
+    fn unreadable(&mut self, error: io::Error, operation: &'static str, path: Option<&Path>) -> bool {
+        if error.kind() == io::ErrorKind::NotFound {
+            return !self.tx.is_closed();
+        }
+        self.push(Seen::Unreadable(MachineError::new(error, operation, path)))
+    }
+}
+
+/// Runs a search on a thread of its own; it ends when the stream is dropped.
+fn stream<T: Send + 'static>(
+    search: impl FnOnce(&mut Out<T>) -> Result<(), SearchError> + Send + 'static,
+) -> BoxStream<'static, Result<Seen<T>, SearchError>> {
+    Box::pin(async_stream::try_stream! {
+        let (tx, mut rx) = mpsc::channel(WAITING);
+        let worker = tokio::task::spawn_blocking(move || {
+            let mut out = Out { tx, batch: Vec::new() };
+            let done = search(&mut out);
+            out.flush();
+            done
+        });
+        while let Some(batch) = rx.recv().await {
+            for item in batch {
+                yield item;
+            }
+        }
+        let gone = |_| Err(MachineError::new(io::Error::other("the search broke down"), "search", None).into());
+        worker.await.unwrap_or_else(gone)?;
+    })
+}
+
+/// Looks for paths.
+pub(super) fn find(query: FindQuery) -> BoxStream<'static, Result<Seen<FoundPath>, SearchError>> {
+    stream(move |out| {
+        let pattern = PathPattern::new(&query.pattern)?;
+        let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
+        for entry in Entries::new(&query.root, rules) {
+            let goes_on = match entry {
+                Ok(entry) if pattern.fits(entry.path()) => out.push(Seen::Hit(FoundPath {
+                    path: relative(&query.root, entry.path()),
+                    is_folder: entry.file_type().is_some_and(|kind| kind.is_dir()),
+                })),
+                Ok(_) => !out.tx.is_closed(),
+                Err(error) => report(out, error),
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Hands an error of the walk over. Lines of ignore files that make no sense are passed over.
+fn report<T>(out: &mut Out<T>, error: ignore::Error) -> bool {
+    let path = path_of(&error);
+    match error.into_io_error() {
+        Some(error) => out.unreadable(error, "scandir", path.as_deref()),
+        None => !out.tx.is_closed(),
+    }
+}
+
+/// A glob for names, or for whole paths.
+struct PathPattern {
+    glob: Option<GlobMatcher>,
+    of_whole_path: bool,
+}
+
+impl PathPattern {
+    fn new(pattern: &str) -> Result<Self, SearchError> {
+        let of_whole_path = pattern.contains('/');
+        let anchored = pattern.starts_with('/') || pattern.starts_with("**/");
+        let full = if of_whole_path && !anchored { format!("**/{pattern}") } else { pattern.to_owned() };
+        let is_lower = !pattern.chars().any(char::is_uppercase);
+        let glob = GlobBuilder::new(&full).literal_separator(true).case_insensitive(is_lower).build();
+        let glob = glob.map_err(|error| SearchError::Pattern(error.to_string()))?;
+        // No pattern is no condition.
+        Ok(Self { glob: (!pattern.is_empty()).then(|| glob.compile_matcher()), of_whole_path })
+    }
+
+    fn fits(&self, path: &Path) -> bool {
+        let Some(glob) = &self.glob else { return true };
+        if self.of_whole_path {
+            return glob.is_match(path);
+        }
+        path.file_name().is_some_and(|name| glob.is_match(name))
+    }
+}
+
+/// Looks for lines.
+pub(super) fn grep(query: GrepQuery) -> BoxStream<'static, Result<Seen<GrepLine>, SearchError>> {
+    stream(move |out| {
+        let globs = globs(&query)?;
+        let mut search = Search { matcher: matcher(&query)?, searcher: searcher(&query), query };
+        let root = search.query.root.clone();
+        if !root.is_dir() {
+            let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            // Whoever names a binary file wants to know; what is between its zero bytes counts as lines.
+            search.searcher.set_binary_detection(BinaryDetection::convert(0));
+            search.file(&root, name, out);
+            return Ok(());
+        }
+        for entry in Entries::new(&root, Rules { ignore_file: ".rgignore", globs }) {
+            let goes_on = match entry {
+                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                    search.file(entry.path(), relative(&root, entry.path()), out)
+                }
+                Ok(_) => !out.tx.is_closed(),
+                Err(error) => report(out, error),
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The globs of a query, counted from the folder that is searched.
+fn globs(query: &GrepQuery) -> Result<Override, SearchError> {
+    let given = query.glob.as_deref().filter(|glob| !glob.is_empty());
+    let Some(given) = given else { return Ok(Override::empty()) };
+    let (not, glob) = given.strip_prefix('!').map_or(("", given), |rest| ("!", rest));
+    let glob = format!("{not}{}", glob.strip_prefix("./").unwrap_or(glob));
+    let mut builder = OverrideBuilder::new(&query.root);
+    let built = builder.add(&glob).and_then(|builder| builder.build());
+    built.map_err(|error| SearchError::Pattern(error.to_string()))
+}
+
+fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
+    RegexMatcherBuilder::new()
+        .multi_line(true)
+        .line_terminator(Some(b'\n'))
+        .fixed_strings(query.is_literal)
+        .case_insensitive(query.ignore_case)
+        .size_limit(MAX_PATTERN)
+        .dfa_size_limit(MAX_PATTERN)
+        .build(&query.pattern)
+        .map_err(|error| SearchError::Pattern(error.to_string()))
+}
+
+fn searcher(query: &GrepQuery) -> Searcher {
+    SearcherBuilder::new()
+        .line_number(true)
+        .before_context(query.context)
+        .after_context(query.context)
+        .heap_limit(Some(MAX_HEAP))
+        .binary_detection(BinaryDetection::quit(0))
+        .build()
+}
+
+/// One search through many files.
+struct Search {
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    query: GrepQuery,
+}
+
+impl Search {
+    /// Searches one file. False when nobody wants to know any more.
+    fn file(&mut self, path: &Path, shown: String, out: &mut Out<GrepLine>) -> bool {
+        let file = match open_regular(path) {
+            Ok(file) => file,
+            Err(error) => return out.unreadable(error, "open", Some(path)),
+        };
+        let reader = WhileWanted { file, tx: out.tx.clone() };
+        let lines = Lines { path: shown, max_chars: self.query.max_line_chars, out };
+        match self.searcher.search_reader(&self.matcher, reader, lines) {
+            Ok(()) => out.flush(),
+            Err(_) if out.tx.is_closed() => false,
+            Err(error) => out.unreadable(error, "read", Some(path)),
+        }
+    }
+}
+
+/// A file that ends early when nobody wants its lines any more.
+struct WhileWanted {
+    file: File,
+    tx: mpsc::Sender<Vec<Seen<GrepLine>>>,
+}
+
+impl Read for WhileWanted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.tx.is_closed() {
+            return Err(io::Error::other("nobody reads this search"));
+        }
+        self.file.read(buffer)
+    }
+}
+
+/// Takes the lines of one file.
+struct Lines<'a> {
+    path: String,
+    max_chars: usize,
+    out: &'a mut Out<GrepLine>,
+}
+
+impl Lines<'_> {
+    fn push(&mut self, number: Option<u64>, is_match: bool, line: &[u8]) -> bool {
+        let (text, is_cut) = shorten(line, self.max_chars);
+        let line = GrepLine { path: self.path.clone(), number: number.unwrap_or_default(), is_match, text, is_cut };
+        self.out.push(Seen::Hit(line))
+    }
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        Ok(self.push(found.line_number(), true, found.bytes()))
+    }
+
+    fn context(&mut self, _: &Searcher, beside: &SinkContext<'_>) -> Result<bool, io::Error> {
+        Ok(self.push(beside.line_number(), false, beside.bytes()))
+    }
+}
+
+/// The first characters of a line without its end, and whether there are more.
+fn shorten(line: &[u8], max_chars: usize) -> (String, bool) {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // A character has four bytes at most: what is decoded is a little more than what is kept.
+    let start = &line[..line.len().min(max_chars.saturating_mul(4).saturating_add(4))];
+    let mut text = String::from_utf8_lossy(start).into_owned();
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => {
+            text.truncate(end);
+            (text, true)
+        }
+        None => (text, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_at_characters() {
+        assert_eq!(shorten("äöü\r\n".as_bytes(), 2), ("äö".to_owned(), true));
+        assert_eq!(shorten("a\rb\n".as_bytes(), 3), ("a\rb".to_owned(), false));
+        assert_eq!(shorten(b"\xff\xfe!", 5), ("\u{fffd}\u{fffd}!".to_owned(), false));
+        assert_eq!(shorten(b"\xff\xfe!", 1), ("\u{fffd}".to_owned(), true));
+    }
+
+    #[track_caller]
+    fn check(pattern: &str, fits: &[&str], fits_not: &[&str]) {
+        let pattern = PathPattern::new(pattern).unwrap();
+        fits.iter().for_each(|path| assert!(pattern.fits(Path::new(path)), "{path}"));
+        fits_not.iter().for_each(|path| assert!(!pattern.fits(Path::new(path)), "{path}"));
+    }
+
+    #[test]
+    fn patterns_are_of_names_or_of_paths() {
+        check("*.rs", &["/w/a.rs", "/w/b/C.RS"], &["/w/a.rs/b"]);
+        check("C*", &["/w/Cargo.toml"], &["/w/cargo.toml"]);
+        check("src/*.rs", &["/w/src/a.rs", "/w/x/src/a.rs"], &["/w/src/x/a.rs", "/w/a.rs"]);
+        check("/w/**/*.rs", &["/w/a.rs", "/w/x/a.rs"], &["/v/w/a.rs"]);
+        check("{a,b}.c", &["/a.c", "/b.c"], &["/c.c"]);
+        check("", &["/anything"], &[]);
+        assert!(matches!(PathPattern::new("a["), Err(SearchError::Pattern(_))));
+    }
+}

@@ -1,0 +1,82 @@
+//! Looking through the files of a machine: by their names, and by what is in them.
+
+use std::path::PathBuf;
+
+use super::MachineError;
+
+/// Which paths are looked for.
+///
+/// The folder is walked without following links. What `.gitignore`, `.ignore` and `.fdignore` files leave out is left out, inside and outside
+/// of repositories; a repository inside the folder is ruled by its own files. `.git` is never entered, other hidden names are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindQuery {
+    /// The folder, absolute.
+    pub root: PathBuf,
+    /// A glob. It is matched against names; when it has a `/`, against the end of absolute paths, or the whole of them when it starts with
+    /// one. Without capital letters it takes capital letters for small ones.
+    pub pattern: String,
+}
+
+/// A path that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundPath {
+    /// Relative to the folder, with `/` between names.
+    pub path: String,
+    /// Whether it is a folder, and no link to one.
+    pub is_folder: bool,
+}
+
+/// Which lines are looked for. Folders are walked as for [`FindQuery`], with `.rgignore` files in place of `.fdignore`; binary files in them
+/// are passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrepQuery {
+    /// A folder or a file, absolute.
+    pub root: PathBuf,
+    /// A regular expression, or a text.
+    pub pattern: String,
+    /// Whether the pattern is a text.
+    pub is_literal: bool,
+    /// Whether capital and small letters are the same.
+    pub ignore_case: bool,
+    /// Which files below a folder are looked into, in the words of a `.gitignore` file; `!` in front leaves files out.
+    pub glob: Option<String>,
+    /// Lines shown around each match.
+    pub context: usize,
+    /// Characters of a line at most.
+    pub max_line_chars: usize,
+}
+
+/// A line that matches, or one beside it. Lines of a file come once each and in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrepLine {
+    /// The file, relative to the folder and with `/` between names; the name of a file that was searched by itself.
+    pub path: String,
+    /// Counted from 1.
+    pub number: u64,
+    /// Whether it matches.
+    pub is_match: bool,
+    /// The line without its end.
+    pub text: String,
+    /// Whether more of it was cut off.
+    pub is_cut: bool,
+}
+
+/// What a search comes upon.
+#[derive(Debug)]
+pub enum Seen<T> {
+    /// What was looked for.
+    Hit(T),
+    /// A file or folder that could not be looked into. The search goes on.
+    Unreadable(MachineError),
+}
+
+/// Why a search could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The pattern or the glob makes no sense.
+    #[error("{0}")]
+    Pattern(String),
+    /// The machine could not.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+}

@@ -1,0 +1,59 @@
+//! Choosing tools by name.
+
+/// Takes a list of names in: plain names stand for themselves and replace `inherited`; a list of `+name` and `-name` only changes it. `*`
+/// stands for all of `known`. The order is that in which names are given.
+///
+/// # Errors
+/// The first name that is not in `known`.
+pub fn choose(inherited: &[String], list: &[String], known: &[&str]) -> Result<Vec<String>, String> {
+    let entries = || list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
+    let is_change = entries().all(|entry| entry.starts_with(['+', '-'])) && entries().next().is_some();
+    let mut chosen = if is_change { inherited.to_vec() } else { Vec::new() };
+    for entry in entries() {
+        let (leaves_out, name) = match entry.strip_prefix('-') {
+            Some(name) => (true, name),
+            None => (false, entry.strip_prefix('+').unwrap_or(entry)),
+        };
+        let names = match name {
+            "*" => known,
+            _ => match known.iter().position(|known| *known == name) {
+                Some(at) => &known[at..=at],
+                None => return Err(name.to_owned()),
+            },
+        };
+        for name in names {
+            if leaves_out {
+                chosen.retain(|chosen| chosen != name);
+            } else if !chosen.iter().any(|chosen| chosen == name) {
+                chosen.push((*name).to_owned());
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::{ALL, CODING};
+
+    #[track_caller]
+    fn check(list: &str, expected: Result<&str, &str>) {
+        let words = |text: &str| text.split_terminator(',').map(str::to_owned).collect::<Vec<_>>();
+        let chosen = choose(&CODING.map(str::to_owned), &words(list), &ALL);
+        assert_eq!(chosen, expected.map(words).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn lists_replace_or_change() {
+        check("grep, read ,,", Ok("grep,read"));
+        check("read,read", Ok("read"));
+        check("+ls,-bash", Ok("read,edit,write,ls"));
+        check("*,-bash", Ok("read,edit,write,grep,find,ls"));
+        check("-*,+ls", Ok("ls"));
+        check("read,+ls", Ok("read,ls"));
+        check("", Ok(""));
+        check("read,frob", Err("frob"));
+        check("-frob", Err("frob"));
+    }
+}

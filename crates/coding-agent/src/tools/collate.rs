@@ -1,0 +1,43 @@
+//! The order of names as people expect it.
+
+use icu_normalizer::DecomposingNormalizerBorrowed;
+
+/// ASCII signs in the order of the Unicode collation; digits and letters follow.
+const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+
+/// What names are sorted by: signs, then digits, then letters. Case and accents only tell names apart that are equal without them.
+pub(super) fn collation_key(name: &str) -> (Vec<u32>, String) {
+    let folded = name.to_lowercase();
+    let decomposed = DecomposingNormalizerBorrowed::new_nfd().normalize(&folded);
+    let weights = decomposed.chars().filter(|c| !is_accent(*c)).map(weight).collect();
+    (weights, name.to_owned())
+}
+
+fn is_accent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
+}
+
+fn weight(c: char) -> u32 {
+    match SIGNS.find(c) {
+        Some(at) => 0x80 + at as u32,
+        // Blanks and control characters before, everything else behind the signs.
+        None if c.is_ascii_alphanumeric() => 0x100 + u32::from(c),
+        None if c.is_ascii() => u32::from(c),
+        None => 0x200 + u32::from(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_the_order_of_people() {
+        // Names that differ in case only stand in the order of their bytes.
+        let sorted = ["_a", "-b", ".dot", "@types", "1", "a b", "A.txt", "a.txt", "a1", "ab", "eb", "École", "z", "я"];
+        let mut names = sorted;
+        names.reverse();
+        names.sort_by_cached_key(|name| collation_key(name));
+        assert_eq!(names, sorted);
+    }
+}

@@ -1,0 +1,97 @@
+//! `find`: paths by their names.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, ToolOutput, ToolSpec};
+use pinch_llm::schema::Schema;
+use serde_json::json;
+
+use super::listing::{Listing, limit};
+use super::path::Place;
+use super::{ToolParts, folder_or_cwd, not_found, text};
+use crate::machine::search::{FindQuery, Seen};
+use crate::machine::{FileKind, Machine};
+
+/// Paths that are listed when nobody says how many.
+const DEFAULT_LIMIT: usize = 1000;
+
+/// The tool.
+pub struct FindTool {
+    spec: ToolSpec,
+    machine: Arc<dyn Machine>,
+    place: Place,
+}
+
+impl FindTool {
+    /// Builds it.
+    pub fn new(parts: &ToolParts) -> Self {
+        let parameters = Schema::new(json!({
+            "type": "object",
+            "required": ["pattern"],
+            "properties": {
+                "pattern": {"type": "string", "description": "Glob for names, e.g. '*.rs', or for paths, e.g. 'src/**/*.rs'"},
+                "path": {"type": "string", "description": "Folder to search (default: the working directory)"},
+                "limit": {"type": "number", "description": "Most results to return (default: 1000)"},
+            },
+        })).lenient();
+        let about = "Finds files and folders by a glob and returns their paths relative to the searched folder, sorted. \
+                     Honours .gitignore; hidden names are found too. Returns at most 1000 results or 50KB, whichever is less.";
+        let mut spec = ToolSpec::new("find", about, parameters);
+        spec.effect = ToolEffect::Reads;
+        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+    }
+}
+
+impl Tool for FindTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            let work = async {
+                let pattern = text(&input, "pattern")?;
+                let root = self.place.resolve(folder_or_cwd(&input), &*self.machine).await;
+                self.find(root, pattern, limit(&input, DEFAULT_LIMIT)).await
+            };
+            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
+        })
+    }
+}
+
+impl FindTool {
+    async fn find(&self, root: PathBuf, pattern: &str, limit: usize) -> Result<ToolOutput, ToolError> {
+        let stat = self.machine.stat(&root).await.map_err(|error| not_found(&root, error))?;
+        if stat.kind != FileKind::Folder {
+            return Err(ToolError::new(format!("Not a directory: {}", root.display())));
+        }
+        let mut listing = Listing::default();
+        let (mut n_found, mut n_unreadable) = (0, 0);
+        let mut found = self.machine.find(FindQuery { root, pattern: pattern.to_owned() });
+        while let Some(seen) = found.next().await {
+            let path = match seen? {
+                Seen::Hit(path) => path,
+                Seen::Unreadable(_) => {
+                    n_unreadable += 1;
+                    continue;
+                }
+            };
+            if n_found == limit {
+                let more = limit.saturating_mul(2);
+                let notice = format!("{limit} results limit reached. Use limit={more} for more, or refine pattern");
+                listing.limit_reached("resultLimitReached", limit, notice);
+                break;
+            }
+            n_found += 1;
+            let mark = if path.is_folder { "/" } else { "" };
+            listing.lines.push(&format!("{}{mark}", path.path));
+        }
+        listing.unreadable(n_unreadable);
+        Ok(listing.finish("No files found matching pattern"))
+    }
+}

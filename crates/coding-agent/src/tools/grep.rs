@@ -1,0 +1,221 @@
+//! `grep`: lines of files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, ToolOutput, ToolSpec};
+use pinch_llm::schema::Schema;
+use serde_json::{Value, json};
+
+use super::listing::{Listing, limit};
+use super::path::Place;
+use super::truncate::MAX_LINES;
+use super::{ToolParts, folder_or_cwd, not_found, text};
+use crate::machine::search::{GrepLine, GrepQuery, Seen};
+use crate::machine::{FileKind, Machine};
+
+/// Matches that are listed when nobody says how many.
+const DEFAULT_LIMIT: usize = 100;
+/// Characters of a line at most.
+const MAX_LINE_CHARS: usize = 500;
+
+/// The tool.
+pub struct GrepTool {
+    spec: ToolSpec,
+    machine: Arc<dyn Machine>,
+    place: Place,
+}
+
+impl GrepTool {
+    /// Builds it.
+    pub fn new(parts: &ToolParts) -> Self {
+        let parameters = Schema::new(json!({
+            "type": "object",
+            "required": ["pattern"],
+            "properties": {
+                "pattern": {"type": "string", "description": "Regular expression, or plain text with `literal`"},
+                "path": {"type": "string", "description": "Folder or file to search (default: the working directory)"},
+                "glob": {"type": "string", "description": "Only files that fit this glob, e.g. '*.rs' or 'src/**/*.ts'"},
+                "ignoreCase": {"type": "boolean", "description": "Take capital and small letters for the same (default: false)"},
+                "literal": {"type": "boolean", "description": "Take the pattern as plain text (default: false)"},
+                "context": {"type": "number", "description": "Lines to show before and after each match (default: 0)"},
+                "limit": {"type": "number", "description": "Most matches to return (default: 100)"},
+            },
+        })).lenient();
+        let about = "Searches files for a pattern and returns matching lines with file paths and line numbers. Honours .gitignore; \
+                     hidden files are searched too. Returns at most 100 matches or 50KB, whichever is less; \
+                     lines longer than 500 characters are cut.";
+        let mut spec = ToolSpec::new("grep", about, parameters);
+        spec.effect = ToolEffect::Reads;
+        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+    }
+}
+
+impl Tool for GrepTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            let work = async {
+                let root = self.place.resolve(folder_or_cwd(&input), &*self.machine).await;
+                self.grep(query(&input, root)?, limit(&input, DEFAULT_LIMIT)).await
+            };
+            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
+        })
+    }
+}
+
+fn query(input: &JsonObject, root: PathBuf) -> Result<GrepQuery, ToolError> {
+    let flag = |name: &str| input.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let context = input.get("context").and_then(Value::as_f64).map_or(0, |n| n.max(0.0) as usize);
+    Ok(GrepQuery {
+        root,
+        pattern: text(input, "pattern")?.to_owned(),
+        is_literal: flag("literal"),
+        ignore_case: flag("ignoreCase"),
+        glob: input.get("glob").and_then(Value::as_str).map(str::to_owned),
+        // More lines than that fit into no result.
+        context: context.min(MAX_LINES),
+        max_line_chars: MAX_LINE_CHARS,
+    })
+}
+
+impl GrepTool {
+    async fn grep(&self, query: GrepQuery, limit: usize) -> Result<ToolOutput, ToolError> {
+        let root = query.root.clone();
+        let stat = self.machine.stat(&root).await.map_err(|error| not_found(&root, error))?;
+        if stat.kind == FileKind::Special {
+            let what = format!("{} is not a regular file (a device, pipe or socket)", root.display());
+            return Err(ToolError::new(format!("{what}; it cannot be searched")));
+        }
+        let mut matches = Matches::new(limit, query.context as u64);
+        let mut n_unreadable = 0;
+        let mut lines = self.machine.grep(query);
+        while let Some(seen) = lines.next().await {
+            match seen? {
+                Seen::Hit(line) => matches.push(line),
+                // A file that was named is all there is to search.
+                Seen::Unreadable(error) if stat.kind == FileKind::File => return Err(error.into()),
+                Seen::Unreadable(_) => n_unreadable += 1,
+            }
+            if matches.is_complete {
+                break;
+            }
+        }
+        Ok(matches.finish(n_unreadable))
+    }
+}
+
+/// Lines under way, up to a number of matches.
+struct Matches {
+    listing: Listing,
+    limit: usize,
+    context: u64,
+    n_matches: usize,
+    has_more: bool,
+    has_cut: bool,
+    /// File and number of the last line that counts as a match.
+    last: (String, u64),
+    /// Nothing more will be listed, and it is known that there is more.
+    is_complete: bool,
+}
+
+impl Matches {
+    fn new(limit: usize, context: u64) -> Self {
+        Self {
+            listing: Listing::default(),
+            limit,
+            context,
+            n_matches: 0,
+            has_more: false,
+            has_cut: false,
+            last: (String::new(), 0),
+            is_complete: false,
+        }
+    }
+
+    fn push(&mut self, line: GrepLine) {
+        if self.n_matches < self.limit {
+            if line.is_match {
+                self.n_matches += 1;
+                self.last = (line.path.clone(), line.number);
+            }
+            self.show(&line, line.is_match);
+            return;
+        }
+        // Behind the last match only its own surroundings are shown. Whether there is another one has to be known all the same.
+        let is_beside = line.path == self.last.0 && line.number <= self.last.1.saturating_add(self.context);
+        self.has_more |= line.is_match;
+        if is_beside {
+            self.show(&line, false);
+        }
+        self.is_complete = self.has_more && !is_beside;
+    }
+
+    fn show(&mut self, line: &GrepLine, as_match: bool) {
+        let GrepLine { path, number, text, .. } = line;
+        let cut = if line.is_cut { "... [truncated]" } else { "" };
+        self.has_cut |= line.is_cut;
+        let shown = match as_match {
+            true => format!("{path}:{number}: {text}{cut}"),
+            false => format!("{path}-{number}- {text}{cut}"),
+        };
+        self.listing.lines.push(&shown);
+    }
+
+    fn finish(self, n_unreadable: usize) -> ToolOutput {
+        let Self { mut listing, limit, .. } = self;
+        if self.has_more {
+            let more = limit.saturating_mul(2);
+            let notice = format!("{limit} matches limit reached. Use limit={more} for more, or refine pattern");
+            listing.limit_reached("matchLimitReached", limit, notice);
+        }
+        if self.has_cut {
+            listing.detail("linesTruncated", true.into());
+            listing.also(format!("Some lines truncated to {MAX_LINE_CHARS} chars. Use read tool to see full lines"));
+        }
+        listing.unreadable(n_unreadable);
+        listing.finish("No matches found")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds lines `number` or `number!`, those that match, of one file.
+    #[track_caller]
+    fn check(limit: usize, context: u64, lines: &[&str], expected: &str) {
+        let mut matches = Matches::new(limit, context);
+        for line in lines {
+            let number = line.trim_end_matches('!').parse().unwrap();
+            let is_match = line.ends_with('!');
+            matches.push(GrepLine { path: "f".into(), number, is_match, text: "x".into(), is_cut: false });
+            if matches.is_complete {
+                break;
+            }
+        }
+        assert_eq!(matches.finish(0).content[0].as_text().unwrap(), expected);
+    }
+
+    const REACHED: &str = "\n\n[1 matches limit reached. Use limit=2 for more, or refine pattern]";
+
+    #[test]
+    fn the_limit_is_named_when_there_is_more() {
+        check(1, 0, &["1!"], "f:1: x");
+        check(1, 0, &["1!", "2!"], &format!("f:1: x{REACHED}"));
+        check(1, 1, &["1", "2!", "3", "7", "8!"], &format!("f-1- x\nf:2: x\nf-3- x{REACHED}"));
+        check(1, 1, &["1", "2!", "3", "8"], "f-1- x\nf:2: x\nf-3- x");
+    }
+
+    #[test]
+    fn surroundings_of_the_last_match_are_whole() {
+        check(1, 2, &["1!", "2!", "3", "4", "5"], &format!("f:1: x\nf-2- x\nf-3- x{REACHED}"));
+    }
+}

@@ -1,0 +1,64 @@
+//! What the tools that list things have in common: limits, and results that end with what was left out.
+
+use pinch_agent_core::tool::{JsonObject, ToolOutput};
+use serde_json::{Map, Value};
+
+use super::truncate::{Head, MAX_BYTES, format_size};
+
+/// A count that may be left out: a whole number, 1 at least.
+pub(super) fn limit(input: &JsonObject, default: usize) -> usize {
+    input.get("limit").and_then(Value::as_f64).map_or(default, |n| (n.floor().max(1.0)) as usize)
+}
+
+/// A list under way.
+#[derive(Default)]
+pub(super) struct Listing {
+    /// Its lines.
+    pub(super) lines: Head,
+    notices: Vec<String>,
+    late_notices: Vec<String>,
+    details: Map<String, Value>,
+}
+
+impl Listing {
+    /// Says that there is more than was asked for.
+    pub(super) fn limit_reached(&mut self, detail: &str, limit: usize, notice: String) {
+        self.details.insert(detail.to_owned(), limit.into());
+        self.notices.push(notice);
+    }
+
+    /// Says something behind what all lists say.
+    pub(super) fn also(&mut self, notice: String) {
+        self.late_notices.push(notice);
+    }
+
+    /// Says that files or folders were passed over because they could not be looked into.
+    pub(super) fn unreadable(&mut self, n: usize) {
+        match n {
+            0 => {}
+            1 => self.also("1 file or folder could not be read".to_owned()),
+            n => self.also(format!("{n} files or folders could not be read")),
+        }
+    }
+
+    /// Puts a fact for programs down.
+    pub(super) fn detail(&mut self, name: &str, value: Value) {
+        self.details.insert(name.to_owned(), value);
+    }
+
+    /// The result; `nothing` is what an empty list says.
+    pub(super) fn finish(mut self, nothing: &str) -> ToolOutput {
+        let mut text = if self.lines.is_empty() { nothing.to_owned() } else { String::new() };
+        let cut = self.lines.finish();
+        text.push_str(&cut.content);
+        if cut.by.is_some() {
+            self.notices.push(format!("{} limit reached", format_size(MAX_BYTES)));
+            self.details.insert("truncation".into(), cut.to_details());
+        }
+        self.notices.append(&mut self.late_notices);
+        if !self.notices.is_empty() {
+            text.push_str(&format!("\n\n[{}]", self.notices.join(". ")));
+        }
+        ToolOutput { details: (!self.details.is_empty()).then(|| self.details.into()), ..ToolOutput::text(text) }
+    }
+}

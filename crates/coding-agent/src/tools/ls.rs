@@ -1,0 +1,94 @@
+//! `ls`: what is in a folder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, ToolOutput, ToolSpec};
+use pinch_llm::schema::Schema;
+use serde_json::json;
+
+use super::collate::collation_key;
+use super::listing::{Listing, limit};
+use super::path::Place;
+use super::{ToolParts, folder_or_cwd, not_found};
+use crate::machine::{FileKind, Machine};
+
+/// Entries that are listed when nobody says how many.
+const DEFAULT_LIMIT: usize = 500;
+
+/// The tool.
+pub struct LsTool {
+    spec: ToolSpec,
+    machine: Arc<dyn Machine>,
+    place: Place,
+}
+
+impl LsTool {
+    /// Builds it.
+    pub fn new(parts: &ToolParts) -> Self {
+        let parameters = Schema::new(json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "Folder to list (default: the working directory)"},
+                "limit": {"type": "number", "description": "Most entries to return (default: 500)"},
+            },
+        }))
+        .lenient();
+        let about = "Lists what is in a folder, in alphabetical order and with hidden names. Folders end with /. \
+                     Returns at most 500 entries or 50KB, whichever is less.";
+        let mut spec = ToolSpec::new("ls", about, parameters);
+        spec.effect = ToolEffect::Reads;
+        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+    }
+}
+
+impl Tool for LsTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            let work = async {
+                let folder = self.place.resolve(folder_or_cwd(&input), &*self.machine).await;
+                self.list(&folder, limit(&input, DEFAULT_LIMIT)).await
+            };
+            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
+        })
+    }
+}
+
+impl LsTool {
+    async fn list(&self, folder: &Path, limit: usize) -> Result<ToolOutput, ToolError> {
+        let stat = self.machine.stat(folder).await.map_err(|error| not_found(folder, error))?;
+        if stat.kind != FileKind::Folder {
+            return Err(ToolError::new(format!("Not a directory: {}", folder.display())));
+        }
+        let names = self.machine.list(folder).await;
+        let mut names = names.map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
+        names.sort_by_cached_key(|name| collation_key(name));
+        let mut listing = Listing::default();
+        let mut n_listed = 0;
+        for name in names {
+            let mark = match self.machine.stat(&folder.join(&name)).await {
+                Ok(stat) if stat.kind == FileKind::Folder => "/",
+                Ok(_) => "",
+                // The name is there, but what it points to is not.
+                Err(error) if error.code == "ENOENT" || error.code == "ELOOP" => "@",
+                Err(_) => continue,
+            };
+            if n_listed == limit {
+                let more = limit.saturating_mul(2);
+                let notice = format!("{limit} entries limit reached. Use limit={more} for more");
+                listing.limit_reached("entryLimitReached", limit, notice);
+                break;
+            }
+            listing.lines.push(&format!("{name}{mark}"));
+            n_listed += 1;
+        }
+        Ok(listing.finish("(empty directory)"))
+    }
+}

@@ -1,0 +1,15 @@
+//! Cases of the suite `coding-agent`.
+
+mod digest;
+mod files;
+mod tool;
+
+use super::{Case, Outcome};
+
+/// Runs a case.
+pub(super) fn execute(case: &Case<'_>) -> Outcome {
+    match case.kind {
+        "tool" => tool::run(case),
+        _ => Outcome::NotImplemented,
+    }
+}

@@ -1,0 +1,51 @@
+//! Cases of kind `tool`: what the calls of a run return.
+
+use serde_json::{Map, Value};
+
+use super::program;
+use crate::cases::compare::same;
+use crate::cases::{Case, Outcome};
+
+/// Members of a tool result that are compared.
+const MEMBERS: [&str; 4] = ["toolName", "content", "details", "isError"];
+
+/// Runs a case.
+pub(super) fn run(case: &Case<'_>) -> Outcome {
+    let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
+    let known = |name: &str| matches!(name, "toolResults" | "filesAfter");
+    if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) || !prints_events(case.case) {
+        return Outcome::NotImplemented;
+    }
+    let ran = match program::run(case) {
+        Ok(ran) => ran,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let actual = [("toolResults", results(&ran.stdout)), ("filesAfter", ran.files_after.clone())];
+    for (name, actual) in actual {
+        if let Some(expected) = wanted.get(name)
+            && let Err(why) = same(expected, &actual)
+        {
+            let stderr = ran.stderr.trim();
+            let hint = if stderr.is_empty() { String::new() } else { format!("\n  stderr: {stderr}") };
+            return Outcome::Failed(format!("{name}{why}{hint}"));
+        }
+    }
+    Outcome::Passed
+}
+
+/// Results are read from the events of the program.
+fn prints_events(case: &Value) -> bool {
+    let args = case["input"]["args"].as_array().map_or(&[][..], Vec::as_slice);
+    args.windows(2).any(|pair| pair[0] == "--mode" && pair[1] == "json")
+}
+
+/// The tool results among the lines of a run, as cases write them.
+fn results(output: &str) -> Value {
+    let lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ended = lines.filter(|line| line["type"] == "message_end" && line["message"]["role"] == "toolResult");
+    let short = |line: Value| -> Value {
+        let member = |name: &&str| Some(((*name).to_owned(), line["message"].get(*name)?.clone()));
+        MEMBERS.iter().filter_map(member).collect::<Map<_, _>>().into()
+    };
+    ended.map(short).collect()
+}
