@@ -40,3 +40,11 @@ pub(super) fn with_text(
         ..LlmError::new(model.provider.clone(), kind, text)
     }
 }
+
+/// The status that an error inside a stream names as its code, as a number or as text. Other codes are no status.
+pub(super) fn status_in(error: &Value) -> Option<StatusCode> {
+    let code = &error["code"];
+    let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
+    let status = StatusCode::from_u16(u16::try_from(number).ok()?).ok()?;
+    (status.is_client_error() || status.is_server_error()).then_some(status)
+}

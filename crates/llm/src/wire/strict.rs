@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::message::ToolDecl;
+use crate::wire::Encoding;
 
 /// How a tool wants its arguments to be held to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,20 @@ pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Op
         Err(reason) if wish == Wish::Require => Err(Inexpressible { tool: tool.name.clone(), reason }),
         Err(_) => Ok(None),
     }
+}
+
+/// The same in a form of the request: where strict schemas were refused, only tools that require theirs keep it.
+///
+/// # Errors
+/// When the tool requires it and its schema cannot be expressed.
+pub(crate) fn schema_in(
+    encoding: Encoding,
+    tool: &ToolDecl,
+    limits: Limits,
+    supported: bool,
+) -> Result<Option<Value>, Inexpressible> {
+    let is_wanted = encoding != Encoding::PlainTools || wish(tool) == Wish::Require;
+    schema_for(tool, limits, supported && is_wanted)
 }
 
 const NEVER: [&str; 18] = [

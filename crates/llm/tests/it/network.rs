@@ -95,3 +95,22 @@ async fn observers_see_and_change() {
         assert_eq!(*spy.statuses.lock().unwrap(), [200]);
     }
 }
+
+#[tokio::test]
+async fn errors_in_a_stream_name_their_status() {
+    for (api, code, kind) in [
+        ("openai-completions", json!(429), LlmErrorKind::RateLimit),
+        ("openai-completions", json!("429"), LlmErrorKind::RateLimit),
+        ("openai-completions", json!("502"), LlmErrorKind::Server),
+        ("openai-completions", json!("server_is_overloaded"), LlmErrorKind::Overloaded),
+        ("openai-completions", json!("7"), LlmErrorKind::Protocol),
+        ("mistral-conversations", json!(429), LlmErrorKind::RateLimit),
+        ("mistral-conversations", json!("503"), LlmErrorKind::Overloaded),
+        ("mistral-conversations", json!("1300"), LlmErrorKind::Protocol),
+    ] {
+        let server = Server::start().await.unwrap();
+        server.reply(Reply::sse(format!("data: {}\n\n", json!({"error": {"message": "no", "code": code}}))));
+        let error = end_of(request(model(api, &server.url()))).await.error.unwrap();
+        assert_eq!(error.kind, kind, "{api} {code}: {error:?}");
+    }
+}

@@ -47,6 +47,19 @@ async fn once_and_then_remembered() {
 }
 
 #[tokio::test]
+async fn tools_that_require_it_stay_strict() {
+    let server = Server::start().await.unwrap();
+    server.reply(too_large()).reply(answer());
+    let mut request = strict_request(&server);
+    let mut required = tool("write");
+    required.constrained_sampling = Some(json!({"type": "json_schema", "strict": "require"}));
+    request.tools = Arc::new([request.tools[0].clone(), required]);
+    assert!(crate::support::end_of(request).await.is_ok());
+    let second = server.requests()[1].json()["tools"].clone();
+    assert_eq!((&second[0]["strict"], &second[1]["strict"]), (&Value::Null, &json!(true)));
+}
+
+#[tokio::test]
 async fn never_twice() {
     let server = Server::start().await.unwrap();
     server.reply(too_large()).reply(too_large());

@@ -3,10 +3,10 @@
 use pinch_llm::message::Usage;
 use pinch_llm::wire::limit::estimate_request;
 use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::{completions, mistral};
+use pinch_testing::wires::{anthropic, completions, mistral};
 use serde_json::{Value, json};
 
-use crate::support::{APIS, end_of, messages, model, request};
+use crate::support::{APIS, end_of, messages, model, model_with, request};
 
 async fn usage_of(api: &str, frames: Vec<String>) -> Usage {
     let server = Server::start().await.unwrap();
@@ -40,6 +40,20 @@ async fn a_usage_that_says_nothing_keeps_the_earlier_one() {
         let usage = usage_of("mistral-conversations", answer.stop("stop")).await;
         assert_eq!((usage.input, usage.output, usage.total_tokens), (100, 5, 105), "mistral, {silent}");
     }
+}
+
+#[tokio::test]
+async fn writes_that_live_for_an_hour_are_told_apart() {
+    let price = json!({"cost": {"input": 1.0, "output": 0, "cacheRead": 0, "cacheWrite": 1.25}});
+    let told = json!({"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 1_000_000,
+        "cache_creation": {"ephemeral_1h_input_tokens": 400_000}});
+    let server = Server::start().await.unwrap();
+    let frames = anthropic::Response::with_usage("m", &told).text("a").stop("end_turn");
+    server.reply(Reply::sse(frames.concat()));
+    let end = end_of(request(model_with(APIS[0], &server.url(), price))).await;
+    let usage = end.message.usage;
+    assert_eq!((usage.cache_write, usage.cache_write_1h), (1_000_000, Some(400_000)));
+    assert!((usage.cost.cache_write - (0.6 * 1.25 + 0.4 * 2.0)).abs() < 1e-9, "{:?}", usage.cost);
 }
 
 #[tokio::test]

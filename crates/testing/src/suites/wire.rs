@@ -70,6 +70,8 @@ pub enum Scenario {
     HeaderDeadline,
     /// Observers see and replace the body, and see the response before the first event.
     Observers,
+    /// The kept message says who answered, when, for how long, how hard it was asked to think, and why it stopped.
+    Facts,
     /// Images of users reach models that see; others get a note.
     UserImages,
     /// Images in tool results reach models that see; others get a note.
@@ -82,6 +84,8 @@ pub enum Scenario {
     Pairing,
     /// No blank text is sent, wherever it stands; a tool's output without words is told in words.
     BlankTexts,
+    /// Names of another model's calls stay apart, however they are shortened, and results keep theirs.
+    LongIds,
     /// Headers of the model, of the credential and of the call override one another in this order, and nothing removes one.
     Headers,
     /// The limit of the answer is never above the room that is left, and never below one.
@@ -126,12 +130,14 @@ impl Scenario {
             Self::IdleDeadline => network::idle_deadline(wire),
             Self::HeaderDeadline => network::header_deadline(wire),
             Self::Observers => network::observers(wire),
+            Self::Facts => network::facts(wire),
             Self::UserImages => requests::user_images(wire),
             Self::ToolImages => requests::tool_images(wire),
             Self::HandOffTo => requests::hand_off_to(wire),
             Self::HandOffFrom => requests::hand_off_from(wire),
             Self::Pairing => requests::pairing(wire),
             Self::BlankTexts => requests::blank_texts(wire),
+            Self::LongIds => requests::long_ids(wire),
             Self::Headers => requests::headers(wire),
             Self::OutputLimit => requests::output_limit(wire),
             Self::Temperature => requests::temperature(wire),
@@ -184,9 +190,9 @@ macro_rules! wire_suite {
                     unknown_stop UnknownStop, huge_counts HugeCounts, arguments_no_object ArgumentsNoObject, arguments_mended ArgumentsMended,
                     chunk_edges ChunkEdges, unknown_events UnknownEvents, garbage Garbage, statuses Statuses,
                     abort_at_each_event AbortAtEachEvent, abort_before AbortBefore, broken_connection BrokenConnection,
-                    idle_deadline IdleDeadline, header_deadline HeaderDeadline, observers Observers,
+                    idle_deadline IdleDeadline, header_deadline HeaderDeadline, observers Observers, facts Facts,
                     user_images UserImages, tool_images ToolImages, hand_off_to HandOffTo, hand_off_from HandOffFrom,
-                    pairing Pairing, blank_texts BlankTexts, headers Headers, output_limit OutputLimit,
+                    pairing Pairing, blank_texts BlankTexts, long_ids LongIds, headers Headers, output_limit OutputLimit,
                     temperature Temperature, schema_keywords SchemaKeywords, stable_bytes StableBytes, secrets Secrets);
             }
         )+

@@ -296,7 +296,8 @@ impl Tools {
         let style = ToolStyle {
             subscription,
             eager: wire.eager_tool_input,
-            strict: model.dialect.schema.strict && call.encoding == Encoding::Usual,
+            strict: model.dialect.schema.strict,
+            encoding: call.encoding,
             family: model.dialect.schema.family,
         };
         let tools = if in_place { &conversation.head.tools } else { &conversation.current.tools };
@@ -339,12 +340,13 @@ struct ToolStyle {
     subscription: bool,
     eager: bool,
     strict: bool,
+    encoding: Encoding,
     family: Family,
 }
 
 impl ToolStyle {
     fn write(self, tool: &ToolDecl) -> Result<Value, strict::Inexpressible> {
-        let strict = strict::schema_for(tool, Limits::Anthropic, self.strict)?;
+        let strict = strict::schema_in(self.encoding, tool, Limits::Anthropic, self.strict)?;
         let mut written = Map::new();
         written.insert("name".into(), sent_name(&tool.name, self.subscription).into());
         written.insert("description".into(), tool.description.as_str().into());

@@ -9,12 +9,12 @@ use crate::model::thinking::clamp;
 use crate::normalise;
 use crate::normalise::system::{self, SystemState};
 use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
-use crate::schema::clean::{self, Family};
+use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
 use crate::wire::anthropic::effort_word;
 use crate::wire::headers::{self, Layers};
 use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, Encoding, HttpRequest, address, effort, limit};
+use crate::wire::{Call, HttpRequest, address, effort, limit};
 
 /// The smallest budget, and what an answer keeps beside one.
 const LEAST_TOKENS: u64 = 1_024;
@@ -213,13 +213,10 @@ fn tool_config(
     let request = call.request;
     let choice = tool_choice(request, is_thinking);
     let may_call = !matches!(choice, Choice::None);
-    let strict = request.model.dialect.schema.strict && call.encoding == Encoding::Usual;
     let mut tools = Vec::new();
     if may_call || holds_calls {
         for tool in &head.tools {
-            tools.push(
-                tool_spec(tool, strict, request.model.dialect.schema.family).map_err(|why| invalid(request, why))?,
-            );
+            tools.push(tool_spec(call, tool).map_err(|why| invalid(request, why))?);
         }
     }
     if tools.is_empty() && holds_calls {
@@ -235,8 +232,9 @@ fn tool_config(
     Ok(Some(config))
 }
 
-fn tool_spec(tool: &ToolDecl, strict: bool, family: Family) -> Result<Value, strict::Inexpressible> {
-    let held = strict::schema_for(tool, Limits::Anthropic, strict)?;
+fn tool_spec(call: &Call<'_>, tool: &ToolDecl) -> Result<Value, strict::Inexpressible> {
+    let rules = &call.request.model.dialect.schema;
+    let held = strict::schema_in(call.encoding, tool, Limits::Anthropic, rules.strict)?;
     let mut spec = Map::new();
     spec.insert("name".into(), tool.name.as_str().into());
     // Converse takes no empty description.
@@ -246,7 +244,7 @@ fn tool_spec(tool: &ToolDecl, strict: bool, family: Family) -> Result<Value, str
     if held.is_some() {
         spec.insert("strict".into(), true.into());
     }
-    let schema = held.unwrap_or_else(|| clean::clean(&tool.parameters, family));
+    let schema = held.unwrap_or_else(|| clean::clean(&tool.parameters, rules.family));
     spec.insert("inputSchema".into(), json!({ "json": schema }));
     Ok(json!({ "toolSpec": spec }))
 }

@@ -33,7 +33,7 @@ pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     };
     let code = code(error);
     // Gateways put the status of the server behind them here.
-    let status = error["code"].as_u64().and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
+    let status = refused::status_in(error);
     let kind = classify::classify(status, code.as_deref(), &text);
     LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, with_raw(text, error)) }
 }

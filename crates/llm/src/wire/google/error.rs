@@ -54,7 +54,7 @@ pub(super) fn in_stream(model: &Model, error: &Value, data: &str) -> LlmError {
     let whole: Value = serde_json::from_str(data).unwrap_or_else(|_| json!({"error": error}));
     let word = error["status"].as_str();
     let text = format!("got status: {}. {whole}", word.unwrap_or("undefined"));
-    let status = error["code"].as_u64().and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
+    let status = refused::status_in(error);
     let kind = classify::classify(status, word, &text);
     LlmError {
         status,

@@ -25,8 +25,9 @@ pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     let said = error["message"].as_str().map_or_else(|| shown(&error.to_string()), shown);
     let code = code(error);
     let text = format!("Mistral API error: {said}");
-    let kind = classify::classify(None, code.as_deref(), &text);
-    LlmError { code, ..LlmError::new(model.provider.clone(), kind, text) }
+    let status = refused::status_in(error);
+    let kind = classify::classify(status, code.as_deref(), &text);
+    LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, text) }
 }
 
 /// The word for what went wrong; `code` is a number.

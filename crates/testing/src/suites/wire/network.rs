@@ -10,8 +10,9 @@ use pinch_llm::event::{EventStream, Finished, StreamEvent};
 use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_llm::request::{CallObserver, Deadlines, Request};
+use pinch_llm::request::{CallObserver, Deadlines, Request, ThinkingChoice};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
+use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
 
 use super::support::{ensure, equal, good, request_at};
@@ -95,6 +96,24 @@ pub(super) fn statuses(wire: &dyn Wire) -> Result<(), String> {
             equal(&format!("kind of {body:?}"), error.kind, Server)?;
         }
         Ok(())
+    })
+}
+
+pub(super) fn facts(wire: &dyn Wire) -> Result<(), String> {
+    run(async {
+        let server = start().await?;
+        server.reply(events(wire).send(wire.frames(&answer()).concat()));
+        let mut request = request_at(wire, &server.url());
+        request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Low);
+        let now = request.host.now_ms();
+        let end = stream(request, Cancel::new())?.collect_end().await;
+        let message = good(&end)?;
+        let who = (message.api.as_str(), message.provider.as_str(), message.model.as_str());
+        equal("who answered", who, (wire.api(), wire.api(), "m"))?;
+        equal("timestamp", message.timestamp, now)?;
+        equal("level", message.thinking_level, Some(ThinkingLevel::Low))?;
+        ensure(message.duration_ms.is_some(), || "the duration is missing".into())?;
+        ensure(message.raw_stop_reason.is_some(), || "the provider's own stop word is missing".into())
     })
 }
 

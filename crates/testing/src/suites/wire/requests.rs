@@ -190,6 +190,42 @@ pub(super) fn blank_texts(wire: &dyn Wire) -> Result<(), String> {
     ensure(!text.contains("\"content\":[]") && !text.contains("\"parts\":[]"), || format!("an empty message in {text}"))
 }
 
+pub(super) fn long_ids(wire: &dyn Wire) -> Result<(), String> {
+    let ids = ["a", "b", "."].map(|end| format!("{}{end}", "toolu.".repeat(20)));
+    let call = |id: &String| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {"path": "a"}});
+    let mut messages = vec![
+        Message::user("hi", 1),
+        message(
+            &json!({"role": "assistant", "content": ids.iter().map(call).collect::<Value>(), "api": "x", "provider": "x",
+            "model": "x", "stopReason": "toolUse", "timestamp": 2}),
+        )?,
+    ];
+    for id in &ids {
+        messages.push(message(&json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "isError": false,
+            "content": [{"type": "text", "text": "seen"}], "timestamp": 3}))?);
+    }
+    // The third generation of Gemini wants names of calls, and OpenAI short ones; to the other formats this means nothing.
+    let body = encode(&request(wire, &json!({"id": "gemini-3-pro", "provider": "openai"}), messages))?.body;
+    let (mut names, mut of_results) = (Vec::new(), Vec::new());
+    members(&body, &mut |name, value| {
+        let Some(text) = value.as_str() else { return };
+        match name {
+            "id" | "tool_call_id" | "tool_use_id" | "toolUseId" | "call_id" => names.push(text),
+            "content" | "text" | "output" if text == "seen" => of_results.push(text),
+            _ => {}
+        }
+    });
+    equal("results", of_results.len(), ids.len())?;
+    equal("names", names.len(), 2 * ids.len())?;
+    let (mut of_calls, mut of_results) = (names[..ids.len()].to_vec(), names[ids.len()..].to_vec());
+    equal("names of calls and of results", &of_calls, &of_results)?;
+    of_calls.sort_unstable();
+    of_calls.dedup();
+    equal("different names", of_calls.len(), ids.len())?;
+    of_results.retain(|name| name.len() > 64);
+    ensure(of_results.is_empty(), || format!("too long: {of_results:?}"))
+}
+
 pub(super) fn headers(wire: &dyn Wire) -> Result<(), String> {
     let list = |pairs: &[(&str, Option<&str>)]| -> Vec<(String, Option<String>)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned))).collect()
