@@ -81,21 +81,32 @@ pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Op
         Reply::json(400, &json!({"type": "error", "error": {"type": "invalid_request_error", "message": text}}))
     } else if was_read || was_compacted {
         let arguments = json!({"path": SUMMARY_PATH, "content": SUMMARY_FILE});
-        let call = Some(("toolu_write", "write", &arguments));
+        let id = call_id(messages, "write");
+        let call = Some((&*id, "write", &arguments));
         stream(answered(request, "msg_write", "Now I write the summary.", call), pace)
     } else {
         let arguments = json!({ "path": notes_path });
-        let call = Some(("toolu_read", "read", &arguments));
+        let id = call_id(messages, "read");
+        let call = Some((&*id, "read", &arguments));
         stream(answered(request, "msg_read", "I look at the notes first.", call), pace)
     })
 }
 
-/// Whether a conversation holds a result of a tool.
+/// A new id for a call of a tool: a run that was killed in the middle of a call makes the call once more.
+fn call_id(messages: &[Value], tool: &str) -> String {
+    let blocks = messages.iter().filter_map(|m| m["content"].as_array()).flatten();
+    match blocks.filter(|b| b["type"] == "tool_use" && b["name"] == tool).count() {
+        0 => format!("toolu_{tool}"),
+        n => format!("toolu_{tool}_{}", n + 1),
+    }
+}
+
+/// Whether a conversation holds a good result of a tool. What stands in for the result of a killed call is none.
 fn has_result(messages: &[Value], tool: &str) -> bool {
     let blocks = || messages.iter().filter_map(|m| m["content"].as_array()).flatten();
     let ids: Vec<&Value> =
         blocks().filter(|b| b["type"] == "tool_use" && b["name"] == tool).map(|b| &b["id"]).collect();
-    blocks().any(|b| b["type"] == "tool_result" && ids.contains(&&b["tool_use_id"]))
+    blocks().any(|b| b["type"] == "tool_result" && b["is_error"] != true && ids.contains(&&b["tool_use_id"]))
 }
 
 /// An answer to a request: a text, perhaps a call of a tool (id, name, arguments), and the stop word. It counts the tokens of both sides.
