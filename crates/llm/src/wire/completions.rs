@@ -10,7 +10,7 @@ mod request;
 
 mod error;
 
-mod stream;
+pub(super) mod stream;
 
 use super::{Call, Decoder, HttpRequest, WireFormat};
 use crate::error::LlmError;

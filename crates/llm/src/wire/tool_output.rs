@@ -3,13 +3,18 @@
 use crate::message::block::{Image, join_text};
 use crate::message::{Block, ToolResult};
 
+/// Stands in for the text of a result that is an image.
+pub(crate) const SEE_IMAGE: &str = "(see attached image)";
+/// Stands in for the text of a result that has nothing.
+pub(crate) const NO_OUTPUT: &str = "(no tool output)";
+
 /// The text of a result; where there is none, words that say so: servers refuse or misread results without text.
 pub(crate) fn output_text(result: &ToolResult) -> String {
     let text = join_text(&result.content, "\n");
     match (text.trim().is_empty(), images(result).next().is_some()) {
         (false, _) => text,
-        (true, true) => "(see attached image)".to_owned(),
-        (true, false) => "(no tool output)".to_owned(),
+        (true, true) => SEE_IMAGE.to_owned(),
+        (true, false) => NO_OUTPUT.to_owned(),
     }
 }
 

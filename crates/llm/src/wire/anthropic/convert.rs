@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::names::sent_name;
 use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
-use crate::wire::tool_output::{images, output_text};
+use crate::wire::tool_output::{SEE_IMAGE, images, output_text};
 
 /// How messages are told.
 #[derive(Clone, Copy)]
@@ -98,7 +98,7 @@ pub(super) fn tool_results<'a>(results: impl Iterator<Item = &'a ToolResult>) ->
         } else {
             let mut inside = parts(&result.content);
             if inside.iter().all(|part| part["type"] != "text") {
-                inside.insert(0, text_part("(see attached image)"));
+                inside.insert(0, text_part(SEE_IMAGE));
             }
             Value::Array(inside)
         };

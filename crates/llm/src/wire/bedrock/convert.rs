@@ -3,11 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::message::{AssistantMessage, Block, Content, Image, Thinking, ToolResult, UserMessage};
+use crate::wire::tool_output;
 
 /// Stands for a text without words, which Converse refuses.
 const NO_TEXT: &str = "<empty>";
-/// Stands for a tool's output without words.
-const NO_OUTPUT: &str = "(no tool output)";
 
 /// An image of a type that Converse does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,12 +111,12 @@ pub(super) fn tool_results<'a>(
                 after.push(text_block(&format!("Image(s) of the failed call {}:", result.tool_call_id)));
                 after.extend(images);
                 if inside.is_empty() {
-                    inside.push(text_block("(see attached image)"));
+                    inside.push(text_block(tool_output::SEE_IMAGE));
                 }
             }
         }
         if inside.is_empty() {
-            inside.push(text_block(NO_OUTPUT));
+            inside.push(text_block(tool_output::NO_OUTPUT));
         }
         let status = if result.is_error { "error" } else { "success" };
         blocks.push(json!({"toolResult": {

@@ -26,11 +26,12 @@ pub(super) struct CompletionsDecoder {
     finish_reason: Option<String>,
 }
 
+/// Where a call stands in the message.
 #[derive(Debug)]
-struct CallPlace {
+pub(in crate::wire) struct CallPlace {
     /// The provider's number of the call.
-    number: Option<u64>,
-    place: usize,
+    pub(in crate::wire) number: Option<u64>,
+    pub(in crate::wire) place: usize,
 }
 
 // What most chunks do not have is boxed: the reader moves these values several times.
@@ -75,22 +76,23 @@ struct Delta<'a> {
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
+/// A piece of a call, as Mistral has it too.
 #[derive(Deserialize)]
-struct CallDelta<'a> {
+pub(in crate::wire) struct CallDelta<'a> {
     #[serde(default, deserialize_with = "json_read::count")]
-    index: Option<u64>,
+    pub(in crate::wire) index: Option<u64>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    pub(in crate::wire) id: Text<'a>,
     #[serde(borrow, default)]
-    function: Option<FunctionDelta<'a>>,
+    pub(in crate::wire) function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionDelta<'a> {
+pub(in crate::wire) struct FunctionDelta<'a> {
     #[serde(borrow, default)]
-    name: Text<'a>,
+    pub(in crate::wire) name: Text<'a>,
     #[serde(borrow, default)]
-    arguments: JsonText<'a>,
+    pub(in crate::wire) arguments: JsonText<'a>,
 }
 
 #[derive(Deserialize)]

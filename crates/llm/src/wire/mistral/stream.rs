@@ -10,7 +10,8 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, First, JsonText, RareText, Text};
+use crate::wire::completions::stream::{CallDelta, CallPlace};
+use crate::wire::json_read::{self, First, RareText, Text};
 use crate::wire::reply::{Reply, Slot};
 use crate::wire::{Call, Decoder, Seen};
 
@@ -27,13 +28,6 @@ pub(super) struct MistralDecoder {
 struct Open {
     place: usize,
     is_thinking: bool,
-}
-
-#[derive(Debug)]
-struct CallPlace {
-    /// The server's number of the call.
-    number: Option<u64>,
-    place: usize,
 }
 
 // What most chunks do not have is boxed: the reader moves these values several times.
@@ -68,24 +62,6 @@ struct Delta<'a> {
     content: Pieces<'a>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallDelta<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct CallDelta<'a> {
-    #[serde(default, deserialize_with = "json_read::count")]
-    index: Option<u64>,
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    function: Option<FunctionDelta<'a>>,
-}
-
-#[derive(Deserialize)]
-struct FunctionDelta<'a> {
-    #[serde(borrow, default)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    arguments: JsonText<'a>,
 }
 
 #[derive(Deserialize)]

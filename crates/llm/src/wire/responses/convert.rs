@@ -6,9 +6,11 @@ use pinch_stdx::json::write;
 use serde_json::{Map, Value, json};
 
 use super::grammar::GrammarTools;
+use crate::message::block::join_text;
 use crate::message::{AssistantMessage, Block, Content, Image, Text, Thinking, ToolCall, ToolResult, UserMessage};
 use crate::model::Model;
 use crate::normalise::ids::short_hash;
+use crate::wire::tool_output;
 
 /// Characters an id may have.
 const MAX_ID: usize = 64;
@@ -101,19 +103,11 @@ impl<'a> Items<'a> {
     /// The result of a tool.
     pub(super) fn tool_result(&mut self, result: &ToolResult) {
         let (call_id, _) = split_id(result.tool_call_id.as_str());
-        let text = crate::message::block::join_text(&result.content, "\n");
-        let has_images = result.content.iter().any(|block| matches!(block, Block::Image(_)));
-        let output: Value = match (has_images, text.trim().is_empty()) {
-            (true, _) if self.model.images => {
-                let images = result.content.iter().filter_map(|block| match block {
-                    Block::Image(image) => Some(image_part(image)),
-                    _ => None,
-                });
-                text_part(&text).into_iter().chain(images).collect()
-            }
-            (_, false) => text.into(),
-            (true, true) => "(see attached image)".into(),
-            (false, true) => "(no tool output)".into(),
+        let mut images = tool_output::images(result).map(image_part).peekable();
+        let output: Value = if self.model.images && images.peek().is_some() {
+            text_part(&join_text(&result.content, "\n")).into_iter().chain(images).collect()
+        } else {
+            tool_output::output_text(result).into()
         };
         let is_custom = self.custom_calls.contains(call_id);
         let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
