@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pinch_agent_core::tool::{JsonObject, Tool, ToolError, ToolSet};
-use serde_json::Value;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
+use pinch_llm::schema::Schema;
+use serde_json::{Value, json};
 
 use crate::machine::search::SearchError;
 use crate::machine::{Machine, MachineError};
@@ -109,6 +110,22 @@ pub fn prompt_guidelines(name: &str) -> &'static [&'static str] {
 /// A string argument that the schema requires.
 fn text<'a>(input: &'a JsonObject, name: &str) -> Result<&'a str, ToolError> {
     input.get(name).and_then(Value::as_str).ok_or_else(|| ToolError::new(format!("{name} must be a string")))
+}
+
+/// What is told of a tool here: each would rather be held to its schema.
+fn spec(name: &str, about: impl Into<String>, parameters: Schema) -> ToolSpec {
+    let mut spec = ToolSpec::new(name, about, parameters);
+    spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+    spec
+}
+
+/// The work of a tool that only reads: given up at once when the call is cancelled.
+async fn reading(
+    cx: &ToolCx<'_>,
+    work: impl Future<Output = Result<ToolOutput, ToolError>>,
+) -> Result<ToolOutput, ToolError> {
+    cx.cancel.check().map_err(|_| ToolError::aborted())?;
+    cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
 }
 
 /// The folder that is searched: the one that is named, else the working directory.

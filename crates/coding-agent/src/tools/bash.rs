@@ -74,8 +74,7 @@ impl BashTool {
              whose path the result names.",
             MAX_BYTES / 1024
         );
-        let mut spec = ToolSpec::new("bash", about, parameters);
-        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        let spec = super::spec("bash", about, parameters);
         Self {
             spec,
             machine: Arc::clone(&parts.machine),

@@ -55,8 +55,7 @@ impl EditTool {
         })).lenient();
         let about = "Changes places in one file. Every oldText must match the file exactly and stand there once; \
                      edits must be small and must not overlap.";
-        let mut spec = ToolSpec::new("edit", about, parameters);
-        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        let spec = super::spec("edit", about, parameters);
         Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::listing::{Listing, limit};
 use super::path::Place;
-use super::{ToolParts, folder_or_cwd, not_found, text};
+use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{FindQuery, Seen};
 use crate::machine::{FileKind, Machine};
 
@@ -39,9 +39,8 @@ impl FindTool {
         })).lenient();
         let about = "Finds files and folders by a glob and returns their paths relative to the searched folder, sorted. \
                      Honours .gitignore; hidden names are found too. Returns at most 1000 results or 50KB, whichever is less.";
-        let mut spec = ToolSpec::new("find", about, parameters);
+        let mut spec = super::spec("find", about, parameters);
         spec.effect = ToolEffect::Reads;
-        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
         Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
 }
@@ -53,13 +52,12 @@ impl Tool for FindTool {
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            cx.cancel.check().map_err(|_| ToolError::aborted())?;
             let work = async {
                 let pattern = text(&input, "pattern")?;
                 let root = self.place.resolve(folder_or_cwd(&input), &*self.machine).await;
                 self.find(root, pattern, limit(&input, DEFAULT_LIMIT)).await
             };
-            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
+            reading(cx, work).await
         })
     }
 }

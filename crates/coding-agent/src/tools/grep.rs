@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::listing::{Listing, limit};
 use super::path::Place;
 use super::truncate::MAX_LINES;
-use super::{ToolParts, folder_or_cwd, not_found, text};
+use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{GrepLine, GrepQuery, Seen};
 use crate::machine::{FileKind, Machine};
 
@@ -47,9 +47,8 @@ impl GrepTool {
         let about = "Searches files for a pattern and returns matching lines with file paths and line numbers. Honours .gitignore; \
                      hidden files are searched too. Returns at most 100 matches or 50KB, whichever is less; \
                      lines longer than 500 characters are cut.";
-        let mut spec = ToolSpec::new("grep", about, parameters);
+        let mut spec = super::spec("grep", about, parameters);
         spec.effect = ToolEffect::Reads;
-        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
         Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
 }
@@ -61,12 +60,11 @@ impl Tool for GrepTool {
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            cx.cancel.check().map_err(|_| ToolError::aborted())?;
             let work = async {
                 let root = self.place.resolve(folder_or_cwd(&input), &*self.machine).await;
                 self.grep(query(&input, root)?, limit(&input, DEFAULT_LIMIT)).await
             };
-            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
+            reading(cx, work).await
         })
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::collate::collation_key;
 use super::listing::{Listing, limit};
 use super::path::Place;
-use super::{ToolParts, folder_or_cwd, not_found};
+use super::{ToolParts, folder_or_cwd, not_found, reading};
 use crate::machine::{FileKind, Machine};
 
 /// Entries that are listed when nobody says how many.
@@ -37,9 +37,8 @@ impl LsTool {
         .lenient();
         let about = "Lists what is in a folder, in alphabetical order and with hidden names. Folders end with /. \
                      Returns at most 500 entries or 50KB, whichever is less.";
-        let mut spec = ToolSpec::new("ls", about, parameters);
+        let mut spec = super::spec("ls", about, parameters);
         spec.effect = ToolEffect::Reads;
-        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
         Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
 }
@@ -51,12 +50,11 @@ impl Tool for LsTool {
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            cx.cancel.check().map_err(|_| ToolError::aborted())?;
             let work = async {
                 let folder = self.place.resolve(folder_or_cwd(&input), &*self.machine).await;
                 self.list(&folder, limit(&input, DEFAULT_LIMIT)).await
             };
-            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
+            reading(cx, work).await
         })
     }
 }

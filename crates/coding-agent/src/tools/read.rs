@@ -47,9 +47,8 @@ impl ReadTool {
              the result says how to go on. Images (JPEG, PNG, GIF, WebP) are attached.",
             MAX_BYTES / 1024
         );
-        let mut spec = ToolSpec::new("read", about, parameters);
+        let mut spec = super::spec("read", about, parameters);
         spec.effect = ToolEffect::Reads;
-        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
         let facts = parts.facts.clone();
         Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts }
     }
@@ -88,10 +87,7 @@ impl Tool for ReadTool {
             let path = self.place.resolve_read(given, &*self.machine).await;
             self.read(given, &path, &window).await
         };
-        Box::pin(async move {
-            cx.cancel.check().map_err(|_| ToolError::aborted())?;
-            cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
-        })
+        Box::pin(super::reading(cx, work))
     }
 }
 

@@ -33,8 +33,7 @@ impl WriteTool {
             },
         })).lenient();
         let about = "Writes a file as a whole: creates it together with its folders, or replaces what was there.";
-        let mut spec = ToolSpec::new("write", about, parameters);
-        spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+        let spec = super::spec("write", about, parameters);
         Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
 }
