@@ -1,0 +1,298 @@
+//! Prompt templates: `/name arguments` becomes the text of a file with the arguments put in.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::frontmatter;
+use crate::document::Problem;
+
+/// Characters of a description that is taken from the text.
+const MAX_DESCRIPTION: usize = 60;
+/// Bytes of one template at most.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A prompt template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    /// The name behind the slash.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What arguments it wants, for people.
+    pub argument_hint: Option<String>,
+    /// The text with its places for arguments.
+    pub content: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl Template {
+    /// Reads a template's text.
+    ///
+    /// # Errors
+    /// When its head is no YAML.
+    pub fn parse(name: &str, text: &str, path: &Path) -> Result<Self, String> {
+        let document = frontmatter::parse(text)?;
+        let said = |key: &str| document.head.get(key).and_then(Value::as_str).map(str::to_owned);
+        let description = said("description").filter(|text| !text.is_empty());
+        Ok(Self {
+            name: name.to_owned(),
+            description: description.unwrap_or_else(|| first_line(&document.body)),
+            argument_hint: said("argument-hint"),
+            content: document.body,
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// The first line that is not empty, shortened.
+fn first_line(body: &str) -> String {
+    let line = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    match line.char_indices().nth(MAX_DESCRIPTION) {
+        Some((at, _)) => format!("{}...", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+/// Templates by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Templates(Vec<Template>);
+
+impl Templates {
+    /// Collects templates; of several of one name the first counts, the others are reported.
+    pub fn new(templates: impl IntoIterator<Item = Template>) -> (Self, Vec<Problem>) {
+        let (mut kept, mut problems) = (Self::default(), Vec::new());
+        for template in templates {
+            match kept.get(&template.name) {
+                None => kept.0.push(template),
+                Some(first) if first.path == template.path => {}
+                Some(first) => {
+                    let text = format!("name \"/{}\" collision", template.name);
+                    let remedy = format!("{} is used. Rename one of the two", first.path.display());
+                    problems.push(Problem::new(&template.path, text).remedy(remedy));
+                }
+            }
+        }
+        (kept, problems)
+    }
+
+    /// Reads the `.md` files of a folder (not of folders in it), in the order of their names. A folder that is not there has none; what cannot
+    /// be read is reported.
+    pub fn read_folder(folder: &Path) -> (Vec<Template>, Vec<Problem>) {
+        let (mut templates, mut problems) = (Vec::new(), Vec::new());
+        let mut paths: Vec<PathBuf> = match std::fs::read_dir(folder) {
+            Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.path()).collect(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                problems.push(Problem::new(folder, format!("cannot be read: {error}")));
+                Vec::new()
+            }
+        };
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+        paths.sort();
+        for path in paths {
+            match read_file(&path) {
+                Ok(Some(template)) => templates.push(template),
+                Ok(None) => {}
+                Err(why) => problems.push(Problem::new(&path, why).remedy("It is left out")),
+            }
+        }
+        (templates, problems)
+    }
+
+    /// The template of that name.
+    pub fn get(&self, name: &str) -> Option<&Template> {
+        self.0.iter().find(|template| template.name == name)
+    }
+
+    /// All templates in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Template> {
+        self.0.iter()
+    }
+
+    /// Replaces `/name arguments` by what the template says; any other text stays as it is.
+    pub fn expand<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(command) = text.strip_prefix('/') else { return text.into() };
+        let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        match self.get(name) {
+            Some(template) => substitute(&template.content, &arguments(rest)).into(),
+            None => text.into(),
+        }
+    }
+}
+
+/// A template file; `None` when the path is none.
+fn read_file(path: &Path) -> Result<Option<Template>, String> {
+    let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| meta.is_file()) else {
+        return Ok(None);
+    };
+    if meta.len() > MAX_BYTES {
+        return Err("is larger than 1 MiB".to_owned());
+    }
+    let text = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    Template::parse(name, &String::from_utf8_lossy(&text), path).map(Some)
+}
+
+/// Splits arguments at spaces and tabs. Quotes that open at the start of an argument keep what is in them together, also when it is empty;
+/// `\"` inside of quotes is a quote; a quote that is never closed reaches to the end.
+pub fn arguments(text: &str) -> Vec<String> {
+    let is_blank = |c: char| c == ' ' || c == '\t';
+    let mut found = Vec::new();
+    let mut rest = text.trim_start_matches(is_blank);
+    while let Some(first) = rest.chars().next() {
+        if first == '"' || first == '\'' {
+            let (argument, behind) = quoted(&rest[1..], first);
+            found.push(argument);
+            rest = behind;
+        } else {
+            let end = rest.find(is_blank).unwrap_or(rest.len());
+            found.push(rest[..end].to_owned());
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start_matches(is_blank);
+    }
+    found
+}
+
+/// An argument in quotes, with what stands directly behind the closing one, and what follows.
+fn quoted(text: &str, quote: char) -> (String, &str) {
+    let mut argument = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' && text[at + 1..].starts_with(quote) {
+            argument.push(quote);
+            chars.next();
+        } else if c == quote {
+            let rest = &text[at + c.len_utf8()..];
+            let end = rest.find([' ', '\t']).unwrap_or(rest.len());
+            argument.push_str(&rest[..end]);
+            return (argument, &rest[end..]);
+        } else {
+            argument.push(c);
+        }
+    }
+    (argument, "")
+}
+
+/// Puts arguments into a text: `$1`, `$@`, `$ARGUMENTS`, `${1:-default}`, `${@:-default}`, `${@:2}` and `${@:2:3}`. The text is gone through
+/// once: what stands in an argument is taken as it is.
+pub fn substitute(content: &str, arguments: &[String]) -> String {
+    let mut text = String::with_capacity(content.len());
+    let mut rest = content;
+    while let Some(at) = rest.find('$') {
+        text.push_str(&rest[..at]);
+        let place = &rest[at + 1..];
+        match replaced(place, arguments) {
+            Some((value, len)) => {
+                text.push_str(&value);
+                rest = &place[len..];
+            }
+            None => {
+                text.push('$');
+                rest = place;
+            }
+        }
+    }
+    text + rest
+}
+
+/// What a place behind a dollar sign stands for, and its length; `None` when it is no place.
+fn replaced(place: &str, arguments: &[String]) -> Option<(String, usize)> {
+    let all = || arguments.join(" ");
+    if let Some(inside) = place.strip_prefix('{') {
+        let end = inside.find('}')?;
+        return Some((in_braces(&inside[..end], arguments)?, end + 2));
+    }
+    if place.starts_with('@') {
+        return Some((all(), 1));
+    }
+    if place.starts_with("ARGUMENTS") {
+        return Some((all(), "ARGUMENTS".len()));
+    }
+    let n_digits = place.bytes().take_while(u8::is_ascii_digit).count();
+    (n_digits > 0).then(|| (argument(&place[..n_digits], arguments).unwrap_or_default().to_owned(), n_digits))
+}
+
+/// The argument of a number, counted from 1.
+fn argument<'a>(digits: &str, arguments: &'a [String]) -> Option<&'a str> {
+    let number: usize = digits.parse().ok()?;
+    arguments.get(number.checked_sub(1)?).map(String::as_str)
+}
+
+fn in_braces(inside: &str, arguments: &[String]) -> Option<String> {
+    let (name, option) = inside.split_once(':')?;
+    if let Some(default) = option.strip_prefix('-') {
+        let value = match name {
+            "@" => arguments.join(" "),
+            digits if is_number(digits) => argument(digits, arguments).unwrap_or_default().to_owned(),
+            _ => return None,
+        };
+        return Some(if value.is_empty() { default.to_owned() } else { value });
+    }
+    if name != "@" {
+        return None;
+    }
+    let (from, n) = match option.split_once(':') {
+        Some((from, n)) if is_number(n) => (from, n.parse().unwrap_or(usize::MAX)),
+        Some(_) => return None,
+        None => (option, usize::MAX),
+    };
+    let from: usize = Some(from).filter(|from| is_number(from))?.parse().unwrap_or(usize::MAX);
+    let taken = arguments.iter().skip(from.saturating_sub(1)).take(n);
+    Some(taken.map(String::as_str).collect::<Vec<_>>().join(" "))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content: &str, given: &str, expected: &str) {
+        assert_eq!(substitute(content, &arguments(given)), expected);
+    }
+
+    #[test]
+    fn arguments_are_put_in() {
+        check("$1-$2|$3|$0", "a 'b c'", "a-b c||");
+        check("$@ and $ARGUMENTS", "a \"\" b", "a  b and a  b");
+        check("${@:2} ${@:2:1} ${@:0}", "a b c", "b c b a b c");
+        check("${1:-x} ${2:-y} ${@:-z}", "a", "a y a");
+        check("${@:-z} ${HOME} $", "", "z ${HOME} $");
+        check("$1", "\"a \\\" b\"c", "a \" bc");
+        check("$1 $2", "$2 $ARGUMENTS", "$2 $ARGUMENTS");
+        check("$99999999999999999999999", "a", "");
+    }
+
+    #[test]
+    fn only_known_names_are_expanded() {
+        let fix = Template::parse("fix", "---\nargument-hint: <what>\n---\nFix $1", Path::new("fix.md")).unwrap();
+        assert_eq!((fix.description.as_str(), fix.argument_hint.as_deref()), ("Fix $1", Some("<what>")));
+        let again = Template { path: "other/fix.md".into(), ..fix.clone() };
+        let (templates, problems) = Templates::new([fix, again]);
+        assert!(problems[0].to_string().contains("name \"/fix\" collision"), "{problems:?}");
+        assert_eq!(templates.expand("/fix it now"), "Fix it");
+        assert_eq!(templates.expand("/fix\nit"), "Fix it");
+        assert_eq!(templates.expand("/fixed it"), "/fixed it");
+        assert_eq!(templates.expand("fix it"), "fix it");
+    }
+
+    #[test]
+    fn folders_are_read_without_those_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("sub.md")).unwrap();
+        for (name, text) in [("b.md", "\n\nB"), ("a.md", "---\nx: [\n---\nA"), ("c.txt", "C")] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let (templates, problems) = Templates::read_folder(dir.path());
+        assert_eq!(templates.iter().map(|template| template.name.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(problems.len(), 1);
+        assert_eq!(Templates::read_folder(&dir.path().join("none")), (vec![], vec![]));
+    }
+}
