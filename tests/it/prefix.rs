@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use pinch_embed::agent_core::ToolSet;
-use pinch_embed::agent_core::hooks::NoHooks;
 use pinch_embed::coding_agent::auth::{Authorised, FixedAuth};
-use pinch_embed::coding_agent::compaction::CompactionSettings;
 use pinch_embed::coding_agent::machine::LocalMachine;
 use pinch_embed::coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_embed::coding_agent::recovery::RecoveryPlan;
@@ -21,7 +19,7 @@ use pinch_embed::coding_agent::tools::path::Place;
 use pinch_embed::coding_agent::tools::{ToolParts, coding_tools};
 use pinch_embed::llm::model::Model;
 use pinch_embed::llm::provider::ProviderRegistry;
-use pinch_embed::llm::request::{Auth, CallOptions};
+use pinch_embed::llm::request::Auth;
 use pinch_embed::stdx::host::Host;
 use pinch_testing::server::{Reply, Server};
 use pinch_testing::wires::{anthropic, completions};
@@ -74,18 +72,12 @@ impl Setup {
         let cwd = std::path::Path::new("/project");
         let parts =
             PromptParts { custom: None, addendum: Some("Mind the gap."), tools: &tools, context_files: &[], cwd };
+        let provider = Arc::new(Authorised::new(provider, Arc::new(FixedAuth(Auth::key("none")))));
         AgentSession::start(SessionParts {
-            host: Self::host(),
-            log,
-            model,
-            thinking: None,
-            provider: Arc::new(Authorised::new(provider, Arc::new(FixedAuth(Auth::key("none"))))),
             system: SystemPrompt::coding(&parts),
             tools,
-            hooks: Arc::new(NoHooks),
-            compaction: CompactionSettings::default(),
             plan: RecoveryPlan::report(),
-            options: CallOptions::default(),
+            ..SessionParts::new(Self::host(), log, model, provider)
         })
         .await
         .unwrap()

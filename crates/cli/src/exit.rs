@@ -79,6 +79,7 @@ impl From<SessionError> for Failure {
         match error {
             SessionError::Store(error) => error.into(),
             SessionError::CannotContinue(_) => Self::user(error.to_string()),
+            SessionError::Auth(_) | SessionError::NoKey { .. } => Self::configuration(with_causes(&error)),
         }
     }
 }

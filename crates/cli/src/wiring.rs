@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_embed::agent_core::ToolSet;
-use pinch_embed::agent_core::hooks::NoHooks;
 use pinch_embed::coding_agent::auth::{AuthStorage, Authorised, FixedAuth, RequestAuth};
 use pinch_embed::coding_agent::machine::LocalMachine;
 use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth};
@@ -91,11 +90,12 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSessio
     let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
     warn_of(&problems);
     let registry = Arc::new(registry);
-    let choice = choose(args, &folders, &settings, &registry, &context, host).await.map_err(|failure| {
-        // What is missing may stand in the part that cannot be read.
-        let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
-        Failure { kind, ..failure }
-    })?;
+    let (choice, provider, auth) =
+        choose(args, &folders, &settings, &registry, &context, host).await.map_err(|failure| {
+            // What is missing may stand in the part that cannot be read.
+            let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
+            Failure { kind, ..failure }
+        })?;
     let facts = SessionFacts::default();
     let tools = tools(args, &cwd, &settings, &facts, host)?;
     let system = system_prompt(args, &folders, &cwd, &tools, host)?;
@@ -105,7 +105,7 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSessio
         ..CallOptions::default()
     };
     let wanted = match &args.thinking {
-        None => choice.0.thinking,
+        None => choice.thinking,
         Some(word) => Some(ThinkingLevel::parse(word).ok_or_else(|| {
             let text = format!("Invalid thinking level \"{word}\". Valid values: {}", level_words());
             Failure::user(text)
@@ -113,22 +113,23 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSessio
     };
     let is_new = context.messages.is_empty();
     let thinking = wanted.or_else(|| is_new.then(|| settings.default_thinking.unwrap_or(ThinkingLevel::Medium)));
+    let provider = Arc::new(RepeatingProvider::new(provider, settings.recovery.transport));
+    let usual = SessionParts::new(host.clone(), log, choice.model, provider);
     let session = AgentSession::start(SessionParts {
-        host: host.clone(),
-        log,
-        model: Arc::clone(&choice.0.model),
         thinking,
-        provider: Arc::new(RepeatingProvider::new(choice.1, settings.recovery.transport)),
+        usual_thinking: settings.default_thinking,
+        auth: Some(Arc::clone(&auth)),
         tools,
         system,
-        hooks: Arc::new(NoHooks),
+        branch_reserve_tokens: settings.branch_reserve_tokens.unwrap_or(usual.branch_reserve_tokens),
         compaction: settings.compaction,
         plan: settings.recovery,
         options,
+        ..usual
     })
     .await?;
     facts.set(session.facts());
-    Ok((session, choice.2))
+    Ok((session, auth))
 }
 
 fn level_words() -> String {

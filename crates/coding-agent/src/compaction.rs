@@ -18,9 +18,13 @@ pub mod instructions;
 pub mod serialise;
 pub mod summarise;
 pub mod branch;
+pub mod hooks;
+pub mod rules;
 
+pub use hooks::{NoSummaryHooks, SummaryHooks};
 pub use prepare::{Preparation, prepare, prepare_log};
-pub use summarise::{SummaryModel, SummaryPrompt};
+pub use rules::{CompactionRules, ModelCompaction};
+pub use summarise::{SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep};
 
 use crate::entry::{Compaction, EntryBody, EntryId};
 use crate::session_log::SessionLog;

@@ -52,6 +52,26 @@ pub enum SessionEvent {
         /// What went wrong.
         error_message: Option<String>,
     },
+    /// A failed request for a summary will be sent again after a while.
+    SummaryRetryScheduled {
+        /// Which repetition, counted from 1.
+        attempt: u32,
+        /// How many there may be.
+        max_attempts: u32,
+        /// How long it waits, in milliseconds.
+        delay_ms: u64,
+        /// What went wrong.
+        error_message: String,
+    },
+    /// A request for a summary is sent again.
+    SummaryRetryStart {
+        /// What is summarised.
+        source: SummarySource,
+        /// Why the session compacts, when it does.
+        reason: Option<CompactionReason>,
+    },
+    /// Sending requests for a summary again is over, well or badly.
+    SummaryRetryEnd,
     /// A failed answer will be asked for again after a while.
     RetryStart {
         /// Which repetition, counted from 1.
@@ -89,4 +109,23 @@ pub enum SessionEvent {
         /// The entry this session goes on from.
         leaf: Option<EntryId>,
     },
+}
+
+/// What a summary is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SummarySource {
+    /// The older part of the conversation.
+    Compaction,
+    /// A branch that is left.
+    BranchSummary,
+}
+
+impl SummarySource {
+    /// The word used in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compaction => "compaction",
+            Self::BranchSummary => "branchSummary",
+        }
+    }
 }

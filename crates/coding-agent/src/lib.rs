@@ -29,9 +29,9 @@ pub mod resources;
 
 pub mod prompt;
 
-pub mod compaction;
-
 pub mod recovery;
+
+pub mod compaction;
 
 pub mod settings;
 

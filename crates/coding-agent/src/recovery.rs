@@ -1,4 +1,4 @@
-//! What happens after a failed answer, as one pure decision.
+//! What happens after a failed answer, as pure decisions.
 //!
 //! A [`RecoveryPlan`] states everything that may be repeated beneath whoever starts a run. A session executes it; an embedding runner passes
 //! [`RecoveryPlan::report`], under which nothing is repeated, and decides alone. Retries stacked on retries would multiply their waits.
@@ -163,25 +163,63 @@ pub fn recover(state: &mut RecoveryState, failure: &Failure<'_>, plan: &Recovery
             }
         };
     }
-    let text = message.error_message.as_deref().unwrap_or_default();
-    let retryable = message.stop_reason == StopReason::Error
-        && failure.error.map_or_else(|| retry::text_is_retryable(text), LlmError::retryable);
-    if !retryable || plan.turn.max_retries == 0 {
-        return Recovery::Done;
+    match plan.turn.again(&mut state.attempt, message, failure.error) {
+        Some(Again::After { attempt, nominal, at_least }) => Recovery::Again { attempt, nominal, at_least },
+        Some(Again::GiveUp { attempt, final_error }) => Recovery::GiveUp { attempt, final_error },
+        None => Recovery::Done,
     }
-    let limits = Limits { max_retries: u32::MAX, max_delay: plan.turn.max_asked_delay };
-    if let Some(text) = failure.error.and_then(|error| retry::too_long_text(error, &limits)) {
-        let attempt = std::mem::take(&mut state.attempt);
-        return Recovery::GiveUp { attempt, final_error: text };
+}
+
+/// Whether a failed answer is asked for again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Yes, after a while.
+    After {
+        /// Which repetition this is.
+        attempt: u32,
+        /// The wait as it is announced.
+        nominal: Duration,
+        /// What a provider asked for at least.
+        at_least: Duration,
+    },
+    /// It might help, but repetitions are used up, or the provider asks for too long a wait.
+    GiveUp {
+        /// How many repetitions there were.
+        attempt: u32,
+        /// The last failure in words.
+        final_error: String,
+    },
+}
+
+impl TurnRetry {
+    /// Decides whether a failed answer is asked for again; `None` when another try cannot help, or none is wanted. `attempt` counts the
+    /// repetitions so far and is brought up to date. An overflow is not looked for: ask [`is_overflow`] first.
+    pub fn again(&self, attempt: &mut u32, message: &AssistantMessage, error: Option<&LlmError>) -> Option<Again> {
+        let text = message.error_message.as_deref().unwrap_or_default();
+        let retryable = message.stop_reason == StopReason::Error
+            && error.map_or_else(|| retry::text_is_retryable(text), LlmError::retryable);
+        if !retryable || self.max_retries == 0 {
+            return None;
+        }
+        let limits = Limits { max_retries: u32::MAX, max_delay: self.max_asked_delay };
+        if let Some(final_error) = error.and_then(|error| retry::too_long_text(error, &limits)) {
+            return Some(Again::GiveUp { attempt: std::mem::take(attempt), final_error });
+        }
+        if *attempt >= self.max_retries {
+            *attempt = 0;
+            return Some(Again::GiveUp { attempt: self.max_retries, final_error: text.to_owned() });
+        }
+        *attempt += 1;
+        let doubled = self.base_delay.saturating_mul(1_u32.checked_shl(*attempt - 1).unwrap_or(u32::MAX));
+        let at_least = error.and_then(|error| error.retry_after).unwrap_or_default();
+        Some(Again::After { attempt: *attempt, nominal: doubled.min(self.max_delay), at_least })
     }
-    if state.attempt >= plan.turn.max_retries {
-        state.attempt = 0;
-        return Recovery::GiveUp { attempt: plan.turn.max_retries, final_error: text.to_owned() };
+
+    /// How long to wait in fact: the nominal time and up to a tenth more, so that many clients do not come back at the same moment, but never
+    /// less than a provider asked for. `chance` lies between 0 and 1.
+    pub fn wait(nominal: Duration, at_least: Duration, chance: f64) -> Duration {
+        nominal.max(at_least) + nominal.mul_f64(chance * 0.1)
     }
-    state.attempt += 1;
-    let doubled = plan.turn.base_delay.saturating_mul(1_u32.checked_shl(state.attempt - 1).unwrap_or(u32::MAX));
-    let at_least = failure.error.and_then(|error| error.retry_after).unwrap_or_default();
-    Recovery::Again { attempt: state.attempt, nominal: doubled.min(plan.turn.max_delay), at_least }
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_agent_core::Agent;
-use pinch_agent_core::hooks::Hooks;
+use pinch_agent_core::hooks::{Hooks, NoHooks};
 use pinch_agent_core::tool::ToolSet;
-use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
+use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::message::Message;
 use pinch_llm::model::{Model, thinking};
 use pinch_llm::provider::Provider;
 use pinch_llm::request::CallOptions;
@@ -18,36 +19,57 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
-use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionSettings};
+use crate::auth::{AuthError, RequestAuth};
+use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRules, NoSummaryHooks, SummaryHooks};
 use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{RecoveryPlan, RecoveryState};
-use crate::session_log::{SessionLog, roles};
+use crate::resources::templates::Templates;
+use crate::session_log::SessionLog;
 use crate::store::StoreError;
 use crate::tools::facts::Facts;
 
-mod compacting;
+mod input;
 pub mod control;
+pub mod models;
 mod hooks;
+mod tell;
+mod changes;
+mod compacting;
 mod run;
+mod bash;
+mod custom;
+pub mod stats;
+pub mod tree;
 
-pub use control::SessionControl;
+pub use control::{Busy, Change, SessionControl};
+pub use input::Prompt;
 pub use run::SessionRun;
+pub use stats::{ContextUsage, SessionStats};
+pub use tree::{NavigateError, Navigated, Navigation};
+
+/// Tokens of a model's window that stay free when a branch is summarised, unless told otherwise.
+const BRANCH_RESERVE_TOKENS: u64 = 16_384;
 
 /// A conversation with its log.
 pub struct AgentSession {
     log: SessionLog,
     agent: Agent,
     system: SystemPrompt,
-    compaction: CompactionSettings,
+    compaction: CompactionRules,
+    summaries: Arc<dyn SummaryHooks>,
+    branch_reserve_tokens: u64,
     plan: RecoveryPlan,
     state: RecoveryState,
+    auth: Option<Arc<dyn RequestAuth>>,
+    templates: Arc<Templates>,
+    usual_thinking: Option<ThinkingLevel>,
     control: SessionControl,
     host: Host,
 }
 
-/// What a session is made of.
+/// What a session is made of. [`SessionParts::new`] has the usual values of all but four.
 pub struct SessionParts {
     /// Clock, ids and environment.
     pub host: Host,
@@ -57,47 +79,54 @@ pub struct SessionParts {
     pub model: Arc<Model>,
     /// How hard it thinks; clamped to what the model can. `None`: as the log says, else `off`.
     pub thinking: Option<ThinkingLevel>,
+    /// The level for models that can think after one that cannot.
+    pub usual_thinking: Option<ThinkingLevel>,
     /// Who answers; credentials are its business.
     pub provider: Arc<dyn Provider>,
+    /// Asked for credentials before a prompt is taken, so that a missing key is an error and not an answer. `None`: nobody is asked.
+    pub auth: Option<Arc<dyn RequestAuth>>,
     /// What the model may have done.
     pub tools: ToolSet,
     /// What the model is told first.
     pub system: SystemPrompt,
+    /// What `/name` in a prompt stands for.
+    pub templates: Templates,
     /// Where the owner steps in.
     pub hooks: Arc<dyn Hooks>,
     /// When the conversation is compacted.
-    pub compaction: CompactionSettings,
+    pub compaction: CompactionRules,
+    /// Where the owner steps into compactions and moves in the tree.
+    pub summaries: Arc<dyn SummaryHooks>,
+    /// Tokens of the window that stay free when a branch is summarised.
+    pub branch_reserve_tokens: u64,
     /// What is repeated beneath the caller.
     pub plan: RecoveryPlan,
     /// Settings of every request.
     pub options: CallOptions,
 }
 
-/// What a user says.
-#[derive(Clone, Debug, Default)]
-pub struct Prompt {
-    /// The text.
-    pub text: String,
-    /// Images behind the text.
-    pub images: Vec<Image>,
-    /// Stops the whole prompt with its retries and compactions.
-    pub cancel: Cancel,
-}
-
-impl Prompt {
-    /// A text.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+impl SessionParts {
+    /// A session without tools, prompt and hooks, with pi's settings.
+    pub fn new(host: Host, log: SessionLog, model: Arc<Model>, provider: Arc<dyn Provider>) -> Self {
+        Self {
+            host,
+            log,
+            model,
+            thinking: None,
+            usual_thinking: None,
+            provider,
+            auth: None,
+            tools: ToolSet::new(),
+            system: SystemPrompt::default(),
+            templates: Templates::default(),
+            hooks: Arc::new(NoHooks),
+            compaction: CompactionRules::default(),
+            summaries: Arc::new(NoSummaryHooks),
+            branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
+            plan: RecoveryPlan::default(),
+            options: CallOptions::default(),
+        }
     }
-
-    fn into_message(self, now: i64) -> Message {
-        Message::User(UserMessage { content: user_content(self.text, self.images), timestamp: now })
-    }
-}
-
-fn user_content(text: String, images: Vec<Image>) -> Content {
-    let text = (!text.is_empty() || images.is_empty()).then(|| Block::text(text));
-    Content::Blocks(text.into_iter().chain(images.into_iter().map(Block::Image)).collect())
 }
 
 /// Why a session could not go on. Failures of a provider are no such errors: they are answers.
@@ -109,6 +138,35 @@ pub enum SessionError {
     /// There is nothing to continue from.
     #[error(transparent)]
     CannotContinue(#[from] pinch_agent_core::CannotContinue),
+    /// There are no credentials for a prompt.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// There are no credentials for a model that is to be used from now on.
+    #[error("No API key for {provider}/{model}")]
+    NoKey {
+        /// Who serves it.
+        provider: ProviderId,
+        /// Its name.
+        model: ModelId,
+    },
+}
+
+/// How a compaction is asked for.
+#[derive(Clone, Debug)]
+pub struct CompactRequest {
+    /// Why.
+    pub reason: CompactionReason,
+    /// What the summary is to look at in particular.
+    pub focus: Option<String>,
+    /// Stops it; the log is as it was then.
+    pub cancel: Cancel,
+}
+
+impl CompactRequest {
+    /// Because somebody asks for it.
+    pub fn manual(focus: Option<String>) -> Self {
+        Self { reason: CompactionReason::Manual, focus, cancel: Cancel::default() }
+    }
 }
 
 impl AgentSession {
@@ -118,57 +176,75 @@ impl AgentSession {
     /// # Errors
     /// When the log cannot be written.
     pub async fn start(parts: SessionParts) -> Result<Self, SessionError> {
-        let SessionParts { host, mut log, model, thinking, provider, tools, system, hooks, compaction, plan, options } =
-            parts;
+        let SessionParts { host, mut log, model, .. } = parts;
         let context = log.context();
         let is_new = context.messages.is_empty();
-        let wanted = thinking.or_else(|| ThinkingLevel::parse(&context.thinking_level)).unwrap_or_default();
+        let wanted = parts.thinking.or_else(|| ThinkingLevel::parse(&context.thinking_level)).unwrap_or_default();
         let thinking = thinking::clamp(&model, wanted);
         let same_model = context.model.as_ref().is_some_and(|m| m.provider == model.provider && m.model_id == model.id);
         if !same_model {
-            log.append(EntryBody::ModelChange { provider: model.provider.clone(), model_id: model.id.clone() }).await?;
+            log.append(models::model_change(&model)).await?;
         }
         let has_level = log.active_branch().entries().any(|e| matches!(e.body, EntryBody::ThinkingLevelChange { .. }));
         if is_new || !has_level || context.thinking_level != thinking.as_str() {
-            log.append(EntryBody::ThinkingLevelChange { thinking_level: thinking.as_str().to_owned() }).await?;
+            log.append(models::level_change(thinking)).await?;
         }
-        let mut agent = Agent::new(host.clone(), model, provider);
+        let mut agent = Agent::new(host.clone(), model, parts.provider);
         agent.messages = context.messages;
         agent.thinking = thinking;
-        agent.tools = tools;
-        agent.options = options;
+        agent.tools = parts.tools;
+        agent.options = parts.options;
         agent.options.session_id.get_or_insert_with(|| log.id().to_owned());
-        agent.hooks = Arc::new(hooks::SessionHooks::new(hooks));
-        let control = SessionControl::new(agent.queues(), host.clone());
-        Ok(Self { log, agent, system, compaction, plan, state: RecoveryState::default(), control, host })
+        let templates = Arc::new(parts.templates);
+        let control = SessionControl::new(agent.queues(), host.clone(), Arc::clone(&templates));
+        agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone()));
+        Ok(Self {
+            log,
+            agent,
+            system: parts.system,
+            compaction: parts.compaction,
+            summaries: parts.summaries,
+            branch_reserve_tokens: parts.branch_reserve_tokens,
+            plan: parts.plan,
+            state: RecoveryState::default(),
+            auth: parts.auth,
+            templates,
+            usual_thinking: parts.usual_thinking,
+            control,
+            host,
+        })
     }
 
     /// Asks the model. Nothing happens until the run is polled; dropping it stops everything.
     pub fn prompt(&mut self, prompt: Prompt) -> SessionRun<'_> {
         let cancel = prompt.cancel.child();
-        let message = prompt.into_message(self.host.now_ms());
-        SessionRun::new(self, Some(message), cancel)
+        let text = if prompt.verbatim { prompt.text } else { self.templates.expand(&prompt.text).into_owned() };
+        let message = input::user_message(text, prompt.images, self.host.now_ms());
+        SessionRun::new(self, run::Input::Message(Arc::new(message)), cancel)
     }
 
     /// Goes on from where the log stands without a new message: after a failed answer, which is left out of the context from then on, or
     /// with what waits in the queues.
     pub fn resume(&mut self, cancel: &Cancel) -> SessionRun<'_> {
-        SessionRun::new(self, None, cancel.child())
+        SessionRun::new(self, run::Input::Nothing, cancel.child())
     }
 
-    /// Compacts the conversation now, whatever the settings say.
+    /// Compacts the conversation now, whatever the settings say. [`SessionControl::cancel`] stops it too. `tell` is told of its start, its
+    /// end, and of summary requests that are sent again.
     ///
     /// # Errors
     /// [`CompactError`]; the log is as it was then.
     pub async fn compact(
         &mut self,
-        reason: CompactionReason,
-        focus: Option<String>,
-        cancel: &Cancel,
+        request: CompactRequest,
+        tell: &(dyn Fn(SessionEvent) + Send + Sync),
     ) -> Result<Compacted, CompactError> {
-        let summariser = compacting::Summariser::of(&self.agent);
-        let done = summariser.compact(&mut self.log, &self.compaction, reason, focus, cancel).await?;
-        self.agent.messages = self.log.context().messages;
+        let cancel = request.cancel.child();
+        let _entered = self.control.enter(&cancel);
+        let summariser = compacting::Summariser::of(self);
+        let wanted = compacting::Wanted { reason: request.reason, focus: request.focus.as_deref(), will_retry: false };
+        let done = summariser.compact(&mut self.log, wanted, &tell::AtOnce(tell), &cancel).await?;
+        self.reload();
         Ok(done)
     }
 
@@ -202,17 +278,20 @@ impl AgentSession {
         self.agent.thinking
     }
 
-    /// Takes another thinking level from the next request on, clamped to what the model can.
-    ///
-    /// # Errors
-    /// When the change cannot be written.
-    pub async fn set_thinking(&mut self, level: ThinkingLevel) -> Result<ThinkingLevel, SessionError> {
-        let level = thinking::clamp(&self.agent.model, level);
-        if level != self.agent.thinking {
-            self.agent.thinking = level;
-            self.log.append(EntryBody::ThinkingLevelChange { thinking_level: level.as_str().to_owned() }).await?;
-        }
-        Ok(level)
+    /// When the conversation is compacted by itself, for changing it.
+    pub fn compaction_mut(&mut self) -> &mut CompactionRules {
+        &mut self.compaction
+    }
+
+    /// What is repeated after failures, for changing it.
+    pub fn plan_mut(&mut self) -> &mut RecoveryPlan {
+        &mut self.plan
+    }
+
+    /// Other tools, from the next prompt on; the model is told what has changed.
+    pub fn set_tools(&mut self, tools: ToolSet, system: SystemPrompt) {
+        self.agent.tools = tools;
+        self.system = system;
     }
 
     /// Asks another provider from the next request on: other credentials, say.
@@ -270,7 +349,7 @@ impl AgentSession {
         let Some(target) = context.entry_ids.last().filter(|_| failed) else { return Ok(None) };
         let edit = EntryBody::ContextEdit { target_id: target.clone(), replacement: None };
         let id = self.log.append(edit).await?;
-        self.agent.messages = self.log.context().messages;
+        self.reload();
         Ok(Some(id))
     }
 }
@@ -280,11 +359,3 @@ impl fmt::Debug for AgentSession {
         f.debug_struct("AgentSession").field("log", &self.log).field("agent", &self.agent).finish_non_exhaustive()
     }
 }
-
-/// Messages of roles that only this layer knows become the user's.
-fn to_llm(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-    roles::convert_to_llm(messages)
-}
-
-/// What a stream of session events yields.
-type SessionItem = Result<SessionEvent, SessionError>;

@@ -8,7 +8,7 @@ use pinch_llm::request::{Deadlines, ThinkingBudgets};
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Map, Value};
 
-use crate::compaction::{CompactionMode, CompactionSettings};
+use crate::compaction::{CompactionMode, CompactionRules, CompactionSettings, ModelCompaction};
 use crate::document::{self, Problem};
 use crate::recovery::{OverflowRecovery, RecoveryPlan};
 
@@ -28,7 +28,9 @@ pub struct Settings {
     /// How waiting follow-ups are taken.
     pub follow_up_mode: QueueMode,
     /// When conversations are compacted.
-    pub compaction: CompactionSettings,
+    pub compaction: CompactionRules,
+    /// Tokens of the window that stay free when a branch is summarised.
+    pub branch_reserve_tokens: Option<u64>,
     /// What is repeated.
     pub recovery: RecoveryPlan,
     /// Time limits of requests.
@@ -89,6 +91,7 @@ impl Reader<'_> {
                 .word(root, "followUpMode", QueueMode::parse, "one-at-a-time or all")
                 .unwrap_or_default(),
             compaction: self.compaction(compaction),
+            branch_reserve_tokens: self.count(section("branchSummary"), "reserveTokens"),
             recovery: self.recovery(retry, of_provider, compaction),
             deadlines: self.deadlines(root, of_provider),
             shell_path: self.text(root, "shellPath").map(PathBuf::from),
@@ -98,7 +101,23 @@ impl Reader<'_> {
         }
     }
 
-    fn compaction(&mut self, section: &Map<String, Value>) -> CompactionSettings {
+    fn compaction(&mut self, section: &Map<String, Value>) -> CompactionRules {
+        let empty = Map::new();
+        let of_models = section.get("modelOverrides").and_then(Value::as_object).unwrap_or(&empty);
+        let of_model = |reader: &mut Self, values: &Value| {
+            let values = values.as_object().unwrap_or(&empty);
+            ModelCompaction {
+                reserve_tokens: reader.count(values, "reserveTokens"),
+                keep_recent_tokens: reader.count(values, "keepRecentTokens"),
+            }
+        };
+        CompactionRules {
+            settings: self.compaction_of_all(section),
+            of_models: of_models.iter().map(|(name, values)| (name.clone(), of_model(self, values))).collect(),
+        }
+    }
+
+    fn compaction_of_all(&mut self, section: &Map<String, Value>) -> CompactionSettings {
         let default = CompactionSettings::default();
         let mode = |word: &str| match word {
             "threshold" => Some(CompactionMode::Threshold),
@@ -228,15 +247,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         let text = r#"{"defaultModel": "m", "defaultThinkingLevel": "loud", "unknown": 1,
-            "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "defaultTools": ["read", 1], "compaction": {"reserveTokens": -1}}"#;
+            "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "defaultTools": ["read", 1], "compaction": {"reserveTokens": -1,
+            "modelOverrides": {"p/m": {"reserveTokens": 5, "keepRecentTokens": 1.5}}}, "branchSummary": {"reserveTokens": 9}}"#;
         std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
         let (settings, problems) = Settings::load(&path);
         assert_eq!(settings.default_model.as_deref(), Some("m"));
         assert_eq!(settings.recovery.turn.max_retries, 0);
         assert_eq!(settings.deadlines.headers, None);
-        assert_eq!(settings.compaction, CompactionSettings::default());
+        assert_eq!(settings.compaction.settings, CompactionSettings::default());
+        let of_model = ModelCompaction { reserve_tokens: Some(5), keep_recent_tokens: None };
+        assert_eq!(settings.compaction.of_models["p/m"], of_model);
+        assert_eq!(settings.branch_reserve_tokens, Some(9));
         let places: Vec<_> = problems.iter().filter_map(|p| p.at.as_deref()).collect();
-        assert_eq!(places, ["defaultThinkingLevel", "reserveTokens", "defaultTools"]);
+        assert_eq!(places, ["defaultThinkingLevel", "reserveTokens", "keepRecentTokens", "defaultTools"]);
         assert_eq!(settings.default_tools, None);
     }
 }

@@ -6,9 +6,6 @@ use std::time::Instant;
 use async_stream::stream;
 use bytes::Bytes;
 use futures::StreamExt;
-use pinch_agent_core::ToolSet;
-use pinch_agent_core::hooks::NoHooks;
-use pinch_coding_agent::compaction::CompactionSettings;
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionParts};
@@ -16,7 +13,7 @@ use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::event::{Emit, EventStream};
 use pinch_llm::frame::sse::SseDecoder;
 use pinch_llm::provider::Provider;
-use pinch_llm::request::{CallOptions, Request};
+use pinch_llm::request::Request;
 use pinch_llm::wire::{Call, Encoding, WireFormat};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -90,18 +87,11 @@ impl Provider for Prepared {
 async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
     let provider = Prepared { body: body.clone(), wire: Arc::from(format_of(API)?) };
+    let log = SessionLog::in_memory(&host, "/");
     let mut session = AgentSession::start(SessionParts {
-        log: SessionLog::in_memory(&host, "/"),
-        host,
-        model: model_of(API)?,
-        thinking: None,
-        provider: Arc::new(provider),
-        tools: ToolSet::new(),
         system: SystemPrompt::text("Be brief."),
-        hooks: Arc::new(NoHooks),
-        compaction: CompactionSettings::default(),
         plan: RecoveryPlan::report(),
-        options: CallOptions::default(),
+        ..SessionParts::new(host, log, model_of(API)?, Arc::new(provider))
     })
     .await?;
     let began = Instant::now();

@@ -4,19 +4,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use pinch_agent_core::hooks::NoHooks;
-use pinch_agent_core::llm::message::Message;
+use futures::future::BoxFuture;
+use pinch_agent_core::llm::message::{Content, Message};
+use pinch_agent_core::llm::model::Model;
 use pinch_agent_core::llm::provider::scripted::ScriptedProvider;
-use pinch_agent_core::llm::request::CallOptions;
+use pinch_agent_core::llm::request::Auth;
+use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::tool::ToolSet;
-use pinch_coding_agent::compaction::{CompactError, CompactionReason, estimate};
-use pinch_coding_agent::entry::{Entry, EntryBody, EntryId};
+use pinch_coding_agent::auth::{AuthError, FixedAuth, RequestAuth};
+use pinch_coding_agent::entry::{CustomMessage, Entry, EntryBody, EntryId};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
-use pinch_coding_agent::session::{AgentSession, Prompt, SessionControl, SessionParts};
+use pinch_coding_agent::resources::templates::{Template, Templates};
+use pinch_coding_agent::session::{
+    AgentSession, Change, CompactRequest, ContextUsage, Navigation, Prompt, SessionControl, SessionError, SessionParts,
+    SessionRun, SessionStats,
+};
+use pinch_coding_agent::session_log::roles::BashExecution;
 use pinch_coding_agent::session_log::{NewSession, SessionLog, convert_to_llm};
 use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::JsonlStore;
+use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use regex::Regex;
@@ -27,24 +35,10 @@ use super::scripted::{CaseTool, Notes, event_line, is_system, model, note, reply
 use super::sessions::{compaction, notation};
 use super::{Case, Outcome};
 
-/// What a second prompt is told; here the borrow checker says it first.
-const BUSY: &str =
-    "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
-
-/// Calls that a session itself does not offer (yet).
-const FOREIGN: [&str; 5] = ["sendCustom", "navigateToEntryIndex", "stats", "bash", "reload"];
-
 /// Runs a case.
 pub(crate) fn execute(case: &Case<'_>) -> Outcome {
     let mut input = case.case["input"].clone();
     notation::expand(&mut input);
-    let calls = || input["calls"].as_array().into_iter().flatten();
-    if calls().any(|call| FOREIGN.iter().any(|name| call.get(name).is_some()))
-        || input.get("templates").is_some()
-        || input["noKey"] == true
-    {
-        return Outcome::NotImplemented;
-    }
     let mut wanted = case.case.get("betterExpected").unwrap_or(&case.case["expected"]).clone();
     notation::expand(&mut wanted);
     notation::put_in(&mut wanted, &compaction::wording());
@@ -124,18 +118,22 @@ impl Scene {
         let provider = Arc::new(ScriptedProvider::new(script).when_exhausted("script exhausted"));
         let notes = Notes::default();
         let tools = input["tools"].as_array().into_iter().flatten().map(|tool| CaseTool::build(tool, &notes));
+        let model = Arc::new(model(false, input["contextWindow"].as_u64().unwrap_or(100_000), 100));
+        let templates = input["templates"].as_object().into_iter().flatten().map(|(name, text)| {
+            Template::parse(name, text.as_str().unwrap_or_default(), &folder.join(format!("{name}.md")))
+        });
+        let auth: Arc<dyn RequestAuth> = match input["noKey"] == true {
+            true => Arc::new(NoKey),
+            false => Arc::new(FixedAuth::default()),
+        };
         let session = AgentSession::start(SessionParts {
-            host,
-            log,
-            model: Arc::new(model(false, input["contextWindow"].as_u64().unwrap_or(100_000), 100)),
-            thinking: None,
-            provider: provider.clone(),
+            auth: Some(auth),
             tools: tools.collect::<ToolSet>(),
             system: SystemPrompt::text("sys"),
-            hooks: Arc::new(NoHooks),
+            templates: Templates::new(templates.collect::<Result<Vec<_>, _>>()?).0,
             compaction: settings.compaction,
             plan: settings.recovery,
-            options: CallOptions::default(),
+            ..SessionParts::new(host, log, model, provider.clone())
         });
         Ok(Self {
             session: session.await.map_err(|e| text(&e))?,
@@ -156,9 +154,19 @@ impl Scene {
             tokio::time::sleep(Duration::from_millis(ms)).await;
             Ok(())
         } else if call.get("contextUsage").is_some() {
-            let usage = self.context_usage();
+            let usage = self.session.context_usage().map_or(Value::Null, |usage| context_usage(&usage));
             self.results.push(usage);
             Ok(())
+        } else if call.get("stats").is_some() {
+            let stats = stats(&self.session.stats());
+            self.results.push(stats);
+            Ok(())
+        } else if let Some(command) = call["bash"].as_str() {
+            self.session.record_bash(bash(command)).await.map_err(|e| e.to_string())
+        } else if let Some(index) = call["navigateToEntryIndex"].as_u64() {
+            self.navigate(index, &call["options"]).await
+        } else if call.get("sendCustom").is_some() {
+            self.custom(&call["sendCustom"], &call["options"], tasks).await
         } else if call.get("lastText").is_some() {
             self.results.push(self.session.last_text().map_or(Value::Null, Value::from));
             Ok(())
@@ -171,60 +179,81 @@ impl Scene {
 
     async fn prompt(&mut self, text: &str, tasks: &mut JoinSet<()>) -> Result<(), String> {
         let control = self.session.control();
-        let mut run = self.session.prompt(Prompt::text(text));
-        let mut kinds = Vec::new();
-        while let Some(event) = run.next().await {
-            let Some(line) = line(&event.map_err(|e| e.to_string())?, &mut kinds) else { continue };
-            if !line.starts_with("message_update") {
-                note(&self.trace, line.clone());
-            }
-            let fires = |trigger: &Value| trigger["on"].as_str().is_some_and(|on| line.starts_with(on));
-            for trigger in self.triggers.extract_if(.., |trigger| fires(trigger)) {
-                tasks.spawn(act(trigger["do"].clone(), control.clone(), self.trace.clone()));
-            }
+        let run = self.session.prompt(Prompt::text(text));
+        let sight = Sight { trace: &self.trace, triggers: &mut self.triggers, control, tasks };
+        match sight.follow(run).await {
+            Ok(()) => note(&self.trace, "-- prompt() resolved".into()),
+            Err(error) => self.results.push(json!({"error": error.to_string()})),
         }
-        note(&self.trace, "-- prompt() resolved".into());
+        Ok(())
+    }
+
+    /// A message of an extension: said at once, kept for the next prompt, or only noted.
+    async fn custom(&mut self, message: &Value, options: &Value, tasks: &mut JoinSet<()>) -> Result<(), String> {
+        let message = CustomMessage {
+            custom_type: message["customType"].as_str().unwrap_or_default().to_owned(),
+            content: Content::Text(message["content"].as_str().unwrap_or_default().to_owned()),
+            display: message["display"] == true,
+            details: message.get("details").cloned(),
+        };
+        let control = self.session.control();
+        if options["deliverAs"] == "nextTurn" {
+            control.with_next_prompt(&message);
+            return Ok(());
+        }
+        let run = match options["triggerTurn"] == true {
+            true => self.session.prompt_custom(&message, &Cancel::new()),
+            false => self.session.note(&message),
+        };
+        let sight = Sight { trace: &self.trace, triggers: &mut self.triggers, control, tasks };
+        sight.follow(run).await.map_err(|error| error.to_string())
+    }
+
+    async fn navigate(&mut self, index: u64, options: &Value) -> Result<(), String> {
+        let target = usize::try_from(index).ok().and_then(|at| self.entries().get(at).map(|entry| entry.id.clone()));
+        let target = target.ok_or("there is no such entry")?;
+        let text = |name: &str| options[name].as_str().map(str::to_owned);
+        let parent = self.session.log().entry(&target).and_then(|entry| entry.parent_id.clone());
+        let to = Navigation {
+            summarise: options["summarize"] == true,
+            focus: text("customInstructions"),
+            replace_instructions: options["replaceInstructions"] == true,
+            label: text("label"),
+            ..Navigation::to(target)
+        };
+        let result = match self.session.navigate(to, &|_| {}).await {
+            Err(error) => json!({"error": error.to_string()}),
+            Ok(done) => {
+                let entry = done.summary.and_then(|id| self.session.log().entry(&id));
+                let made = entry.as_deref().and_then(|entry| match &entry.body {
+                    EntryBody::BranchSummary(branch) => Some(branch.clone()),
+                    _ => None,
+                });
+                let from_is_parent = made.as_ref().map(|branch| parent.is_some_and(|id| id.as_str() == branch.from_id));
+                let messages: Vec<Value> =
+                    self.session.messages().iter().filter(|m| !is_system(m)).map(|m| summary(m).into()).collect();
+                json!({
+                    "editorText": done.editor_text, "cancelled": done.cancelled,
+                    "summary": made.map(|branch| branch.summary), "fromIdIsTargetParent": from_is_parent,
+                    "messages": messages,
+                })
+            }
+        };
+        self.results.push(result);
         Ok(())
     }
 
     async fn compact(&mut self, focus: Option<&str>) {
-        note(&self.trace, "compaction_start manual".into());
-        let done = self.session.compact(CompactionReason::Manual, focus.map(str::to_owned), &Cancel::new()).await;
-        let (end, result) = match done {
-            Ok(done) => {
-                let end = format!("aborted=false willRetry=false tokensBefore={}", done.tokens_before);
-                let result = json!({
-                    "summary": done.summary, "firstKeptEntryIndex": self.place(&done.first_kept_entry_id),
-                    "tokensBefore": done.tokens_before, "details": done.details,
-                });
-                (end, result)
-            }
-            Err(error) => {
-                let aborted = matches!(error, CompactError::Cancelled);
-                let text = error.to_string();
-                let first = text.lines().next().unwrap_or_default();
-                let shown = if aborted { String::new() } else { format!(" !Compaction failed: {text}") };
-                (format!("aborted={aborted} willRetry=false{shown}"), json!({"error": first}))
-            }
-        };
-        note(&self.trace, format!("compaction_end manual {end}"));
-        self.results.push(result);
-    }
-
-    /// How full the window is; unknown between a compaction and the next answer.
-    fn context_usage(&self) -> Value {
-        let window = self.session.model().context_window;
-        let branch = self.session.log().active_branch();
-        let is_known = branch.entries().rev().find_map(|entry| match &entry.body {
-            EntryBody::Compaction(_) => Some(false),
-            EntryBody::Message(message) => message.as_assistant().map(|_| true),
-            _ => None,
+        let trace = self.trace.clone();
+        let tell = move |event| line(&event, &mut Vec::new()).into_iter().for_each(|line| note(&trace, line));
+        let done = self.session.compact(CompactRequest::manual(focus.map(str::to_owned)), &tell).await;
+        self.results.push(match done {
+            Ok(done) => json!({
+                "summary": done.summary, "firstKeptEntryIndex": self.place(&done.first_kept_entry_id),
+                "tokensBefore": done.tokens_before, "details": done.details,
+            }),
+            Err(error) => json!({"error": error.to_string().lines().next().unwrap_or_default()}),
         });
-        if is_known == Some(false) {
-            return json!({"tokens": null, "contextWindow": window, "percent": null});
-        }
-        let tokens = estimate::context_tokens(self.session.messages()).tokens;
-        json!({"tokens": tokens, "contextWindow": window, "percent": tokens as f64 / window as f64 * 100.0})
     }
 
     /// The entries that cases compare.
@@ -298,6 +327,63 @@ impl Scene {
     }
 }
 
+/// Sees the events of a run: writes the trace and fires triggers.
+struct Sight<'a> {
+    trace: &'a Notes,
+    triggers: &'a mut Vec<Value>,
+    control: SessionControl,
+    tasks: &'a mut JoinSet<()>,
+}
+
+impl Sight<'_> {
+    async fn follow(self, mut run: SessionRun<'_>) -> Result<(), SessionError> {
+        let mut kinds = Vec::new();
+        while let Some(event) = run.next().await {
+            let Some(line) = line(&event?, &mut kinds) else { continue };
+            if !line.starts_with("message_update") {
+                note(self.trace, line.clone());
+            }
+            let fires = |trigger: &Value| trigger["on"].as_str().is_some_and(|on| line.starts_with(on));
+            for trigger in self.triggers.extract_if(.., |trigger| fires(trigger)) {
+                self.tasks.spawn(act(trigger["do"].clone(), self.control.clone(), self.trace.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Credentials that are not there.
+struct NoKey;
+
+impl RequestAuth for NoKey {
+    fn for_model<'a>(&'a self, model: &'a Model, _: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>> {
+        Box::pin(async { Err(AuthError::Missing { provider: model.provider.clone() }) })
+    }
+}
+
+fn context_usage(usage: &ContextUsage) -> Value {
+    json!({"tokens": usage.tokens, "contextWindow": usage.context_window, "percent": usage.percent()})
+}
+
+fn stats(stats: &SessionStats) -> Value {
+    let spent = &stats.spent;
+    json!({
+        "userMessages": stats.user_messages, "assistantMessages": stats.assistant_messages,
+        "toolCalls": stats.tool_calls, "toolResults": stats.tool_results, "totalMessages": stats.total_messages,
+        "tokens": {
+            "input": spent.input, "output": spent.output, "cacheRead": spent.cache_read,
+            "cacheWrite": spent.cache_write, "total": spent.total(),
+        },
+        "cost": spent.cost, "contextUsage": stats.context.as_ref().map(context_usage),
+    })
+}
+
+/// A command that is over, as cases record it.
+fn bash(command: &str) -> BashExecution {
+    let ran = UserCommand { output: "out".into(), exit_code: Some(0), ..UserCommand::default() };
+    BashExecution::of(command, ran, false, 1_800_000_000_000)
+}
+
 fn is_compared(entry: &Entry) -> bool {
     match &entry.body {
         EntryBody::Message(message) => !is_system(message),
@@ -329,11 +415,16 @@ async fn act(actions: Value, control: SessionControl, trace: Arc<Mutex<Vec<Strin
             let cleared = json!({"steering": steering, "followUp": follow_up});
             note(&trace, format!("clearQueue returns {cleared}"));
         }
+        if let Some(command) = action["bash"].as_str() {
+            control.change(Change::Bash(bash(command)));
+        }
         if let Some(text) = action["prompt"].as_str() {
-            match action["options"]["streamingBehavior"].as_str() {
-                Some("steer") => control.steer(text, Vec::new()),
-                Some(_) => control.follow_up(text, Vec::new()),
-                None => note(&trace, format!("prompt error: {BUSY}")),
+            let queue = action["options"]["streamingBehavior"].as_str().map(|word| match word {
+                "steer" => QueueKind::Steering,
+                _ => QueueKind::FollowUp,
+            });
+            if let Err(busy) = control.prompt(text, Vec::new(), queue) {
+                note(&trace, format!("prompt error: {busy}"));
             }
         }
         // Whoever pulls the session sees one action before the next.
@@ -370,5 +461,10 @@ fn line(event: &SessionEvent, kinds: &mut Vec<&'static str>) -> Option<String> {
         }
         SessionEvent::InfoChanged { name } => json!({"type": "session_info_changed", "name": name}).to_string(),
         SessionEvent::Conflict { .. } => "session_conflict".into(),
+        SessionEvent::SummaryRetryScheduled { attempt, .. } => format!("summarization_retry_scheduled {attempt}"),
+        SessionEvent::SummaryRetryStart { source, .. } => {
+            format!("summarization_retry_attempt_start {}", source.as_str())
+        }
+        SessionEvent::SummaryRetryEnd => "summarization_retry_finished".into(),
     })
 }

@@ -83,9 +83,9 @@ fn prompts(args: &ChatArgs, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>,
     parts.extend(texts.next().cloned());
     let mut prompts = Vec::new();
     if !parts.is_empty() || !images.is_empty() {
-        prompts.push(Prompt { text: parts.join("\n\n"), images, cancel: cancel.clone() });
+        prompts.push(Prompt { text: parts.join("\n\n"), images, verbatim: false, cancel: cancel.clone() });
     }
-    prompts.extend(texts.map(|text| Prompt { text: text.clone(), images: Vec::new(), cancel: cancel.clone() }));
+    prompts.extend(texts.map(|text| Prompt { cancel: cancel.clone(), ..Prompt::text(text) }));
     Ok(prompts)
 }
 

@@ -6,18 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use pinch_embed::agent_core::ToolSet;
-use pinch_embed::agent_core::hooks::NoHooks;
-use pinch_embed::coding_agent::compaction::CompactionSettings;
 use pinch_embed::coding_agent::prompt::Prompt as SystemPrompt;
-use pinch_embed::coding_agent::recovery::RecoveryPlan;
 use pinch_embed::coding_agent::session::{AgentSession, Prompt, SessionParts};
 use pinch_embed::coding_agent::session_log::SessionLog;
 use pinch_embed::coding_agent::store::{JsonlStore, SessionRef, SessionStore};
 use pinch_embed::llm::message::Message;
 use pinch_embed::llm::model::Model;
 use pinch_embed::llm::provider::scripted::{Reply, ScriptedProvider};
-use pinch_embed::llm::request::CallOptions;
 use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
@@ -109,18 +104,10 @@ async fn go_on(file: &Path, n: u32) {
     let copy = file.with_extension(format!("{n}.jsonl"));
     std::fs::copy(file, &copy).unwrap();
     drop(log);
+    let model = Arc::new(Model::from_record(&record).unwrap());
     let mut session = AgentSession::start(SessionParts {
-        host: Host::system(),
-        log: open(&copy).await,
-        model: Arc::new(Model::from_record(&record).unwrap()),
-        thinking: None,
-        provider: provider.clone(),
-        tools: ToolSet::new(),
         system: SystemPrompt::text("test"),
-        hooks: Arc::new(NoHooks),
-        compaction: CompactionSettings::default(),
-        plan: RecoveryPlan::default(),
-        options: CallOptions::default(),
+        ..SessionParts::new(Host::system(), open(&copy).await, model, provider.clone())
     })
     .await
     .unwrap();

@@ -2,15 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
+use pinch_llm::event::Finished;
 use pinch_llm::message::{Message, StopReason, Usage};
 use pinch_llm::provider::Provider;
 use pinch_llm::request::Request;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
 use pinch_stdx::text::utf16_len;
 
 use super::{CompactError, Preparation, Strategy, Summarised, instructions, serialise, stripped};
+use crate::recovery::{self, Again, Failure, TurnRetry};
 
 /// One summary request, for whoever builds the [`Request`]: the session knows model, credentials and thinking level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +40,39 @@ pub struct SummaryModel<'a> {
     pub focus: Option<String>,
     /// Tokens of the model's window; 0 = unknown. Longer conversations are summarised in parts.
     pub context_window: u64,
+    /// How requests are repeated that failed for a while only; `None`: not at all.
+    pub retry: Option<SummaryRetry<'a>>,
+}
+
+/// How failed summary requests are repeated.
+#[derive(Clone, Copy)]
+pub struct SummaryRetry<'a> {
+    /// How often, and after which waits.
+    pub plan: TurnRetry,
+    /// Gives the chance that spreads the waits.
+    pub host: &'a Host,
+    /// Is told of every repetition.
+    pub tell: &'a (dyn Fn(SummaryStep) -> BoxFuture<'a, ()> + Send + Sync),
+}
+
+/// What happens to a summary request that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SummaryStep {
+    /// It will be sent again.
+    Scheduled {
+        /// Which repetition, counted from 1.
+        attempt: u32,
+        /// How many there may be.
+        max_attempts: u32,
+        /// How long it waits.
+        delay: Duration,
+        /// What went wrong.
+        error_message: String,
+    },
+    /// It is sent again.
+    Started,
+    /// Repeating is over, well or badly.
+    Finished,
 }
 
 impl fmt::Debug for SummaryModel<'_> {
@@ -111,11 +148,7 @@ impl SummaryModel<'_> {
         usage: &mut Option<Usage>,
     ) -> Result<String, CompactError> {
         let prompt = SummaryPrompt { system: instructions::SYSTEM, text, max_tokens };
-        let end = self.provider.stream((self.build)(prompt), cancel.clone()).collect_end().await;
-        match usage {
-            Some(usage) => usage.add(&end.message.usage),
-            None => *usage = Some(end.message.usage),
-        }
+        let end = self.answer(&prompt, cancel, usage).await?;
         let failed = |message: &str| CompactError::Summary { what, message: message.to_owned(), source: None };
         match end.message.stop_reason {
             _ if cancel.is_cancelled() => return Err(CompactError::Cancelled),
@@ -129,6 +162,51 @@ impl SummaryModel<'_> {
         }
         let summary = end.message.text("\n");
         if summary.trim().is_empty() { Err(failed("the summary is empty")) } else { Ok(summary) }
+    }
+
+    /// Sends a request until its answer is one that no repetition can better.
+    async fn answer(
+        &self,
+        prompt: &SummaryPrompt,
+        cancel: &Cancel,
+        usage: &mut Option<Usage>,
+    ) -> Result<Finished, CompactError> {
+        let mut attempt = 0;
+        let mut repeats = false;
+        loop {
+            let end = self.provider.stream((self.build)(prompt.clone()), cancel.clone()).collect_end().await;
+            match usage {
+                Some(usage) => usage.add(&end.message.usage),
+                None => *usage = Some(end.message.usage),
+            }
+            let next = match &self.retry {
+                Some(retry) if !cancel.is_cancelled() && !self.is_overflow(&end) => {
+                    retry.plan.again(&mut attempt, &end.message, end.error.as_deref()).map(|again| (retry, again))
+                }
+                _ => None,
+            };
+            let Some((retry, Again::After { attempt, nominal, at_least })) = next else {
+                if repeats && let Some(retry) = &self.retry {
+                    (retry.tell)(SummaryStep::Finished).await;
+                }
+                return Ok(end);
+            };
+            repeats = true;
+            let error_message = end.message.error_message.clone().unwrap_or_default();
+            let max_attempts = retry.plan.max_retries;
+            (retry.tell)(SummaryStep::Scheduled { attempt, max_attempts, delay: nominal, error_message }).await;
+            let pause = TurnRetry::wait(nominal, at_least, retry.host.ids().fraction());
+            if cancel.run(tokio::time::sleep(pause)).await.is_err() {
+                (retry.tell)(SummaryStep::Finished).await;
+                return Err(CompactError::Cancelled);
+            }
+            (retry.tell)(SummaryStep::Started).await;
+        }
+    }
+
+    fn is_overflow(&self, end: &Finished) -> bool {
+        let (error, context_window) = (end.error.as_deref(), self.context_window);
+        recovery::is_overflow(&Failure { message: &end.message, error, context_window, same_model: true })
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
 
-use crate::compaction::Compacted;
+use crate::compaction::{Compacted, CompactionReason};
 use crate::event::SessionEvent;
 
 /// Turns events into lines. It remembers what an update line repeats: the usage so far and what the open blocks are.
@@ -80,6 +80,25 @@ impl EventWriter {
                 }
                 self.value(&value)
             }
+            SessionEvent::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error_message } => self.object(
+                "summarization_retry_scheduled",
+                &[
+                    ("attempt", attempt),
+                    ("maxAttempts", max_attempts),
+                    ("delayMs", delay_ms),
+                    ("errorMessage", error_message),
+                ],
+            ),
+            SessionEvent::SummaryRetryStart { source, reason } => {
+                let source = source.as_str();
+                match reason.map(CompactionReason::as_str) {
+                    Some(reason) => {
+                        self.object("summarization_retry_attempt_start", &[("source", &source), ("reason", &reason)])
+                    }
+                    None => self.object("summarization_retry_attempt_start", &[("source", &source)]),
+                }
+            }
+            SessionEvent::SummaryRetryEnd => self.object("summarization_retry_finished", &[]),
             SessionEvent::RetryStart { attempt, max_attempts, delay_ms, error_message } => self.object(
                 "auto_retry_start",
                 &[

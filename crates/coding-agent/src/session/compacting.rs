@@ -1,8 +1,7 @@
-//! Compaction by the session's own model.
+//! Compaction and summaries of branches by the session's own model.
 
 use std::sync::Arc;
 
-use pinch_agent_core::Agent;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
@@ -11,10 +10,20 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
+use crate::compaction::branch::{BranchInstructions, LeftBranch};
+use crate::compaction::hooks::{BeforeCompaction, CompactionAhead};
 use crate::compaction::{
-    self, CompactError, Compacted, CompactionReason, CompactionSettings, SummaryModel, SummaryPrompt, estimate,
+    self, CompactError, Compacted, CompactionReason, CompactionRules, CompactionSettings, Strategy as _, Summarised,
+    SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep, branch, estimate,
 };
+use crate::entry::BranchSummary;
+use crate::event::{SessionEvent, SummarySource};
+use crate::recovery::TurnRetry;
 use crate::session_log::SessionLog;
+
+use super::AgentSession;
+use super::changes::Standing;
+use super::tell::Listener;
 
 /// Who makes summaries: the agent's model as it stands. A copy, because a run has the agent borrowed.
 pub(super) struct Summariser {
@@ -23,32 +32,118 @@ pub(super) struct Summariser {
     thinking: ThinkingLevel,
     options: CallOptions,
     host: Host,
+    settings: CompactionSettings,
+    retry: TurnRetry,
+    hooks: Arc<dyn SummaryHooks>,
+}
+
+/// What compaction is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) reason: CompactionReason,
+    pub(super) focus: Option<&'a str>,
+    /// A failed prompt is tried again when it works.
+    pub(super) will_retry: bool,
+}
+
+impl Wanted<'_> {
+    pub(super) fn by_itself(reason: CompactionReason, will_retry: bool) -> Self {
+        Self { reason, focus: None, will_retry }
+    }
 }
 
 impl Summariser {
-    pub(super) fn of(agent: &Agent) -> Self {
+    pub(super) fn of(session: &AgentSession) -> Self {
+        let agent = &session.agent;
         Self {
+            settings: session.compaction.for_model(&agent.model),
             model: Arc::clone(&agent.model),
             provider: Arc::clone(&agent.provider),
             thinking: agent.thinking,
             options: agent.options.clone(),
             host: agent.host.clone(),
+            retry: session.plan.turn,
+            hooks: Arc::clone(&session.summaries),
         }
     }
 
-    /// Compacts a log by asking the model for a summary.
+    /// Goes over to the model and the level that the session has now.
+    pub(super) fn follow(&mut self, standing: &Standing, rules: &CompactionRules) {
+        self.settings = rules.for_model(&standing.model);
+        self.model = Arc::clone(&standing.model);
+        self.thinking = standing.thinking;
+    }
+
+    /// Compacts a log and says so: the start, repetitions, and how it ended.
     pub(super) async fn compact(
         &self,
         log: &mut SessionLog,
-        settings: &CompactionSettings,
-        reason: CompactionReason,
-        focus: Option<String>,
+        wanted: Wanted<'_>,
+        tell: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
-        let build = |prompt: SummaryPrompt| self.request(&prompt);
+        tell.event(SessionEvent::CompactionStart { reason: wanted.reason }).await;
+        let made = self.make(log, wanted, tell, cancel).await;
+        match &made {
+            Ok(done) => self.hooks.compacted(done),
+            Err(error) => self.hooks.compaction_failed(wanted.reason, error),
+        }
+        tell.event(end_of(&made, wanted)).await;
+        made
+    }
+
+    async fn make(
+        &self,
+        log: &mut SessionLog,
+        wanted: Wanted<'_>,
+        tell: &dyn Listener,
+        cancel: &Cancel,
+    ) -> Result<Compacted, CompactError> {
+        let Wanted { reason, focus, will_retry } = wanted;
+        let preparation = compaction::prepare_log(log, &self.settings)?;
+        let ahead = CompactionAhead { preparation: &preparation, reason, focus, will_retry };
+        let before = cancel.run(self.hooks.before_compaction(&ahead, cancel)).await;
+        let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
+            BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
+            BeforeCompaction::Instead(made) => *made,
+            BeforeCompaction::GoOn => {
+                let build = |prompt: SummaryPrompt| self.request(&prompt);
+                let step = |step| tell.event(step_event(step, SummarySource::Compaction, Some(reason)));
+                let retry = SummaryRetry { plan: self.retry, host: &self.host, tell: &step };
+                let model = SummaryModel { focus: focus.map(str::to_owned), ..self.model(&build, retry) };
+                model.summarise(&preparation, cancel).await?
+            }
+        };
+        cancel.check().map_err(|_| CompactError::Cancelled)?;
+        compaction::store(log, preparation, made, reason).await
+    }
+
+    /// Summarises a branch that is left.
+    pub(super) async fn summarise_branch(
+        &self,
+        left: &LeftBranch,
+        reserve_tokens: u64,
+        wanted: &BranchInstructions,
+        tell: &dyn Listener,
+        cancel: &Cancel,
+    ) -> Result<BranchSummary, CompactError> {
+        let build = |prompt: SummaryPrompt| {
+            let mut request = self.request(&prompt);
+            request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Off);
+            request
+        };
+        let step = |step| tell.event(step_event(step, SummarySource::BranchSummary, None));
+        let retry = SummaryRetry { plan: self.retry, host: &self.host, tell: &step };
+        branch::summarise(left, &self.model(&build, retry), reserve_tokens, wanted, cancel).await
+    }
+
+    fn model<'a>(
+        &'a self,
+        build: compaction::summarise::BuildRequest<'a>,
+        retry: SummaryRetry<'a>,
+    ) -> SummaryModel<'a> {
         let context_window = self.model.context_window;
-        let model = SummaryModel { provider: &*self.provider, build: &build, focus, context_window };
-        compaction::compact(log, settings, &model, reason, cancel).await
+        SummaryModel { provider: &*self.provider, build, focus: None, context_window, retry: Some(retry) }
     }
 
     /// A summary's request: no tools, nothing kept in caches, a conversation of its own.
@@ -74,7 +169,42 @@ impl Summariser {
     }
 
     /// Whether a conversation has come near to the model's window.
-    pub(super) fn is_due(&self, messages: &[Arc<Message>], settings: &CompactionSettings) -> bool {
-        compaction::due(settings, estimate::context_tokens(messages).tokens, self.model.context_window)
+    pub(super) fn is_due(&self, messages: &[Arc<Message>]) -> bool {
+        compaction::due(&self.settings, estimate::context_tokens(messages).tokens, self.model.context_window)
+    }
+}
+
+fn step_event(step: SummaryStep, source: SummarySource, reason: Option<CompactionReason>) -> SessionEvent {
+    match step {
+        SummaryStep::Scheduled { attempt, max_attempts, delay, error_message } => {
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            SessionEvent::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error_message }
+        }
+        SummaryStep::Started => SessionEvent::SummaryRetryStart { source, reason },
+        SummaryStep::Finished => SessionEvent::SummaryRetryEnd,
+    }
+}
+
+/// How compaction ended, as it is told.
+fn end_of(made: &Result<Compacted, CompactError>, wanted: Wanted<'_>) -> SessionEvent {
+    let reason = wanted.reason;
+    let (result, aborted, error_message) = match made {
+        Ok(done) => (Some(Box::new(done.clone())), false, None),
+        Err(CompactError::Cancelled) => (None, true, None),
+        Err(error) => (None, false, failure_text(error, reason)),
+    };
+    let will_retry = wanted.will_retry && made.is_ok();
+    SessionEvent::CompactionEnd { reason, result, aborted, will_retry, error_message }
+}
+
+/// What is said of a failure; nothing when a threshold was met and there was nothing to do.
+fn failure_text(error: &CompactError, reason: CompactionReason) -> Option<String> {
+    let is_small = matches!(error, CompactError::AlreadyCompacted | CompactError::NothingToCompact);
+    match reason {
+        CompactionReason::Manual => Some(format!("Compaction failed: {error}")),
+        CompactionReason::Threshold if is_small => None,
+        CompactionReason::Threshold => Some(format!("Auto-compaction failed: {error}")),
+        CompactionReason::Overflow if is_small => Some("Nothing left to compact".to_owned()),
+        CompactionReason::Overflow => Some(format!("Context overflow recovery failed: {error}")),
     }
 }

@@ -3,18 +3,49 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_agent_core::queue::{QueueKind, QueueMode, Queues};
-use pinch_llm::message::{Image, Message, UserMessage};
+use pinch_llm::message::{Image, Message};
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
+use tokio::sync::Notify;
 
-use super::user_content;
+use super::input::user_message;
+use crate::entry::{CustomMessage, EntryBody};
+use crate::resources::templates::Templates;
+use crate::session_log::roles::{self, BashExecution};
 
 /// A handle of a session; clones share it. Nothing here waits, so that hooks may use it too.
 #[derive(Clone, Debug)]
 pub struct SessionControl {
     queues: Queues,
     host: Host,
-    running: Arc<Mutex<Option<Running>>>,
+    templates: Arc<Templates>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: Option<Running>,
+    /// Messages that come behind the next prompt.
+    next_prompt: Vec<Arc<Message>>,
+    /// What waits for the run to take it in.
+    changes: Vec<Change>,
+    /// What the run has taken in and the agent has not.
+    adopted: Adopted,
+}
+
+/// Model and level for the next request of a run; `None`: as they are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Adopted {
+    pub(super) model: Option<Arc<Model>>,
+    pub(super) thinking: Option<ThinkingLevel>,
 }
 
 /// The tokens of the run under way.
@@ -24,55 +55,138 @@ struct Running {
     wait: Cancel,
 }
 
+/// Something that changes a session. A run takes it in between two of its events; while nothing runs, the next prompt does.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Another model, from the next request on.
+    Model(Arc<Model>),
+    /// Another thinking level from the next request on, clamped to what the model can.
+    Thinking(ThinkingLevel),
+    /// Another name of the session; a blank one clears it.
+    Name(String),
+    /// An entry that is no message: an extension's state, a label.
+    Entry(EntryBody),
+    /// A command the user ran; it comes behind the messages of the run.
+    Bash(BashExecution),
+}
+
+/// What is said while a run is under way goes into a queue, and the caller must say which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.")]
+pub struct Busy;
+
 impl SessionControl {
-    pub(super) fn new(queues: Queues, host: Host) -> Self {
-        Self { queues, host, running: Arc::default() }
+    pub(super) fn new(queues: Queues, host: Host, templates: Arc<Templates>) -> Self {
+        Self { queues, host, templates, shared: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something that the model reads at its next turn; while nothing runs, with the next prompt.
+    /// Says something that the model reads at its next turn; while nothing runs, with the next prompt. Prompt templates are expanded.
     pub fn steer(&self, text: impl Into<String>, images: Vec<Image>) {
-        self.push(QueueKind::Steering, text.into(), images);
+        self.push(QueueKind::Steering, &text.into(), images);
     }
 
-    /// Says something that the model reads when it would be done.
+    /// Says something that the model reads when it would be done. Prompt templates are expanded.
     pub fn follow_up(&self, text: impl Into<String>, images: Vec<Image>) {
-        self.push(QueueKind::FollowUp, text.into(), images);
+        self.push(QueueKind::FollowUp, &text.into(), images);
     }
 
-    fn push(&self, kind: QueueKind, text: String, images: Vec<Image>) {
-        let content = user_content(text, images);
-        self.queues.push(kind, Message::User(UserMessage { content, timestamp: self.host.now_ms() }));
+    /// A prompt that comes while another one runs: it goes into the queue the caller names.
+    ///
+    /// # Errors
+    /// [`Busy`] when the caller names none.
+    pub fn prompt(&self, text: &str, images: Vec<Image>, queue: Option<QueueKind>) -> Result<(), Busy> {
+        self.push(queue.ok_or(Busy)?, text, images);
+        Ok(())
+    }
+
+    fn push(&self, kind: QueueKind, text: &str, images: Vec<Image>) {
+        let text = self.templates.expand(text).into_owned();
+        self.queues.push(kind, user_message(text, images, self.host.now_ms()));
+    }
+
+    /// Puts a message of an extension into a queue.
+    pub fn queue_custom(&self, kind: QueueKind, message: &CustomMessage) {
+        self.queues.push(kind, roles::custom(message, Some(self.host.now_ms())));
+    }
+
+    /// Puts a message of an extension behind the next prompt of the user.
+    pub fn with_next_prompt(&self, message: &CustomMessage) {
+        let message = Arc::new(roles::custom(message, Some(self.host.now_ms())));
+        self.lock().next_prompt.push(message);
+    }
+
+    pub(super) fn take_next_prompt(&self) -> Vec<Arc<Message>> {
+        std::mem::take(&mut self.lock().next_prompt)
+    }
+
+    /// Changes the session: see [`Change`].
+    pub fn change(&self, change: Change) {
+        self.lock().changes.push(change);
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Takes the changes that can be made now; commands of the user wait for the end of the run.
+    pub(super) fn take_changes(&self, at_end: bool) -> Vec<Change> {
+        self.lock().changes.extract_if(.., |change| at_end || !matches!(change, Change::Bash(_))).collect()
+    }
+
+    /// Sets what the agent uses from its next request on.
+    pub(super) fn adopt(&self, adopted: Adopted) {
+        self.lock().adopted = adopted;
+    }
+
+    pub(super) fn take_adopted(&self) -> Adopted {
+        std::mem::take(&mut self.lock().adopted)
+    }
+
+    /// Waits until there are changes that can be made while a run goes on.
+    pub(super) async fn has_changes(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.shared.changed.notified());
+            // What changes between the look and the wait must not be missed.
+            changed.as_mut().enable();
+            if self.lock().changes.iter().any(|change| !matches!(change, Change::Bash(_))) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Stops the prompt under way with its retries and compactions. Queues are left alone.
     pub fn cancel(&self, why: CancelReason) {
-        if let Some(running) = &*self.lock() {
+        if let Some(running) = &self.lock().running {
             running.prompt.cancel(why);
         }
     }
 
     /// Stops waiting for a retry; the failed answer is the end then.
     pub fn cancel_retry(&self) {
-        if let Some(running) = &*self.lock() {
+        if let Some(running) = &self.lock().running {
             running.wait.cancel(CancelReason::User);
         }
     }
 
     /// Whether a prompt is under way.
     pub fn is_running(&self) -> bool {
-        self.lock().is_some()
+        self.lock().running.is_some()
     }
 
-    /// Texts that wait: steering, then follow-ups.
+    /// Texts of the user that wait: steering, then follow-ups.
     pub fn waiting(&self) -> (Vec<String>, Vec<String>) {
         (self.texts(QueueKind::Steering), self.texts(QueueKind::FollowUp))
     }
 
-    /// Empties both queues and returns the texts that were in them.
+    /// How many messages of the user wait.
+    pub fn n_waiting(&self) -> usize {
+        let (steering, follow_up) = self.waiting();
+        steering.len() + follow_up.len()
+    }
+
+    /// Empties both queues and returns the texts of the user that were in them.
     pub fn clear_queues(&self) -> (Vec<String>, Vec<String>) {
         let waiting = self.waiting();
         self.queues.clear(QueueKind::Steering);
@@ -85,24 +199,29 @@ impl SessionControl {
         self.queues.set_mode(kind, mode);
     }
 
+    /// How many waiting messages are taken at a time.
+    pub fn queue_mode(&self, kind: QueueKind) -> QueueMode {
+        self.queues.mode(kind)
+    }
+
     fn texts(&self, kind: QueueKind) -> Vec<String> {
         let text = |message: &Message| match message {
-            Message::User(user) => user.content.text(""),
-            _ => String::new(),
+            Message::User(user) => Some(user.content.text("")),
+            _ => None,
         };
-        self.queues.list(kind).iter().map(|waiting| text(&waiting.message)).collect()
+        self.queues.list(kind).iter().filter_map(|waiting| text(&waiting.message)).collect()
     }
 
     /// Notes a run; the guard takes the note back.
     pub(super) fn enter(&self, prompt: &Cancel) -> Entered {
-        *self.lock() = Some(Running { prompt: prompt.clone(), wait: prompt.child() });
+        self.lock().running = Some(Running { prompt: prompt.clone(), wait: prompt.child() });
         Entered { control: self.clone() }
     }
 
     /// A token for one wait between two attempts.
     pub(super) fn new_wait(&self, prompt: &Cancel) -> Cancel {
         let wait = prompt.child();
-        *self.lock() = Some(Running { prompt: prompt.clone(), wait: wait.clone() });
+        self.lock().running = Some(Running { prompt: prompt.clone(), wait: wait.clone() });
         wait
     }
 }
@@ -114,6 +233,6 @@ pub(super) struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        *self.control.lock() = None;
+        self.control.lock().running = None;
     }
 }

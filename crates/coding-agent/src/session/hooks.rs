@@ -1,4 +1,4 @@
-//! The owner's hooks, with the conversion of this layer's roles behind them.
+//! The owner's hooks, with what the session adds: its roles become messages of the user, and changes made during a run reach the next request.
 
 use std::sync::Arc;
 
@@ -9,20 +9,28 @@ use pinch_agent_core::hooks::{
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::Message;
 
+use super::control::{Adopted, SessionControl};
+use crate::session_log::convert_to_llm;
+
 /// Asks the owner's hooks, and then turns this layer's roles into what a model reads.
 pub(super) struct SessionHooks {
     owner: Arc<dyn Hooks>,
+    control: SessionControl,
 }
 
 impl SessionHooks {
-    pub(super) fn new(owner: Arc<dyn Hooks>) -> Self {
-        Self { owner }
+    pub(super) fn new(owner: Arc<dyn Hooks>, control: SessionControl) -> Self {
+        Self { owner, control }
     }
 }
 
 impl Hooks for SessionHooks {
     fn next_turn<'a>(&'a self, turn: TurnSeen<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
-        self.owner.next_turn(turn)
+        Box::pin(async move {
+            let Adopted { model, thinking } = self.control.take_adopted();
+            let plan = self.owner.next_turn(turn).await?;
+            Ok(TurnPlan { model: plan.model.or(model), thinking: plan.thinking.or(thinking), ..plan })
+        })
     }
 
     fn tools(&self) -> Option<ToolSet> {
@@ -30,7 +38,7 @@ impl Hooks for SessionHooks {
     }
 
     fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        self.owner.to_llm(&super::to_llm(messages))
+        self.owner.to_llm(&convert_to_llm(messages))
     }
 
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
 use pinch_agent_core::event::{AgentEvent, EndReason, RunEnd};
 use pinch_llm::message::Message;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::pull::{Giver, Pulled, pulled};
+use pinch_stdx::pull::{Pulled, pulled};
 
-use super::compacting::Summariser;
-use super::{AgentSession, SessionControl, SessionError, SessionItem};
-use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionSettings};
-use crate::entry::{EntryBody, EntryId};
+use super::changes::{Standing, adopt};
+use super::compacting::{Summariser, Wanted};
+use super::tell::{SessionItem, Tell};
+use super::{AgentSession, SessionError};
+use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
-use crate::recovery::{Failure, Recovery, recover};
-use crate::session_log::SessionLog;
+use crate::recovery::{Failure, Recovery, TurnRetry, recover};
+use crate::session_log::{SessionLog, roles};
 
 /// What a session says when compaction did not make a conversation short enough, as pi words it.
 const STILL_TOO_LONG: &str = "Context overflow recovery failed after one compact-and-retry attempt. \
@@ -26,18 +26,28 @@ const STILL_TOO_LONG: &str = "Context overflow recovery failed after one compact
 
 /// The events of one prompt, retries and compactions included. Pull it to its end, or drop it to stop everything.
 ///
-/// An error is the last item: the log could not be written. What had been told before is in the log.
+/// An error is the last item: the log could not be written, or nobody has credentials. What had been told before is in the log.
 pub struct SessionRun<'a> {
     events: Pulled<'a, SessionItem>,
 }
 
+/// What a run begins with.
+pub(super) enum Input {
+    /// A message that is to be answered.
+    Message(Arc<Message>),
+    /// A message that is only kept.
+    Note(Arc<Message>),
+    /// The conversation as it stands.
+    Nothing,
+}
+
 impl<'a> SessionRun<'a> {
-    pub(super) fn new(session: &'a mut AgentSession, message: Option<Message>, cancel: Cancel) -> Self {
+    pub(super) fn new(session: &'a mut AgentSession, input: Input, cancel: Cancel) -> Self {
         let events = pulled(|giver| async move {
             let _entered = session.control.enter(&cancel);
-            let tell = Tell { giver: &giver, control: session.control.clone() };
+            let tell = Tell::new(&giver, session.control.clone());
             let mut running = Running { session, tell, cancel };
-            if let Err(error) = running.drive(message).await {
+            if let Err(error) = running.drive(input).await {
                 giver.give(Err(error)).await;
             }
         });
@@ -50,23 +60,6 @@ impl Stream for SessionRun<'_> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionItem>> {
         Pin::new(&mut self.events).poll_next(cx)
-    }
-}
-
-/// Gives events to the reader.
-struct Tell<'r> {
-    giver: &'r Giver<SessionItem>,
-    control: SessionControl,
-}
-
-impl Tell<'_> {
-    async fn give(&self, event: SessionEvent) {
-        self.giver.give(Ok(event)).await;
-    }
-
-    async fn queues(&self) {
-        let (steering, follow_up) = self.control.waiting();
-        self.give(SessionEvent::QueueUpdate { steering, follow_up }).await;
     }
 }
 
@@ -86,67 +79,93 @@ enum Next {
 }
 
 impl Running<'_> {
-    async fn drive(&mut self, message: Option<Message>) -> Result<(), SessionError> {
-        let mut input = self.begin(message).await?;
+    async fn drive(&mut self, input: Input) -> Result<(), SessionError> {
+        if let (Input::Message(_), Some(auth)) = (&input, &self.session.auth) {
+            auth.for_model(&self.session.agent.model, &self.cancel).await?;
+        }
+        // A program that was killed may have left calls without results.
+        if self.session.log.heal().await? > 0 {
+            self.session.reload();
+        }
+        self.take_changes().await?;
+        let mut input = match input {
+            Input::Message(message) => self.begin(message).await?,
+            Input::Note(message) => return self.note(message).await,
+            Input::Nothing => {
+                self.omit_failed_answer().await?;
+                Vec::new()
+            }
+        };
         loop {
             let end = self.run_once(std::mem::take(&mut input)).await?;
             let aborted = end.why == EndReason::Aborted;
             if let Next::Settled = self.after_run(end).await? {
+                self.take_changes().await?;
                 self.tell.give(SessionEvent::Settled { aborted }).await;
                 return Ok(());
             }
         }
     }
 
-    /// The messages a prompt begins with: what changed in the system prompt, and the user's own. Compacts first when that is overdue.
-    async fn begin(&mut self, message: Option<Message>) -> Result<Vec<Arc<Message>>, SessionError> {
-        // A program that was killed may have left calls without results.
-        if self.session.log.heal().await? > 0 {
-            self.session.reload();
-        }
-        let Some(message) = message else {
-            self.omit_failed_answer().await?;
-            return Ok(Vec::new());
-        };
+    /// The messages a prompt begins with: what changed in the system prompt, the message itself, and those that waited for it. Compacts first
+    /// when that is overdue.
+    async fn begin(&mut self, message: Arc<Message>) -> Result<Vec<Arc<Message>>, SessionError> {
         self.compact_when_due().await?;
         let said = self.session.agent.messages.iter().map(|message| &**message);
         let change = self.session.system.difference(said, self.session.host.now_ms());
         let change = change.map(|system| Arc::new(Message::System(system)));
-        Ok(change.into_iter().chain([Arc::new(message)]).collect())
+        let behind = self.session.control.take_next_prompt();
+        Ok(change.into_iter().chain([message]).chain(behind).collect())
+    }
+
+    /// Keeps a message that nobody is asked to answer.
+    async fn note(&mut self, message: Arc<Message>) -> Result<(), SessionError> {
+        self.tell.give(SessionEvent::Agent(AgentEvent::MessageStart(Arc::clone(&message)))).await;
+        self.session.log.append(roles::entry_of(&message)).await?;
+        self.session.reload();
+        self.tell.give(SessionEvent::Agent(AgentEvent::MessageEnd { message, error: None, queued: None })).await;
+        Ok(())
     }
 
     /// One run of the agent. Every message is in the log before its end is told.
     async fn run_once(&mut self, input: Vec<Arc<Message>>) -> Result<RunEnd, SessionError> {
+        let mut standing = Standing::of(self.session);
+        let mut summariser = Summariser::of(self.session);
         let AgentSession { agent, log, compaction, state, .. } = &mut *self.session;
         let (tell, queues) = (&self.tell, agent.queues());
-        let summariser = Summariser::of(agent);
-        let (mut revision, mut n_waiting) = (queues.revision(), n_waiting(&tell.control));
+        let (mut revision, mut n_waiting) = (queues.revision(), tell.control.n_waiting());
+        let mut moved = false;
         let mut run = agent.run(input, self.cancel.clone())?;
-        loop {
-            let mut next = run.next();
-            let event = match futures::poll!(&mut next) {
-                Poll::Ready(event) => event,
+        let end = loop {
+            let event = tokio::select! {
+                biased;
+                event = run.next() => event,
                 // A message that is queued while a tool works is shown at once.
-                Poll::Pending => match select(next, std::pin::pin!(queues.changed_since(revision))).await {
-                    Either::Left((event, _)) => event,
-                    Either::Right(_) => {
-                        (revision, n_waiting) = (queues.revision(), self::n_waiting(&tell.control));
-                        tell.queues().await;
-                        continue;
+                () = queues.changed_since(revision) => {
+                    (revision, n_waiting) = (queues.revision(), tell.control.n_waiting());
+                    tell.queues().await;
+                    continue;
+                }
+                () = tell.control.has_changes() => {
+                    if standing.take_in(log, tell, false).await? {
+                        summariser.follow(&standing, compaction);
+                        tell.control.adopt(standing.adopted());
                     }
-                },
+                    continue;
+                }
             };
-            let Some(event) = event else { break };
+            let Some(event) = event else { break None };
             let delivers = matches!(&event, AgentEvent::MessageStart(m) if matches!(**m, Message::User(_)))
-                && n_waiting != self::n_waiting(&tell.control);
+                && n_waiting != tell.control.n_waiting();
             if delivers || revision != queues.revision() {
-                (revision, n_waiting) = (queues.revision(), self::n_waiting(&tell.control));
+                (revision, n_waiting) = (queues.revision(), tell.control.n_waiting());
                 tell.queues().await;
             }
             match event {
-                AgentEvent::AgentEnd(end) => return Ok(end),
+                AgentEvent::AgentEnd(end) => break Some(end),
                 AgentEvent::MessageEnd { ref message, .. } => {
-                    log.append(EntryBody::Message(Arc::clone(message))).await?;
+                    log.append(roles::entry_of(message)).await?;
+                    moved |= tell.conflicts(log).await;
                     let is_good = message.as_assistant().is_some_and(|answer| !answer.stop_reason.is_failure());
                     tell.give(SessionEvent::Agent(event)).await;
                     if is_good {
@@ -160,20 +179,34 @@ impl Running<'_> {
                 AgentEvent::TurnEnd { goes_on, .. } => {
                     log.sync().await?;
                     tell.give(SessionEvent::Agent(event)).await;
-                    if goes_on && !self.cancel.is_cancelled() {
-                        let messages = log.context().messages;
-                        if summariser.is_due(&messages, compaction) {
-                            let reason = CompactionReason::Threshold;
-                            compact(tell, &summariser, log, compaction, reason, &self.cancel).await?;
-                            run.replace_messages(log.context().messages);
-                        }
+                    let mut messages = log.context().messages;
+                    if goes_on && !self.cancel.is_cancelled() && summariser.is_due(&messages) {
+                        let wanted = Wanted::by_itself(CompactionReason::Threshold, false);
+                        compact(tell, &summariser, log, wanted, &self.cancel).await?;
+                        messages = log.context().messages;
+                        moved = true;
+                    }
+                    if std::mem::take(&mut moved) {
+                        run.replace_messages(messages);
                     }
                 }
                 other => tell.give(SessionEvent::Agent(other)).await,
             }
-        }
+        };
+        drop(run);
+        adopt(agent, tell.control.take_adopted());
         // A run always ends with its end; one that does not has nothing to continue from.
-        Err(pinch_agent_core::CannotContinue::Empty.into())
+        end.ok_or_else(|| pinch_agent_core::CannotContinue::Empty.into())
+    }
+
+    /// Makes the changes that were asked for from outside while the agent is at rest.
+    async fn take_changes(&mut self) -> Result<(), SessionError> {
+        let mut standing = Standing::of(self.session);
+        if standing.take_in(&mut self.session.log, &self.tell, true).await? {
+            adopt(&mut self.session.agent, standing.adopted());
+            self.session.reload();
+        }
+        Ok(())
     }
 
     /// Decides what follows a run, and does it.
@@ -202,13 +235,21 @@ impl Running<'_> {
                 if is_failure {
                     self.omit_failed_answer().await?;
                 }
-                let compacted = self.compact(CompactionReason::Overflow).await?;
+                let compacted = self.compact(CompactionReason::Overflow, true).await?;
                 // An answer that came although the window was full is not asked for again.
                 Ok(if compacted && is_failure { Next::Again } else { Next::Settled })
             }
             Recovery::StillTooLong => {
                 let reason = CompactionReason::Overflow;
-                self.tell.give(compaction_end(reason, None, false, false, Some(STILL_TOO_LONG.into()))).await;
+                let error_message = Some(STILL_TOO_LONG.to_owned());
+                let end = SessionEvent::CompactionEnd {
+                    reason,
+                    result: None,
+                    aborted: false,
+                    will_retry: false,
+                    error_message,
+                };
+                self.tell.give(end).await;
                 Ok(Next::Settled)
             }
             Recovery::GiveUp { attempt, final_error } => {
@@ -242,9 +283,8 @@ impl Running<'_> {
             error_message,
         };
         self.tell.give(start).await;
-        // Up to a tenth of jitter, so that many clients do not come back at the same moment.
-        let jitter = nominal.mul_f64(self.session.host.ids().fraction() * 0.1);
-        if wait.run(tokio::time::sleep(nominal.max(at_least) + jitter)).await.is_err() {
+        let pause = TurnRetry::wait(nominal, at_least, self.session.host.ids().fraction());
+        if wait.run(tokio::time::sleep(pause)).await.is_err() {
             self.session.state.attempt = 0;
             let final_error = Some("Retry cancelled".to_owned());
             self.tell.give(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
@@ -255,73 +295,39 @@ impl Running<'_> {
 
     async fn omit_failed_answer(&mut self) -> Result<(), SessionError> {
         if let Some(id) = self.session.omit_failed_answer().await? {
-            self.entry_appended(&id).await;
+            self.tell.entry_appended(&self.session.log, &id).await;
         }
         Ok(())
     }
 
-    async fn entry_appended(&self, id: &EntryId) {
-        if let Some(entry) = self.session.log.entry(id) {
-            self.tell.give(SessionEvent::EntryAppended(Box::new((*entry).clone()))).await;
-        }
-    }
-
     async fn compact_when_due(&mut self) -> Result<(), SessionError> {
-        let summariser = Summariser::of(&self.session.agent);
-        if summariser.is_due(&self.session.agent.messages, &self.session.compaction) {
-            self.compact(CompactionReason::Threshold).await?;
+        if Summariser::of(self.session).is_due(&self.session.agent.messages) {
+            self.compact(CompactionReason::Threshold, false).await?;
         }
         Ok(())
     }
 
     /// Compacts and says so; true when it worked. A failure is told, not returned: the conversation goes on as it is.
-    async fn compact(&mut self, reason: CompactionReason) -> Result<bool, SessionError> {
-        let AgentSession { agent, log, compaction, .. } = &mut *self.session;
-        let summariser = Summariser::of(agent);
-        let compacted = compact(&self.tell, &summariser, log, compaction, reason, &self.cancel).await?;
-        agent.messages = log.context().messages;
+    async fn compact(&mut self, reason: CompactionReason, will_retry: bool) -> Result<bool, SessionError> {
+        let summariser = Summariser::of(self.session);
+        let wanted = Wanted::by_itself(reason, will_retry);
+        let compacted = compact(&self.tell, &summariser, &mut self.session.log, wanted, &self.cancel).await?;
+        self.session.reload();
         Ok(compacted)
     }
 }
 
+/// Compacts and says so; true when it worked.
 async fn compact(
     tell: &Tell<'_>,
     summariser: &Summariser,
     log: &mut SessionLog,
-    settings: &CompactionSettings,
-    reason: CompactionReason,
+    wanted: Wanted<'_>,
     cancel: &Cancel,
 ) -> Result<bool, SessionError> {
-    let is_overflow = reason == CompactionReason::Overflow;
-    tell.give(SessionEvent::CompactionStart { reason }).await;
-    let (end, compacted) = match summariser.compact(log, settings, reason, None, cancel).await {
-        Ok(done) => (compaction_end(reason, Some(done), false, is_overflow, None), true),
-        Err(CompactError::Store(error)) => return Err(error.into()),
-        Err(CompactError::Cancelled) => (compaction_end(reason, None, true, false, None), false),
-        Err(CompactError::AlreadyCompacted | CompactError::NothingToCompact) => {
-            let text = is_overflow.then(|| "Nothing left to compact".to_owned());
-            (compaction_end(reason, None, false, false, text), false)
-        }
-        Err(error) => {
-            let what = if is_overflow { "Context overflow recovery failed" } else { "Auto-compaction failed" };
-            (compaction_end(reason, None, false, false, Some(format!("{what}: {error}"))), false)
-        }
-    };
-    tell.give(end).await;
-    Ok(compacted)
-}
-
-fn compaction_end(
-    reason: CompactionReason,
-    result: Option<Compacted>,
-    aborted: bool,
-    will_retry: bool,
-    error_message: Option<String>,
-) -> SessionEvent {
-    SessionEvent::CompactionEnd { reason, result: result.map(Box::new), aborted, will_retry, error_message }
-}
-
-fn n_waiting(control: &SessionControl) -> usize {
-    let (steering, follow_up) = control.waiting();
-    steering.len() + follow_up.len()
+    match summariser.compact(log, wanted, tell, cancel).await {
+        Ok(_) => Ok(true),
+        Err(CompactError::Store(error)) => Err(error.into()),
+        Err(_) => Ok(false),
+    }
 }

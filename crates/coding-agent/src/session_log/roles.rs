@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pinch_llm::message::{Block, Content, Message, OtherMessage, UserMessage};
 use serde_json::{Map, Value};
 
-use crate::entry::{BranchSummary, Compaction, CustomMessage};
+use crate::entry::{BranchSummary, Compaction, CustomMessage, EntryBody};
 
 /// Stands before the summary of a compaction when it is sent.
 pub const COMPACTION_PREFIX: &str =
@@ -110,6 +110,22 @@ pub(crate) fn custom(message: &CustomMessage, time: Option<i64>) -> Message {
     raw.extend(message.details.clone().map(|details| ("details".to_owned(), details)));
     raw.insert("timestamp".into(), time.into());
     Message::Other(OtherMessage { raw })
+}
+
+/// The entry that keeps a message: an extension's has one of its own kind.
+pub(crate) fn entry_of(message: &Arc<Message>) -> EntryBody {
+    match &**message {
+        Message::Other(other) if other.role() == CUSTOM => {
+            let text = |name: &str| other.raw.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            EntryBody::CustomMessage(CustomMessage {
+                custom_type: text("customType"),
+                content: custom_content(other),
+                display: other.raw.get("display").and_then(Value::as_bool).unwrap_or(false),
+                details: other.raw.get("details").cloned(),
+            })
+        }
+        _ => EntryBody::Message(Arc::clone(message)),
+    }
 }
 
 /// The content of a message of role `custom`.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::schema::Schema;
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::process::tail::{Cleaning, OutputTail, TailLimits};
 use serde_json::{Value, json};
 
@@ -95,38 +96,78 @@ impl Tool for BashTool {
             cx.cancel.check().map_err(|_| ToolError::aborted())?;
             let command = text(&input, "command")?;
             let timeout = timeout(&input)?;
-            if self.machine.stat(&self.place.cwd).await.is_err() {
-                return Err(missing_folder(&self.place.cwd));
-            }
-            let command = match &self.shell.prefix {
-                Some(prefix) => format!("{prefix}\n{command}"),
-                None => command.to_owned(),
-            };
-            let spec = CommandSpec {
-                program: self.shell.program.clone(),
-                args: vec!["-c".into(), command],
-                cwd: self.place.cwd.clone(),
-                env: self.environment(),
-            };
-            let mut process = self.machine.spawn(spec).await.map_err(|error| match error.code {
-                "ENOENT" => ToolError::new(format!("Custom shell path not found: {}", self.shell.program.display())),
-                _ => error.into(),
-            })?;
+            let mut process = self.start(command).await?;
             cx.progress.report(ToolOutput::default());
-            let (output, end) = follow(&mut *process, self.new_tail(), timeout, cx).await?;
+            let (output, end) = follow(&mut *process, self.new_tail(Cleaning::None), timeout, cx).await?;
             Ok(result(&output, end, timeout))
         })
     }
 }
 
 impl BashTool {
+    /// Runs a command that the user typed. Its output is cleaned of what only terminals understand; `on_text` sees it as it comes. Cancelling
+    /// ends the command with all it started.
+    ///
+    /// # Errors
+    /// When it cannot be started. A command that fails is no error.
+    pub async fn run_for_user(
+        &self,
+        command: &str,
+        on_text: &mut (dyn FnMut(&str) + Send),
+        cancel: &Cancel,
+    ) -> Result<UserCommand, ToolError> {
+        let mut process = self.start(command).await?;
+        let mut tail = self.new_tail(Cleaning::Terminal);
+        let mut take = |piece: &[u8]| match tail.push(piece) {
+            text if text.is_empty() => {}
+            text => on_text(&text),
+        };
+        let end = process.pump(cancel, None, GRACE, &mut take).await?;
+        match tail.finish() {
+            text if text.is_empty() => {}
+            text => on_text(&text),
+        }
+        let cut = truncate_tail(tail.text(), MAX_LINES, MAX_BYTES);
+        Ok(UserCommand {
+            truncated: cut.by.is_some() || !tail.is_whole(),
+            output: cut.content,
+            exit_code: match end {
+                Ended::Exited(exit) => Some(i64::from(exit.status())),
+                Ended::TimedOut(_) | Ended::Cancelled(..) => None,
+            },
+            cancelled: matches!(end, Ended::Cancelled(..)),
+            full_output_path: tail.spill_path().map(PathBuf::from),
+        })
+    }
+
+    /// Starts a command in the working directory.
+    async fn start(&self, command: &str) -> Result<Box<dyn Process>, ToolError> {
+        if self.machine.stat(&self.place.cwd).await.is_err() {
+            return Err(missing_folder(&self.place.cwd));
+        }
+        let command = match &self.shell.prefix {
+            Some(prefix) => format!("{prefix}\n{command}"),
+            None => command.to_owned(),
+        };
+        let spec = CommandSpec {
+            program: self.shell.program.clone(),
+            args: vec!["-c".into(), command],
+            cwd: self.place.cwd.clone(),
+            env: self.environment(),
+        };
+        self.machine.spawn(spec).await.map_err(|error| match error.code {
+            "ENOENT" => ToolError::new(format!("Custom shell path not found: {}", self.shell.program.display())),
+            _ => error.into(),
+        })
+    }
+
     /// The shell's environment with what is known of the session.
     fn environment(&self) -> Vec<(String, String)> {
         let inherited = self.shell.env.iter().filter(|(name, _)| !SESSION_VARIABLES.contains(&name.as_str()));
         inherited.cloned().chain(self.facts.variables()).collect()
     }
 
-    fn new_tail(&self) -> OutputTail {
+    fn new_tail(&self, cleaning: Cleaning) -> OutputTail {
         let limits = TailLimits {
             max_bytes: MAX_BYTES,
             max_lines: MAX_LINES,
@@ -134,8 +175,23 @@ impl BashTool {
             spill_dir: self.shell.temp.clone(),
             spill_prefix: "pinch-bash-".into(),
         };
-        OutputTail::new(limits, Cleaning::None)
+        OutputTail::new(limits, cleaning)
     }
+}
+
+/// What a command of the user came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserCommand {
+    /// The end of what it printed.
+    pub output: String,
+    /// Its exit code, 128 and the signal's number when one killed it; `None` when the user stopped it.
+    pub exit_code: Option<i64>,
+    /// The user stopped it.
+    pub cancelled: bool,
+    /// `output` is not all of it.
+    pub truncated: bool,
+    /// Where all of it is, when it is long.
+    pub full_output_path: Option<PathBuf>,
 }
 
 fn timeout(input: &JsonObject) -> Result<Option<f64>, ToolError> {
@@ -171,7 +227,7 @@ async fn follow(
     };
     let mut take = |piece: &[u8]| {
         let mut seen = lock();
-        seen.tail.push(piece);
+        drop(seen.tail.push(piece));
         seen.unreported = true;
     };
     let end = {
@@ -185,7 +241,7 @@ async fn follow(
     };
     report();
     let mut tail = seen.into_inner().unwrap_or_else(PoisonError::into_inner).tail;
-    tail.finish();
+    drop(tail.finish());
     Ok((tail, end))
 }
 

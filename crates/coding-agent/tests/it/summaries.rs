@@ -71,7 +71,7 @@ fn request(prompt: SummaryPrompt) -> Request {
 }
 
 fn model<'a>(provider: &'a Scripted, focus: Option<&str>, context_window: u64) -> SummaryModel<'a> {
-    SummaryModel { provider, build: &request, focus: focus.map(str::to_owned), context_window }
+    SummaryModel { provider, build: &request, focus: focus.map(str::to_owned), context_window, retry: None }
 }
 
 async fn compact(log: &mut SessionLog, model: &SummaryModel<'_>) -> Result<Compacted, CompactError> {

@@ -114,9 +114,12 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     let workspace = request.workspace_dir.clone();
     std::fs::create_dir_all(&workspace)
         .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
-    let mut compaction = parts.settings.compaction;
+    let mut compaction = parts.settings.compaction.clone();
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
-    compaction.reserve_tokens = compaction.reserve_tokens.max(floor);
+    compaction.settings.reserve_tokens = compaction.settings.reserve_tokens.max(floor);
+    for of_model in compaction.of_models.values_mut() {
+        of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
+    }
     let scope = RunScope {
         agent_id: agent_id_of(&parts.config.agents, request.agent_id.as_deref(), request.session_key.as_deref()),
         workspace,

@@ -107,6 +107,9 @@ impl Replies {
             SessionEvent::Settled { .. }
             | SessionEvent::EntryAppended(_)
             | SessionEvent::QueueUpdate { .. }
+            | SessionEvent::SummaryRetryScheduled { .. }
+            | SessionEvent::SummaryRetryStart { .. }
+            | SessionEvent::SummaryRetryEnd
             | SessionEvent::RetryStart { .. }
             | SessionEvent::RetryEnd { .. }
             | SessionEvent::ThinkingLevelChanged { .. }

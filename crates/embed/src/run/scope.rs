@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pinch_coding_agent::compaction::CompactionSettings;
+use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_llm::request::Deadlines;
 use pinch_stdx::host::Host;
@@ -22,7 +22,7 @@ pub struct RunScope {
     /// How commands are run.
     pub shell: Shell,
     /// When conversations are compacted.
-    pub compaction: CompactionSettings,
+    pub compaction: CompactionRules,
     /// Time limits of requests.
     pub deadlines: Deadlines,
     /// Clock, ids and environment.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use pinch_agent_core::hooks::NoHooks;
 use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::CompactionReason;
@@ -90,19 +89,16 @@ impl NativeRuntime {
             context_files: &[],
             cwd: &scope.workspace,
         });
+        // Nobody is asked before an attempt brings its credentials.
+        let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let session = AgentSession::start(SessionParts {
-            host: scope.host.clone(),
-            log,
-            model,
             thinking: Some(request.think_level.unwrap_or_default()),
-            // Nobody is asked before an attempt brings its credentials.
-            provider: authorised(&provider, Arc::new(FixedAuth(Auth::default()))),
             tools: tools.clone(),
             system,
-            hooks: Arc::new(NoHooks),
-            compaction: scope.compaction,
+            compaction: scope.compaction.clone(),
             plan: RecoveryPlan::report(),
             options,
+            ..SessionParts::new(scope.host.clone(), log, model, nobody)
         })
         .await
         .map_err(session_error)?;
@@ -165,6 +161,7 @@ impl Attempts for NativeAttempts {
                 AttemptStart::Prompt => self.session.prompt(Prompt {
                     text: self.request.prompt.clone(),
                     images: self.request.images.clone(),
+                    verbatim: true,
                     cancel: cancel.clone(),
                 }),
                 AttemptStart::Resume => self.session.resume(&cancel),
@@ -217,6 +214,7 @@ fn session_error(error: SessionError) -> RunError {
     match error {
         SessionError::Store(error) => store_error(error),
         SessionError::CannotContinue(error) => RunError::Internal(error.to_string()),
+        error @ (SessionError::Auth(_) | SessionError::NoKey { .. }) => RunError::Config(error.to_string()),
     }
 }
 

@@ -76,26 +76,27 @@ impl OutputTail {
         }
     }
 
-    /// Takes a piece of output in.
-    pub fn push(&mut self, bytes: &[u8]) {
+    /// Takes a piece of output in. Answers with the text that came to be whole with it.
+    pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut decoded = String::with_capacity(bytes.len());
         self.decoder.push(bytes, &mut decoded);
-        self.add(bytes, decoded);
+        self.add(bytes, decoded)
     }
 
-    /// The output is over: a cut character becomes U+FFFD, the file is complete.
-    pub fn finish(&mut self) {
+    /// The output is over: a cut character becomes U+FFFD, the file is complete. Answers with the last of the text.
+    pub fn finish(&mut self) -> String {
         let mut decoded = String::new();
         self.decoder.finish(&mut decoded);
-        self.add(&[], decoded);
+        let last = self.add(&[], decoded);
         if let Spill::File { file, .. } = &mut self.spill
             && let Err(error) = file.flush()
         {
             self.spill = Spill::Failed(error);
         }
+        last
     }
 
-    fn add(&mut self, bytes: &[u8], decoded: String) {
+    fn add(&mut self, bytes: &[u8], decoded: String) -> String {
         let text = match self.cleaning {
             Cleaning::None => decoded,
             Cleaning::Terminal => {
@@ -119,6 +120,7 @@ impl OutputTail {
         if matches!(self.spill, Spill::Memory) && (is_large || self.unspilled.len() > max) {
             self.spill();
         }
+        text
     }
 
     /// Puts output aside: to the file, or in memory until there is one.

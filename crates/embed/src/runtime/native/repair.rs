@@ -2,7 +2,7 @@
 
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::entry::{EntryBody, EntryId};
-use pinch_coding_agent::session::AgentSession;
+use pinch_coding_agent::session::{AgentSession, CompactRequest};
 use pinch_llm::message::{Block, Content, Message, block};
 use pinch_stdx::cancel::Cancel;
 
@@ -25,7 +25,8 @@ pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason
     if let Err(error) = session.omit_failed().await {
         return Repaired::NotCompacted { why: error.to_string() };
     }
-    match session.compact(reason, None, cancel).await {
+    let request = CompactRequest { reason, focus: None, cancel: cancel.clone() };
+    match session.compact(request, &|_| {}).await {
         Ok(_) => Repaired::Compacted,
         Err(error) => Repaired::NotCompacted { why: error.to_string() },
     }

@@ -1,0 +1,33 @@
+//! Commands that the user ran: the model is told of them with the next prompt.
+
+use super::{AgentSession, SessionError};
+use crate::session_log::roles::BashExecution;
+use crate::tools::bash::UserCommand;
+
+impl BashExecution {
+    /// The record of a command that was run; the model is not to see it when `exclude` is set. `now` is in Unix milliseconds.
+    pub fn of(command: &str, ran: UserCommand, exclude: bool, now: i64) -> Self {
+        Self {
+            command: command.to_owned(),
+            output: ran.output,
+            exit_code: ran.exit_code,
+            cancelled: ran.cancelled,
+            truncated: ran.truncated,
+            full_output_path: ran.full_output_path.map(|path| path.to_string_lossy().into_owned()),
+            timestamp: now,
+            exclude_from_context: exclude,
+        }
+    }
+}
+
+impl AgentSession {
+    /// Keeps a command that the user ran. While a prompt runs, give it to [`super::SessionControl::change`] instead.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn record_bash(&mut self, ran: BashExecution) -> Result<(), SessionError> {
+        self.log.append_message(ran.into_message()).await?;
+        self.reload();
+        Ok(())
+    }
+}

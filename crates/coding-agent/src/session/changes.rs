@@ -1,0 +1,95 @@
+//! What is changed from outside while a run has the session borrowed.
+
+use std::sync::Arc;
+
+use pinch_agent_core::Agent;
+use pinch_llm::model::{Model, thinking};
+use pinch_llm::thinking::ThinkingLevel;
+
+use super::control::{Adopted, Change};
+use super::models::{level_after, level_change, model_change};
+use super::tell::Tell;
+use super::{AgentSession, SessionError};
+use crate::event::SessionEvent;
+use crate::session_log::SessionLog;
+
+/// The model and the level a session has, also while the agent still works with others.
+pub(super) struct Standing {
+    pub(super) model: Arc<Model>,
+    pub(super) thinking: ThinkingLevel,
+    usual: Option<ThinkingLevel>,
+}
+
+impl Standing {
+    pub(super) fn of(session: &AgentSession) -> Self {
+        let agent = &session.agent;
+        Self { model: Arc::clone(&agent.model), thinking: agent.thinking, usual: session.usual_thinking }
+    }
+
+    /// Makes the changes that wait, in their order; true when there were any. Commands of the user are left for the end.
+    pub(super) async fn take_in(
+        &mut self,
+        log: &mut SessionLog,
+        tell: &Tell<'_>,
+        at_end: bool,
+    ) -> Result<bool, SessionError> {
+        let changes = tell.control.take_changes(at_end);
+        let any = !changes.is_empty();
+        for change in changes {
+            self.make(change, log, tell).await?;
+        }
+        Ok(any)
+    }
+
+    async fn make(&mut self, change: Change, log: &mut SessionLog, tell: &Tell<'_>) -> Result<(), SessionError> {
+        match change {
+            Change::Model(model) => {
+                let wanted = level_after(&self.model, &model, self.thinking, self.usual);
+                log.append(model_change(&model)).await?;
+                self.model = model;
+                self.set_level(wanted, log, tell).await?;
+            }
+            Change::Thinking(level) => self.set_level(level, log, tell).await?,
+            Change::Name(name) => {
+                log.append_name(&name).await?;
+                tell.give(SessionEvent::InfoChanged { name: log.name() }).await;
+            }
+            Change::Entry(body) => {
+                let id = log.append(body).await?;
+                tell.entry_appended(log, &id).await;
+            }
+            Change::Bash(ran) => drop(log.append_message(ran.into_message()).await?),
+        }
+        Ok(())
+    }
+
+    async fn set_level(
+        &mut self,
+        level: ThinkingLevel,
+        log: &mut SessionLog,
+        tell: &Tell<'_>,
+    ) -> Result<(), SessionError> {
+        let level = thinking::clamp(&self.model, level);
+        if level != self.thinking {
+            log.append(level_change(level)).await?;
+            self.thinking = level;
+            tell.give(SessionEvent::ThinkingLevelChanged { level }).await;
+        }
+        Ok(())
+    }
+
+    /// What the agent is to use from its next request on.
+    pub(super) fn adopted(&self) -> Adopted {
+        Adopted { model: Some(Arc::clone(&self.model)), thinking: Some(self.thinking) }
+    }
+}
+
+/// Gives an agent that is at rest its new model and level.
+pub(super) fn adopt(agent: &mut Agent, adopted: Adopted) {
+    if let Some(model) = adopted.model {
+        agent.model = model;
+    }
+    if let Some(level) = adopted.thinking {
+        agent.thinking = level;
+    }
+}

@@ -1,0 +1,31 @@
+//! What a session is told from outside.
+
+use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
+use pinch_stdx::cancel::Cancel;
+
+/// What a user says.
+#[derive(Clone, Debug, Default)]
+pub struct Prompt {
+    /// The text. `/name arguments` of a known prompt template is replaced by what the template says.
+    pub text: String,
+    /// Images behind the text.
+    pub images: Vec<Image>,
+    /// The text is sent as it is.
+    pub verbatim: bool,
+    /// Stops the whole prompt with its retries and compactions.
+    pub cancel: Cancel,
+}
+
+impl Prompt {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+/// A message of the user: the text, then the images.
+pub(super) fn user_message(text: String, images: Vec<Image>, now: i64) -> Message {
+    let text = (!text.is_empty() || images.is_empty()).then(|| Block::text(text));
+    let content = Content::Blocks(text.into_iter().chain(images.into_iter().map(Block::Image)).collect());
+    Message::User(UserMessage { content, timestamp: now })
+}

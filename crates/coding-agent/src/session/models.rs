@@ -1,0 +1,121 @@
+//! Another model, another thinking level.
+
+use std::sync::Arc;
+
+use pinch_llm::model::{Model, thinking};
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
+
+use super::{AgentSession, SessionError};
+use crate::entry::EntryBody;
+
+/// A model to choose from, and the thinking level it is chosen with.
+#[derive(Clone, Debug)]
+pub struct ScopedModel {
+    /// The model.
+    pub model: Arc<Model>,
+    /// The level; `None`: as it is.
+    pub thinking: Option<ThinkingLevel>,
+}
+
+/// Which way through a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the next one; after the last comes the first.
+    Forward,
+    /// To the one before; before the first comes the last.
+    Backward,
+}
+
+impl AgentSession {
+    /// Asks another model from the next request on. The thinking level is clamped to what it can; a level that was `off` only because the old
+    /// model cannot think becomes the usual one again.
+    ///
+    /// # Errors
+    /// When there are no credentials for it, or the change cannot be written; the model is the old one then.
+    pub async fn set_model(&mut self, model: Arc<Model>) -> Result<(), SessionError> {
+        if let Some(auth) = &self.auth
+            && auth.for_model(&model, &Cancel::new()).await.is_err()
+        {
+            return Err(SessionError::NoKey { provider: model.provider.clone(), model: model.id.clone() });
+        }
+        let wanted = level_after(&self.agent.model, &model, self.agent.thinking, self.usual_thinking);
+        self.log.append(model_change(&model)).await?;
+        self.agent.model = model;
+        self.set_thinking(wanted).await?;
+        Ok(())
+    }
+
+    /// Goes on to the next or previous of some models; a model that is not among them counts as the first. `None` when there are fewer than
+    /// two.
+    ///
+    /// # Errors
+    /// As [`AgentSession::set_model`].
+    pub async fn cycle_model(
+        &mut self,
+        models: &[ScopedModel],
+        direction: Direction,
+    ) -> Result<Option<ScopedModel>, SessionError> {
+        if models.len() < 2 {
+            return Ok(None);
+        }
+        let current = &self.agent.model;
+        let is_current =
+            |scoped: &ScopedModel| scoped.model.provider == current.provider && scoped.model.id == current.id;
+        let at = models.iter().position(is_current).unwrap_or(0);
+        let step = match direction {
+            Direction::Forward => 1,
+            Direction::Backward => models.len() - 1,
+        };
+        let next = &models[(at + step) % models.len()];
+        self.set_model(Arc::clone(&next.model)).await?;
+        if let Some(level) = next.thinking {
+            self.set_thinking(level).await?;
+        }
+        Ok(Some(ScopedModel { model: Arc::clone(&next.model), thinking: Some(self.agent.thinking) }))
+    }
+
+    /// The thinking levels that the model has.
+    pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
+        thinking::supported(&self.agent.model)
+    }
+
+    /// Takes another thinking level from the next request on, clamped to what the model can; answers with the level it came to.
+    ///
+    /// # Errors
+    /// When the change cannot be written.
+    pub async fn set_thinking(&mut self, level: ThinkingLevel) -> Result<ThinkingLevel, SessionError> {
+        let level = thinking::clamp(&self.agent.model, level);
+        if level != self.agent.thinking {
+            self.log.append(level_change(level)).await?;
+            self.agent.thinking = level;
+        }
+        Ok(level)
+    }
+
+    /// Goes on to the next thinking level that the model has, after the last to the first; `None` when it has only one.
+    ///
+    /// # Errors
+    /// When the change cannot be written.
+    pub async fn cycle_thinking(&mut self) -> Result<Option<ThinkingLevel>, SessionError> {
+        let levels = self.thinking_levels();
+        if levels.len() < 2 {
+            return Ok(None);
+        }
+        let at = levels.iter().position(|level| *level == self.agent.thinking).unwrap_or(levels.len() - 1);
+        self.set_thinking(levels[(at + 1) % levels.len()]).await.map(Some)
+    }
+}
+
+pub(super) fn model_change(model: &Model) -> EntryBody {
+    EntryBody::ModelChange { provider: model.provider.clone(), model_id: model.id.clone() }
+}
+
+pub(super) fn level_change(level: ThinkingLevel) -> EntryBody {
+    EntryBody::ThinkingLevelChange { thinking_level: level.as_str().to_owned() }
+}
+
+/// The thinking level to want of a model that takes the place of another one: the same, but the usual one where the old model could not think.
+pub(super) fn level_after(old: &Model, new: &Model, now: ThinkingLevel, usual: Option<ThinkingLevel>) -> ThinkingLevel {
+    if !old.reasoning && new.reasoning { usual.unwrap_or(now) } else { now }
+}

@@ -1,0 +1,132 @@
+//! What a session has come to: counts, tokens, money, and how full the model's window is.
+
+use std::path::PathBuf;
+
+use pinch_llm::message::{Message, Usage};
+
+use super::AgentSession;
+use crate::compaction::estimate;
+use crate::entry::EntryBody;
+use crate::session_log::SessionLog;
+
+/// What a session has come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionStats {
+    /// The file, when there is one.
+    pub session_file: Option<PathBuf>,
+    /// The session's id.
+    pub session_id: String,
+    /// Messages of the user in the context.
+    pub user_messages: usize,
+    /// Answers in the context.
+    pub assistant_messages: usize,
+    /// Calls in those answers.
+    pub tool_calls: usize,
+    /// Results of calls in the context.
+    pub tool_results: usize,
+    /// All messages of the context, the system's too.
+    pub total_messages: usize,
+    /// Everything that was paid for on any branch: answers, work inside of tools, summaries, and work outside of the conversation.
+    pub spent: Spent,
+    /// How full the window is; `None` when the model does not tell its size.
+    pub context: Option<ContextUsage>,
+}
+
+/// Tokens and money.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens sent that no cache held.
+    pub input: u64,
+    /// Tokens that came back.
+    pub output: u64,
+    /// Tokens read from caches.
+    pub cache_read: u64,
+    /// Tokens written to caches.
+    pub cache_write: u64,
+    /// US dollars.
+    pub cost: f64,
+}
+
+impl Spent {
+    /// All tokens.
+    pub fn total(&self) -> u64 {
+        self.input + self.output + self.cache_read + self.cache_write
+    }
+
+    fn add(&mut self, usage: &Usage) {
+        self.input += usage.input;
+        self.output += usage.output;
+        self.cache_read += usage.cache_read;
+        self.cache_write += usage.cache_write;
+        self.cost += usage.cost.total;
+    }
+
+    /// What all branches of a log have cost.
+    pub fn of(log: &SessionLog) -> Self {
+        let mut spent = Self::default();
+        for entry in log.entries() {
+            match &entry.body {
+                EntryBody::Message(message) => match &**message {
+                    Message::Assistant(answer) => spent.add(&answer.usage),
+                    Message::ToolResult(result) => result.usage.iter().for_each(|usage| spent.add(usage)),
+                    _ => {}
+                },
+                EntryBody::Compaction(compaction) => compaction.usage.iter().for_each(|usage| spent.add(usage)),
+                EntryBody::BranchSummary(branch) => branch.usage.iter().for_each(|usage| spent.add(usage)),
+                EntryBody::Usage(note) => spent.add(&note.usage),
+                _ => {}
+            }
+        }
+        spent
+    }
+}
+
+/// How full the model's window is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContextUsage {
+    /// Tokens of the context; `None` between a compaction and the next answer, when nobody knows.
+    pub tokens: Option<u64>,
+    /// Tokens of the window.
+    pub context_window: u64,
+}
+
+impl ContextUsage {
+    /// Tokens in hundredths of the window.
+    pub fn percent(&self) -> Option<f64> {
+        self.tokens.map(|tokens| tokens as f64 / self.context_window as f64 * 100.0)
+    }
+}
+
+impl AgentSession {
+    /// What the session has come to. Reads all entries of all branches.
+    pub fn stats(&self) -> SessionStats {
+        let messages = self.messages();
+        let count = |is: fn(&Message) -> bool| messages.iter().filter(|message| is(message)).count();
+        SessionStats {
+            session_file: self.path(),
+            session_id: self.log.id().to_owned(),
+            user_messages: count(|message| matches!(message, Message::User(_))),
+            assistant_messages: count(|message| matches!(message, Message::Assistant(_))),
+            tool_calls: messages.iter().filter_map(|m| m.as_assistant()).map(|m| m.tool_calls().count()).sum(),
+            tool_results: count(|message| matches!(message, Message::ToolResult(_))),
+            total_messages: messages.len(),
+            spent: Spent::of(&self.log),
+            context: self.context_usage(),
+        }
+    }
+
+    /// How full the model's window is; `None` when the model does not tell its size.
+    pub fn context_usage(&self) -> Option<ContextUsage> {
+        let context_window = Some(self.model().context_window).filter(|window| *window > 0)?;
+        let is_known = self.log.active_branch().entries().rev().find_map(|entry| match &entry.body {
+            EntryBody::Compaction(_) => Some(false),
+            EntryBody::Message(message) => {
+                let answer = message.as_assistant()?;
+                (!answer.stop_reason.is_failure() && !answer.usage.is_zero()).then_some(true)
+            }
+            _ => None,
+        });
+        let tokens = is_known.unwrap_or(true).then(|| estimate::context_tokens(self.messages()).tokens);
+        Some(ContextUsage { tokens, context_window })
+    }
+}

@@ -1,0 +1,183 @@
+//! Going to another place of the session's tree.
+
+use pinch_llm::message::Message;
+use pinch_stdx::cancel::Cancel;
+
+use super::compacting::Summariser;
+use super::tell::AtOnce;
+use super::{AgentSession, SessionError};
+use crate::compaction::CompactError;
+use crate::compaction::branch::{self, BranchInstructions, LeftBranch};
+use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, Moved};
+use crate::entry::{BranchSummary, EntryBody, EntryId};
+use crate::event::SessionEvent;
+
+/// Where to go, and what becomes of the branch that is left.
+#[derive(Clone, Debug)]
+pub struct Navigation {
+    /// The entry to go to.
+    pub target: EntryId,
+    /// The branch that is left is summarised, and the summary stands at the new place.
+    pub summarise: bool,
+    /// What the summary is to look at in particular.
+    pub focus: Option<String>,
+    /// These words stand in place of the usual instructions.
+    pub replace_instructions: bool,
+    /// The mark of the new place: of the summary where there is one, else of the target.
+    pub label: Option<String>,
+    /// Stops the summary; the leaf stays then.
+    pub cancel: Cancel,
+}
+
+impl Navigation {
+    /// To an entry, without a summary.
+    pub fn to(target: EntryId) -> Self {
+        Self {
+            target,
+            summarise: false,
+            focus: None,
+            replace_instructions: false,
+            label: None,
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+/// What came of going to another place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Navigated {
+    /// The text of the message that was gone to, for saying it anew: the leaf is before it.
+    pub editor_text: Option<String>,
+    /// The leaf is where it was.
+    pub cancelled: bool,
+    /// It is because the summary was stopped.
+    pub aborted: bool,
+    /// The entry with the summary.
+    pub summary: Option<EntryId>,
+}
+
+impl Navigated {
+    fn stayed(aborted: bool) -> Self {
+        Self { cancelled: true, aborted, ..Self::default() }
+    }
+}
+
+/// Why the leaf stayed.
+#[derive(Debug, thiserror::Error)]
+pub enum NavigateError {
+    /// There is no such entry, or the log cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The summary failed.
+    #[error(transparent)]
+    Summary(CompactError),
+}
+
+impl From<crate::store::StoreError> for NavigateError {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self::Session(error.into())
+    }
+}
+
+impl AgentSession {
+    /// Goes to an entry. To a message of the user, or of an extension, means before it, so that it can be said anew. The model and the thinking
+    /// level stay as they are; the branch's own stand in [`crate::session_log::Context`]. `tell` is told of summary requests that are
+    /// sent again.
+    ///
+    /// # Errors
+    /// [`NavigateError`]; the leaf is where it was then.
+    pub async fn navigate(
+        &mut self,
+        to: Navigation,
+        tell: &(dyn Fn(SessionEvent) + Send + Sync),
+    ) -> Result<Navigated, NavigateError> {
+        let old_leaf = self.log.leaf_id().cloned();
+        if old_leaf.as_ref() == Some(&to.target) {
+            return Ok(Navigated::default());
+        }
+        let left = branch::collect(&self.log, old_leaf.as_ref(), &to.target)?;
+        let cancel = to.cancel.child();
+        let _entered = self.control.enter(&cancel);
+        let ahead = MoveAhead {
+            target: to.target.clone(),
+            old_leaf: old_leaf.clone(),
+            common_ancestor: left.common_ancestor.clone(),
+            left: left.entries.clone(),
+            summarise: to.summarise,
+            focus: to.focus.clone(),
+            replace_instructions: to.replace_instructions,
+            label: to.label.clone(),
+        };
+        let changes = match cancel.run(self.summaries.before_move(&ahead, &cancel)).await {
+            Err(_) => return Ok(Navigated::stayed(true)),
+            Ok(BeforeMove::Cancel) => return Ok(Navigated::stayed(false)),
+            Ok(BeforeMove::GoOn(changes)) => changes,
+        };
+        let label = changes.label.clone().or(to.label.clone());
+        let from_hook = changes.summary.is_some() && to.summarise;
+        let summary = match self.summary_of(&left, &to, changes, tell, &cancel).await {
+            Ok(summary) => summary,
+            Err(CompactError::Cancelled) => return Ok(Navigated::stayed(true)),
+            Err(error) => return Err(NavigateError::Summary(error)),
+        };
+        let (new_leaf, editor_text) = self.landing(&to.target);
+        let summary = match summary {
+            Some(summary) => Some(self.log.branch_with_summary(new_leaf.as_ref(), summary).await?),
+            None => {
+                match &new_leaf {
+                    Some(leaf) => self.log.move_to(leaf)?,
+                    None => self.log.reset_leaf(),
+                }
+                None
+            }
+        };
+        if let Some(label) = label {
+            self.log.append_label(summary.as_ref().unwrap_or(&to.target), Some(&label)).await?;
+        }
+        self.reload();
+        let new_leaf = self.log.leaf_id().cloned();
+        self.summaries.moved(&Moved { new_leaf, old_leaf, summary: summary.clone(), from_hook });
+        Ok(Navigated { editor_text, cancelled: false, aborted: false, summary })
+    }
+
+    /// The summary of the branch that is left, when one is wanted and there is something to summarise.
+    async fn summary_of(
+        &self,
+        left: &LeftBranch,
+        to: &Navigation,
+        changes: MoveChanges,
+        tell: &(dyn Fn(SessionEvent) + Send + Sync),
+        cancel: &Cancel,
+    ) -> Result<Option<BranchSummary>, CompactError> {
+        if !to.summarise || left.entries.is_empty() {
+            return Ok(None);
+        }
+        if let Some((summary, details)) = changes.summary {
+            let from_id = String::new();
+            return Ok(Some(BranchSummary { from_id, summary, details, from_hook: Some(true), usage: None }));
+        }
+        let wanted = BranchInstructions {
+            text: changes.focus.or_else(|| to.focus.clone()),
+            replace: changes.replace_instructions.unwrap_or(to.replace_instructions),
+        };
+        let reserve = self.branch_reserve_tokens;
+        Summariser::of(self).summarise_branch(left, reserve, &wanted, &AtOnce(tell), cancel).await.map(Some)
+    }
+
+    /// Where the leaf comes to stand, and the text to say anew.
+    fn landing(&self, target: &EntryId) -> (Option<EntryId>, Option<String>) {
+        let Some(entry) = self.log.entry(target) else { return (None, None) };
+        let text = match &entry.body {
+            EntryBody::Message(message) => match &**message {
+                Message::User(user) => Some(user.content.text("")),
+                _ => None,
+            },
+            EntryBody::CustomMessage(message) => Some(message.content.text("")),
+            _ => None,
+        };
+        match text {
+            Some(text) => (entry.parent_id.clone(), Some(text)),
+            None => (Some(target.clone()), None),
+        }
+    }
+}
