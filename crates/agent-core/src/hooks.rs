@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pinch_llm::message::{AssistantMessage, Block, Message, ToolCall};
+use pinch_llm::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall};
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Value;
@@ -26,6 +26,13 @@ pub trait Hooks: Send + Sync {
         None
     }
 
+    /// What has changed in the prompt since the conversation last said it, asked before every request like [`Hooks::tools`]; it stands in the
+    /// same message as the tools that come and go.
+    fn system(&self, messages: &[Arc<Message>]) -> Option<SystemMessage> {
+        let _ = messages;
+        None
+    }
+
     /// Turns the conversation into what a model can read. The default keeps the four known roles.
     fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         messages.iter().filter(|message| !matches!(***message, Message::Other(_))).cloned().collect()
@@ -41,6 +48,16 @@ pub trait Hooks: Send + Sync {
     fn after_tool<'a>(&'a self, done: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
         let _ = done;
         Box::pin(async { ToolPatch::default() })
+    }
+
+    /// Between two turns: after the `TurnEnd` of a turn that another one follows, when waiting messages have been taken. Not asked before the
+    /// first turn.
+    ///
+    /// # Errors
+    /// The text ends the run with a regular error turn.
+    fn between_turns<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, Result<NextTurn, String>> {
+        let _ = turn;
+        Box::pin(async { Ok(NextTurn::default()) })
     }
 
     /// After a turn's messages, before its `TurnEnd`, also for turns that failed.
@@ -76,6 +93,17 @@ pub struct TurnSeen<'a> {
 pub struct TurnPlan {
     /// Other messages, for this request only.
     pub messages: Option<Vec<Arc<Message>>>,
+    /// Another model, from here on.
+    pub model: Option<Arc<Model>>,
+    /// Another thinking level, from here on.
+    pub thinking: Option<ThinkingLevel>,
+}
+
+/// What the coming turn begins with; `None` = as it is.
+#[derive(Clone, Debug, Default)]
+pub struct NextTurn {
+    /// Messages that enter the conversation behind those that waited.
+    pub messages: Vec<Arc<Message>>,
     /// Another model, from here on.
     pub model: Option<Arc<Model>>,
     /// Another thinking level, from here on.
@@ -129,6 +157,8 @@ pub struct ToolPatch {
     pub content: Option<Vec<Block>>,
     /// Other details.
     pub details: Option<Value>,
+    /// Another result as data. Other content without it drops the old one, which says something else now.
+    pub structured: Option<Value>,
     /// Whether it counts as failed.
     pub failed: Option<bool>,
     /// Whether it wants the run to end.
@@ -140,6 +170,10 @@ impl ToolPatch {
     pub(crate) fn apply(self, output: &mut ToolOutput) {
         if let Some(content) = self.content {
             output.content = content;
+            output.structured = None;
+        }
+        if let Some(structured) = self.structured {
+            output.structured = Some(structured);
         }
         if let Some(details) = self.details {
             output.details = Some(details);

@@ -145,16 +145,17 @@ impl Running<'_> {
         self.agent.error_message = None;
         self.give(AgentEvent::AgentStart).await;
         let mut first = true;
+        let mut broken = None;
         let why = loop {
             self.give(AgentEvent::TurnStart).await;
             self.adopt_replacement();
-            self.announce_tools(&mut pending);
+            self.announce(&mut pending);
             self.take_in(std::mem::take(&mut pending)).await;
             if first && !skip_first_poll {
                 let steering = self.poll(QueueKind::Steering);
                 self.take_in(steering).await;
             }
-            let turn = self.turn(first).await;
+            let turn = self.turn(first, broken.take()).await;
             first = false;
             let ended = TurnEnded { message: Arc::clone(&turn.message), results: turn.results.clone() };
             let after = self.agent.hooks.after_turn(&ended).await;
@@ -176,9 +177,29 @@ impl Running<'_> {
                     break (if turn.tools_ended { EndReason::ToolsEnded } else { EndReason::Done }, None);
                 }
             }
+            broken = self.prepare_next(&ended, &mut pending).await.err();
         };
         let messages = std::mem::take(&mut self.new);
         self.give(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1 })).await;
+    }
+
+    /// Asks the owner what the next turn begins with. Steering that comes meanwhile is still in time, unless this turn has some already: one at
+    /// a time means one a turn.
+    async fn prepare_next(&mut self, ended: &TurnEnded, pending: &mut Vec<Pending>) -> Result<(), String> {
+        let hooks = Arc::clone(&self.agent.hooks);
+        let Ok(next) = self.cancel.run(hooks.between_turns(ended)).await else { return Ok(()) };
+        let next = next?;
+        if let Some(model) = next.model {
+            self.agent.model = model;
+        }
+        if let Some(thinking) = next.thinking {
+            self.agent.thinking = thinking;
+        }
+        if pending.is_empty() {
+            *pending = self.poll(QueueKind::Steering);
+        }
+        pending.extend(next.messages.into_iter().map(Pending::from));
+        Ok(())
     }
 
     async fn give(&self, event: AgentEvent) {
@@ -198,22 +219,29 @@ impl Running<'_> {
         }
     }
 
-    /// Says which tools came and went: in a system message that is pending anyway, or in one of its own before the first other message.
-    fn announce_tools(&mut self, pending: &mut Vec<Pending>) {
+    /// Says what changed in the prompt and which tools came and went: in a system message that is pending anyway, or in one of its own before
+    /// the first other message.
+    fn announce(&mut self, pending: &mut Vec<Pending>) {
         if let Some(tools) = self.agent.hooks.tools() {
             self.agent.tools = tools;
         }
-        let Some(difference) = self.declared.difference(&self.agent.tools) else { return };
         let place = pending.iter().position(|p| matches!(*p.message, Message::System(_)));
-        let mut system = match place.map(|at| &*pending[at].message) {
-            Some(Message::System(system)) => system.clone(),
-            _ => SystemMessage {
-                content: pinch_llm::message::Content::Text(String::new()),
-                timestamp: self.agent.host.now_ms(),
-                ..SystemMessage::default()
-            },
+        let waiting = match place.map(|at| &*pending[at].message) {
+            Some(Message::System(system)) => Some(system.clone()),
+            _ => self.agent.hooks.system(&self.agent.messages),
         };
-        difference.write_to(&mut system);
+        let difference = self.declared.difference(&self.agent.tools);
+        if waiting.is_none() && difference.is_none() {
+            return;
+        }
+        let mut system = waiting.unwrap_or_else(|| SystemMessage {
+            content: pinch_llm::message::Content::Text(String::new()),
+            timestamp: self.agent.host.now_ms(),
+            ..SystemMessage::default()
+        });
+        if let Some(difference) = difference {
+            difference.write_to(&mut system);
+        }
         let message = Pending::from(Arc::new(Message::System(system)));
         match place {
             Some(at) => pending[at] = message,

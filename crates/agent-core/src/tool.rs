@@ -56,6 +56,8 @@ pub struct ToolSpec {
     pub effect: ToolEffect,
     /// Constrained sampling wishes, as they stand in a tool declaration.
     pub constrained_sampling: Option<Value>,
+    /// The schema of [`ToolOutput::structured`], for programs that call the tool.
+    pub output_schema: Option<Schema>,
 }
 
 impl ToolSpec {
@@ -70,6 +72,7 @@ impl ToolSpec {
             mode: ToolMode::Parallel,
             effect: ToolEffect::Mutates,
             constrained_sampling: None,
+            output_schema: None,
         }
     }
 
@@ -113,6 +116,8 @@ pub struct ToolOutput {
     pub content: Vec<Block>,
     /// Data for programs; never sent to a model.
     pub details: Option<Value>,
+    /// The result as data, for programs that call tools; `content` says the same to a model.
+    pub structured: Option<Value>,
     /// The call failed, and says so without an error: `content` and `details` stay.
     pub failed: bool,
     /// No model call need follow, if every call of the message says so.

@@ -2,4 +2,4 @@
 
 pub mod event;
 
-pub use event::EventWriter;
+pub use event::{EventNames, EventWriter};

@@ -45,6 +45,7 @@ pub mod tree;
 
 pub use control::{Busy, Change, SessionControl};
 pub use input::Prompt;
+pub use models::{Direction, FindModel, ScopedModel};
 pub use run::SessionRun;
 pub use stats::{ContextUsage, SessionStats};
 pub use tree::{NavigateError, Navigated, Navigation};
@@ -65,6 +66,7 @@ pub struct AgentSession {
     auth: Option<Arc<dyn RequestAuth>>,
     templates: Arc<Templates>,
     usual_thinking: Option<ThinkingLevel>,
+    find_model: Option<FindModel>,
     control: SessionControl,
     host: Host,
 }
@@ -81,6 +83,8 @@ pub struct SessionParts {
     pub thinking: Option<ThinkingLevel>,
     /// The level for models that can think after one that cannot.
     pub usual_thinking: Option<ThinkingLevel>,
+    /// Finds the model of a branch that is gone to; `None`: the model stays.
+    pub find_model: Option<FindModel>,
     /// Who answers; credentials are its business.
     pub provider: Arc<dyn Provider>,
     /// Asked for credentials before a prompt is taken, so that a missing key is an error and not an answer. `None`: nobody is asked.
@@ -114,6 +118,7 @@ impl SessionParts {
             model,
             thinking: None,
             usual_thinking: None,
+            find_model: None,
             provider,
             auth: None,
             tools: ToolSet::new(),
@@ -185,7 +190,7 @@ impl AgentSession {
         if !same_model {
             log.append(models::model_change(&model)).await?;
         }
-        let has_level = log.active_branch().entries().any(|e| matches!(e.body, EntryBody::ThinkingLevelChange { .. }));
+        let has_level = log.active_branch().has_level();
         if is_new || !has_level || context.thinking_level != thinking.as_str() {
             log.append(models::level_change(thinking)).await?;
         }
@@ -210,6 +215,7 @@ impl AgentSession {
             auth: parts.auth,
             templates,
             usual_thinking: parts.usual_thinking,
+            find_model: parts.find_model,
             control,
             host,
         })

@@ -107,6 +107,7 @@ impl Hooks for CaseHooks {
                     details: Some(json!({})),
                     failed: Some(true),
                     end_run: Some(false),
+                    ..ToolPatch::default()
                 };
             }
             ToolPatch {
@@ -114,6 +115,7 @@ impl Hooks for CaseHooks {
                 details: answer.get("details").cloned(),
                 failed: answer["isError"].as_bool(),
                 end_run: answer["terminate"].as_bool(),
+                ..ToolPatch::default()
             }
         })
     }

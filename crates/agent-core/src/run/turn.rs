@@ -10,9 +10,13 @@ use super::{Running, Turn};
 use crate::hooks::TurnSeen;
 
 impl Running<'_> {
-    /// Asks the model once and runs the calls of its answer.
-    pub(super) async fn turn(&mut self, first: bool) -> Turn {
-        let (message, error) = match self.request(first).await {
+    /// Asks the model once and runs the calls of its answer. Nobody is asked when something is `broken` already.
+    pub(super) async fn turn(&mut self, first: bool, broken: Option<String>) -> Turn {
+        let request = match broken {
+            Some(text) => Err((StopReason::Error, text)),
+            None => self.request(first).await,
+        };
+        let (message, error) = match request {
             Ok(request) => self.respond(request).await,
             Err((stop, text)) => {
                 let message = local_answer(self.agent, stop, text);

@@ -17,9 +17,21 @@ use crate::event::SessionEvent;
 /// Turns events into lines. It remembers what an update line repeats: the usage so far and what the open blocks are.
 #[derive(Debug, Default)]
 pub struct EventWriter {
+    names: EventNames,
     line: Vec<u8>,
     usage: Vec<u8>,
     kinds: Vec<Kind>,
+}
+
+/// Which names events go by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventNames {
+    /// Those of pi 0.87.1.
+    #[default]
+    Current,
+    /// Those of pi 0.49.3, for programs written against it: compactions that happen by themselves are `auto_compaction_start` and
+    /// `auto_compaction_end`, and events which that version did not have are left out. What an event holds is as today.
+    Pi049,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +57,11 @@ impl EventWriter {
         Self::default()
     }
 
+    /// A writer that uses other names.
+    pub fn with_names(names: EventNames) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     /// The line of an event, its line feed included; `None` for events that are not written.
     pub fn line(&mut self, event: &SessionEvent) -> Option<&[u8]> {
         self.line.clear();
@@ -54,6 +71,13 @@ impl EventWriter {
     }
 
     fn write(&mut self, event: &SessionEvent) -> Option<()> {
+        if self.names == EventNames::Pi049 && !is_in_049(event) {
+            return None;
+        }
+        let compaction = match self.names {
+            EventNames::Current => ["compaction_start", "compaction_end"],
+            EventNames::Pi049 => ["auto_compaction_start", "auto_compaction_end"],
+        };
         match event {
             SessionEvent::Agent(AgentEvent::MessageUpdate(update)) => self.update(update),
             SessionEvent::Agent(event) => self.agent(event),
@@ -65,11 +89,9 @@ impl EventWriter {
             SessionEvent::QueueUpdate { steering, follow_up } => {
                 self.object("queue_update", &[("steering", steering), ("followUp", follow_up)])
             }
-            SessionEvent::CompactionStart { reason } => {
-                self.object("compaction_start", &[("reason", &reason.as_str())])
-            }
+            SessionEvent::CompactionStart { reason } => self.object(compaction[0], &[("reason", &reason.as_str())]),
             SessionEvent::CompactionEnd { reason, result, aborted, will_retry, error_message } => {
-                let mut value = json!({"type": "compaction_end", "reason": reason.as_str()});
+                let mut value = json!({"type": compaction[1], "reason": reason.as_str()});
                 if let Some(result) = result {
                     value["result"] = compacted(result);
                 }
@@ -254,6 +276,28 @@ impl EventWriter {
     }
 }
 
+/// Whether pi 0.49.3 told of such things.
+fn is_in_049(event: &SessionEvent) -> bool {
+    match event {
+        SessionEvent::Agent(_)
+        | SessionEvent::RunEnd { .. }
+        | SessionEvent::RetryStart { .. }
+        | SessionEvent::RetryEnd { .. } => true,
+        SessionEvent::CompactionStart { reason } | SessionEvent::CompactionEnd { reason, .. } => {
+            *reason != CompactionReason::Manual
+        }
+        SessionEvent::Settled { .. }
+        | SessionEvent::EntryAppended(_)
+        | SessionEvent::QueueUpdate { .. }
+        | SessionEvent::SummaryRetryScheduled { .. }
+        | SessionEvent::SummaryRetryStart { .. }
+        | SessionEvent::SummaryRetryEnd
+        | SessionEvent::ThinkingLevelChanged { .. }
+        | SessionEvent::InfoChanged { .. }
+        | SessionEvent::Conflict { .. } => false,
+    }
+}
+
 /// The result of a compaction as events and RPC show it.
 fn compacted(result: &Compacted) -> Value {
     let mut value = json!({
@@ -291,6 +335,9 @@ impl Serialize for Output<'_> {
         map.serialize_entry("content", &self.0.content)?;
         if let Some(details) = &self.0.details {
             map.serialize_entry("details", details)?;
+        }
+        if let Some(structured) = &self.0.structured {
+            map.serialize_entry("structuredContent", structured)?;
         }
         if self.0.end_run {
             map.serialize_entry("terminate", &true)?;

@@ -11,6 +11,7 @@ use super::models::{level_after, level_change, model_change};
 use super::tell::Tell;
 use super::{AgentSession, SessionError};
 use crate::event::SessionEvent;
+use crate::prompt::Prompt as SystemPrompt;
 use crate::session_log::SessionLog;
 
 /// The model and the level a session has, also while the agent still works with others.
@@ -18,12 +19,21 @@ pub(super) struct Standing {
     pub(super) model: Arc<Model>,
     pub(super) thinking: ThinkingLevel,
     usual: Option<ThinkingLevel>,
+    /// What the agent has not been told.
+    news: Adopted,
+    system: Option<SystemPrompt>,
 }
 
 impl Standing {
     pub(super) fn of(session: &AgentSession) -> Self {
         let agent = &session.agent;
-        Self { model: Arc::clone(&agent.model), thinking: agent.thinking, usual: session.usual_thinking }
+        Self {
+            model: Arc::clone(&agent.model),
+            thinking: agent.thinking,
+            usual: session.usual_thinking,
+            news: Adopted::default(),
+            system: None,
+        }
     }
 
     /// Makes the changes that wait, in their order; true when there were any. Commands of the user are left for the end.
@@ -46,10 +56,16 @@ impl Standing {
             Change::Model(model) => {
                 let wanted = level_after(&self.model, &model, self.thinking, self.usual);
                 log.append(model_change(&model)).await?;
+                self.news.model = Some(Arc::clone(&model));
                 self.model = model;
                 self.set_level(wanted, log, tell).await?;
             }
             Change::Thinking(level) => self.set_level(level, log, tell).await?,
+            Change::Tools(tools, system) => {
+                self.news.tools = Some(tools);
+                self.news.system = Some(system.clone());
+                self.system = Some(system);
+            }
             Change::Name(name) => {
                 log.append_name(&name).await?;
                 tell.give(SessionEvent::InfoChanged { name: log.name() }).await;
@@ -73,23 +89,33 @@ impl Standing {
         if level != self.thinking {
             log.append(level_change(level)).await?;
             self.thinking = level;
+            self.news.thinking = Some(level);
             tell.give(SessionEvent::ThinkingLevelChanged { level }).await;
         }
         Ok(())
     }
 
-    /// What the agent is to use from its next request on.
-    pub(super) fn adopted(&self) -> Adopted {
-        Adopted { model: Some(Arc::clone(&self.model)), thinking: Some(self.thinking) }
+    /// What the agent has not been told yet.
+    pub(super) fn take_news(&mut self) -> Adopted {
+        std::mem::take(&mut self.news)
+    }
+
+    /// The prompt, when it is another one.
+    pub(super) fn into_system(self) -> Option<SystemPrompt> {
+        self.system
     }
 }
 
-/// Gives an agent that is at rest its new model and level.
-pub(super) fn adopt(agent: &mut Agent, adopted: Adopted) {
-    if let Some(model) = adopted.model {
+/// Gives an agent that is at rest what it has not taken yet.
+pub(super) fn adopt(agent: &mut Agent, adopted: &mut Adopted) {
+    if let Some(model) = adopted.model.take() {
         agent.model = model;
     }
-    if let Some(level) = adopted.thinking {
+    if let Some(level) = adopted.thinking.take() {
         agent.thinking = level;
     }
+    if let Some(tools) = adopted.tools.take() {
+        agent.tools = tools;
+    }
+    adopted.system = None;
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_agent_core::queue::{QueueKind, QueueMode, Queues};
+use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Image, Message};
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
@@ -12,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::input::user_message;
 use crate::entry::{CustomMessage, EntryBody};
+use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::templates::Templates;
 use crate::session_log::roles::{self, BashExecution};
 
@@ -41,11 +43,13 @@ struct State {
     adopted: Adopted,
 }
 
-/// Model and level for the next request of a run; `None`: as they are.
+/// What the next request of a run is made with; `None`: as it is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Adopted {
     pub(super) model: Option<Arc<Model>>,
     pub(super) thinking: Option<ThinkingLevel>,
+    pub(super) tools: Option<ToolSet>,
+    pub(super) system: Option<SystemPrompt>,
 }
 
 /// The tokens of the run under way.
@@ -62,6 +66,8 @@ pub enum Change {
     Model(Arc<Model>),
     /// Another thinking level from the next request on, clamped to what the model can.
     Thinking(ThinkingLevel),
+    /// Other tools and another prompt, from the next request on; the model is told what has changed.
+    Tools(ToolSet, SystemPrompt),
     /// Another name of the session; a blank one clears it.
     Name(String),
     /// An entry that is no message: an extension's state, a label.
@@ -134,13 +140,23 @@ impl SessionControl {
         self.lock().changes.extract_if(.., |change| at_end || !matches!(change, Change::Bash(_))).collect()
     }
 
-    /// Sets what the agent uses from its next request on.
-    pub(super) fn adopt(&self, adopted: Adopted) {
-        self.lock().adopted = adopted;
+    pub(super) fn now_ms(&self) -> i64 {
+        self.host.now_ms()
     }
 
-    pub(super) fn take_adopted(&self) -> Adopted {
-        std::mem::take(&mut self.lock().adopted)
+    /// Changes what the agent uses from its next request on.
+    pub(super) fn adopt(&self, news: Adopted) {
+        let mut state = self.lock();
+        let now = &mut state.adopted;
+        now.model = news.model.or(now.model.take());
+        now.thinking = news.thinking.or(now.thinking);
+        now.tools = news.tools.or(now.tools.take());
+        now.system = news.system.or(now.system.take());
+    }
+
+    /// Takes a part of what the agent is to use, or all of it.
+    pub(super) fn take_adopted<T>(&self, take: impl FnOnce(&mut Adopted) -> T) -> T {
+        take(&mut self.lock().adopted)
     }
 
     /// Waits until there are changes that can be made while a run goes on.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::model::{Model, thinking};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
@@ -17,6 +18,9 @@ pub struct ScopedModel {
     /// The level; `None`: as it is.
     pub thinking: Option<ThinkingLevel>,
 }
+
+/// Finds the model that a branch names; `None` when it is not known or nobody has credentials for it.
+pub type FindModel = Arc<dyn Fn(&ProviderId, &ModelId) -> Option<Arc<Model>> + Send + Sync>;
 
 /// Which way through a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

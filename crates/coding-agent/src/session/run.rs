@@ -131,7 +131,7 @@ impl Running<'_> {
     async fn run_once(&mut self, input: Vec<Arc<Message>>) -> Result<RunEnd, SessionError> {
         let mut standing = Standing::of(self.session);
         let mut summariser = Summariser::of(self.session);
-        let AgentSession { agent, log, compaction, state, .. } = &mut *self.session;
+        let AgentSession { agent, log, compaction, state, system, .. } = &mut *self.session;
         let (tell, queues) = (&self.tell, agent.queues());
         let (mut revision, mut n_waiting) = (queues.revision(), tell.control.n_waiting());
         let mut moved = false;
@@ -139,22 +139,28 @@ impl Running<'_> {
         let end = loop {
             let event = tokio::select! {
                 biased;
-                event = run.next() => event,
+                event = run.next() => match event {
+                    Some(event) => Some(event),
+                    // A run always ends with its end; one that does not has nothing to continue from.
+                    None => return Err(pinch_agent_core::CannotContinue::Empty.into()),
+                },
                 // A message that is queued while a tool works is shown at once.
                 () = queues.changed_since(revision) => {
                     (revision, n_waiting) = (queues.revision(), tell.control.n_waiting());
                     tell.queues().await;
-                    continue;
+                    None
                 }
-                () = tell.control.has_changes() => {
-                    if standing.take_in(log, tell, false).await? {
-                        summariser.follow(&standing, compaction);
-                        tell.control.adopt(standing.adopted());
-                    }
-                    continue;
-                }
+                () = tell.control.has_changes() => None,
             };
-            let Some(event) = event else { break None };
+            if standing.take_in(log, tell, false).await? {
+                summariser.follow(&standing, compaction);
+                tell.control.adopt(standing.take_news());
+            }
+            let event = match event {
+                Some(AgentEvent::AgentEnd(end)) => break end,
+                Some(event) => event,
+                None => continue,
+            };
             let delivers = matches!(&event, AgentEvent::MessageStart(m) if matches!(**m, Message::User(_)))
                 && n_waiting != tell.control.n_waiting();
             if delivers || revision != queues.revision() {
@@ -162,7 +168,6 @@ impl Running<'_> {
                 tell.queues().await;
             }
             match event {
-                AgentEvent::AgentEnd(end) => break Some(end),
                 AgentEvent::MessageEnd { ref message, .. } => {
                     log.append(roles::entry_of(message)).await?;
                     moved |= tell.conflicts(log).await;
@@ -179,31 +184,35 @@ impl Running<'_> {
                 AgentEvent::TurnEnd { goes_on, .. } => {
                     log.sync().await?;
                     tell.give(SessionEvent::Agent(event)).await;
-                    let mut messages = log.context().messages;
-                    if goes_on && !self.cancel.is_cancelled() && summariser.is_due(&messages) {
+                    let follows = goes_on || tell.control.n_waiting() > 0;
+                    if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context().messages) {
                         let wanted = Wanted::by_itself(CompactionReason::Threshold, false);
                         compact(tell, &summariser, log, wanted, &self.cancel).await?;
-                        messages = log.context().messages;
                         moved = true;
                     }
                     if std::mem::take(&mut moved) {
-                        run.replace_messages(messages);
+                        run.replace_messages(log.context().messages);
                     }
                 }
                 other => tell.give(SessionEvent::Agent(other)).await,
             }
         };
         drop(run);
-        adopt(agent, tell.control.take_adopted());
-        // A run always ends with its end; one that does not has nothing to continue from.
-        end.ok_or_else(|| pinch_agent_core::CannotContinue::Empty.into())
+        tell.control.take_adopted(|rest| adopt(agent, rest));
+        if let Some(changed) = standing.into_system() {
+            *system = changed;
+        }
+        Ok(end)
     }
 
     /// Makes the changes that were asked for from outside while the agent is at rest.
     async fn take_changes(&mut self) -> Result<(), SessionError> {
         let mut standing = Standing::of(self.session);
         if standing.take_in(&mut self.session.log, &self.tell, true).await? {
-            adopt(&mut self.session.agent, standing.adopted());
+            adopt(&mut self.session.agent, &mut standing.take_news());
+            if let Some(changed) = standing.into_system() {
+                self.session.system = changed;
+            }
             self.session.reload();
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! Going to another place of the session's tree.
 
 use pinch_llm::message::Message;
+use pinch_llm::model::thinking;
+use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
 use super::compacting::Summariser;
@@ -9,7 +11,7 @@ use super::{AgentSession, SessionError};
 use crate::compaction::CompactError;
 use crate::compaction::branch::{self, BranchInstructions, LeftBranch};
 use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, Moved};
-use crate::entry::{BranchSummary, EntryBody, EntryId};
+use crate::entry::{BranchSummary, Entry, EntryBody, EntryId};
 use crate::event::SessionEvent;
 
 /// Where to go, and what becomes of the branch that is left.
@@ -80,9 +82,8 @@ impl From<crate::store::StoreError> for NavigateError {
 }
 
 impl AgentSession {
-    /// Goes to an entry. To a message of the user, or of an extension, means before it, so that it can be said anew. The model and the thinking
-    /// level stay as they are; the branch's own stand in [`crate::session_log::Context`]. `tell` is told of summary requests that are
-    /// sent again.
+    /// Goes to an entry. To a message of the user, or of an extension, means before it, so that it can be said anew. The thinking level becomes
+    /// the branch's, and so does the model when it can be found. `tell` is told of summary requests that are sent again.
     ///
     /// # Errors
     /// [`NavigateError`]; the leaf is where it was then.
@@ -134,7 +135,7 @@ impl AgentSession {
         if let Some(label) = label {
             self.log.append_label(summary.as_ref().unwrap_or(&to.target), Some(&label)).await?;
         }
-        self.reload();
+        self.take_over_branch();
         let new_leaf = self.log.leaf_id().cloned();
         self.summaries.moved(&Moved { new_leaf, old_leaf, summary: summary.clone(), from_hook });
         Ok(Navigated { editor_text, cancelled: false, aborted: false, summary })
@@ -162,6 +163,32 @@ impl AgentSession {
         };
         let reserve = self.branch_reserve_tokens;
         Summariser::of(self).summarise_branch(left, reserve, &wanted, &AtOnce(tell), cancel).await.map(Some)
+    }
+
+    /// Takes conversation, model and level from where the leaf stands now.
+    pub(super) fn take_over_branch(&mut self) {
+        let context = self.log.context();
+        let found = self.find_model.as_ref().zip(context.model.as_ref()).and_then(|(find, branch)| {
+            let now = &self.agent.model;
+            let same = now.provider == branch.provider && now.id == branch.model_id;
+            if same { None } else { find(&branch.provider, &branch.model_id) }
+        });
+        if let Some(model) = found {
+            self.agent.model = model;
+        }
+        let has_level = self.log.active_branch().has_level();
+        let level = ThinkingLevel::parse(&context.thinking_level).filter(|_| has_level);
+        self.agent.thinking = thinking::clamp(&self.agent.model, level.unwrap_or(self.agent.thinking));
+        self.agent.messages = context.messages;
+    }
+
+    /// The messages of the user that a conversation can be forked before: entry and text, in file order.
+    pub fn fork_points(&self) -> Vec<(EntryId, String)> {
+        let point = |entry: std::sync::Arc<Entry>| match entry.body.as_message().map(|message| &**message) {
+            Some(Message::User(user)) => Some((entry.id.clone(), user.content.text(""))),
+            _ => None,
+        };
+        self.log.entries().filter_map(point).filter(|(_, text)| !text.is_empty()).collect()
     }
 
     /// Where the leaf comes to stand, and the text to say anew.

@@ -42,6 +42,11 @@ impl<'a> Branch<'a> {
         self.path.iter().map(|at| self.index.entry(*at))
     }
 
+    /// Whether any of its entries sets the thinking level.
+    pub fn has_level(&self) -> bool {
+        self.path.iter().any(|at| self.index.slots()[*at].kind == Kind::ThinkingLevelChange)
+    }
+
     pub(crate) fn path(&self) -> &[usize] {
         &self.path
     }

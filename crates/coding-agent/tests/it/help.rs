@@ -74,6 +74,15 @@ pub(crate) async fn append(log: &mut SessionLog, bodies: impl IntoIterator<Item 
     ids
 }
 
+/// The text of a message of the user or the model.
+pub(crate) fn text_of(message: &Message) -> String {
+    match message {
+        Message::User(user) => user.content.text(""),
+        Message::Assistant(assistant) => assistant.text(""),
+        other => other.role().to_owned(),
+    }
+}
+
 /// What the context shows, a word a message.
 pub(crate) fn shown(log: &SessionLog) -> Vec<String> {
     log.context()

@@ -1,0 +1,161 @@
+//! Where the owner of an agent steps in.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use pinch_agent_core::hooks::{FinishedCall, Hooks, NextTurn, ToolPatch, TurnEnded};
+use pinch_agent_core::queue::{QueueKind, Queues};
+use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
+use pinch_agent_core::{AgentEvent, EndReason, Tool, ToolCx, ToolError};
+use pinch_llm::message::{Block, Content, Message, SystemMessage};
+use pinch_llm::provider::scripted::Reply;
+use pinch_llm::schema::Schema;
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
+use serde_json::json;
+
+use super::{agent, calls, run};
+
+/// Steps in between turns as told.
+#[derive(Default)]
+struct Between {
+    next: Mutex<Vec<Result<NextTurn, String>>>,
+    /// Gets a message of the user whenever it is asked.
+    steers: Mutex<Option<Queues>>,
+    prompt: Mutex<Option<SystemMessage>>,
+    patch: ToolPatch,
+}
+
+impl Hooks for Between {
+    fn between_turns<'a>(&'a self, _: &'a TurnEnded) -> BoxFuture<'a, Result<NextTurn, String>> {
+        if let Some(queues) = &*self.steers.lock().unwrap() {
+            queues.push(QueueKind::Steering, Message::user("in time", 1));
+        }
+        let next = self.next.lock().unwrap().pop().unwrap_or_else(|| Ok(NextTurn::default()));
+        Box::pin(async { next })
+    }
+
+    fn system(&self, _: &[Arc<Message>]) -> Option<SystemMessage> {
+        self.prompt.lock().unwrap().take()
+    }
+
+    fn after_tool<'a>(&'a self, _: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
+        Box::pin(async { self.patch.clone() })
+    }
+}
+
+/// What a conversation is made of: roles, and the texts of users.
+fn shape(messages: &[Arc<Message>]) -> Vec<String> {
+    let word = |message: &Arc<Message>| match &**message {
+        Message::User(user) => user.content.text(""),
+        other => other.role().to_owned(),
+    };
+    messages.iter().map(word).collect()
+}
+
+fn two_turns() -> [Reply; 2] {
+    [calls(&[("a", "none")]), Reply::text("done")]
+}
+
+#[tokio::test]
+async fn a_turn_can_begin_with_messages_and_another_level() {
+    let (mut agent, provider) = agent(two_turns(), vec![]);
+    let next = NextTurn {
+        messages: vec![Arc::new(Message::user("by the way", 1))],
+        thinking: Some(ThinkingLevel::High),
+        ..NextTurn::default()
+    };
+    agent.hooks = Arc::new(Between { next: Mutex::new(vec![Ok(next)]), ..Between::default() });
+    run(&mut agent, &Cancel::new()).await;
+    assert_eq!(shape(&agent.messages), ["go", "assistant", "toolResult", "by the way", "assistant"]);
+    assert_eq!(provider.n_calls(), 2);
+    assert_eq!(agent.thinking, ThinkingLevel::High);
+}
+
+#[tokio::test]
+async fn steering_that_comes_between_turns_is_still_in_time() {
+    let (mut agent, _) = agent(two_turns(), vec![]);
+    let steers = Mutex::new(Some(agent.queues()));
+    agent.hooks = Arc::new(Between { steers, ..Between::default() });
+    run(&mut agent, &Cancel::new()).await;
+    assert_eq!(shape(&agent.messages), ["go", "assistant", "toolResult", "in time", "assistant"]);
+}
+
+#[tokio::test]
+async fn one_at_a_time_means_one_a_turn() {
+    let (mut agent, _) = agent([calls(&[("a", "none")]), Reply::text("one"), Reply::text("two")], vec![]);
+    let hooks = Arc::new(Between::default());
+    agent.hooks = hooks.clone();
+    let queues = agent.queues();
+    let mut n_ends = 0;
+    let mut events = agent.run(vec![Arc::new(Message::user("go", 1))], Cancel::new()).unwrap();
+    while let Some(event) = futures::StreamExt::next(&mut events).await {
+        if matches!(event, AgentEvent::TurnEnd { .. }) {
+            n_ends += 1;
+            if n_ends == 1 {
+                queues.push(QueueKind::Steering, Message::user("waits", 1));
+                *hooks.steers.lock().unwrap() = Some(queues.clone());
+            } else {
+                *hooks.steers.lock().unwrap() = None;
+            }
+        }
+    }
+    drop(events);
+    let wanted = ["go", "assistant", "toolResult", "waits", "assistant", "in time", "assistant"];
+    assert_eq!(shape(&agent.messages), wanted);
+}
+
+#[tokio::test]
+async fn a_failure_between_turns_is_a_regular_error_turn() {
+    let (mut agent, provider) = agent(two_turns(), vec![]);
+    agent.hooks = Arc::new(Between { next: Mutex::new(vec![Err("no room".into())]), ..Between::default() });
+    let events = run(&mut agent, &Cancel::new()).await;
+    let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("no end") };
+    assert_eq!(end.why, EndReason::Failed);
+    assert_eq!(agent.error_message.as_deref(), Some("no room"));
+    assert_eq!(provider.n_calls(), 1);
+}
+
+#[tokio::test]
+async fn a_changed_prompt_is_said_before_the_request() {
+    let (mut agent, _) = agent(two_turns(), vec![]);
+    let hooks = Arc::new(Between::default());
+    agent.hooks = hooks.clone();
+    let said = SystemMessage { content: Content::Text("be brief".into()), timestamp: 1, ..SystemMessage::default() };
+    *hooks.prompt.lock().unwrap() = Some(said);
+    run(&mut agent, &Cancel::new()).await;
+    assert_eq!(shape(&agent.messages), ["system", "go", "assistant", "toolResult", "assistant"]);
+}
+
+/// A tool whose result is text and data.
+struct Structured(ToolSpec);
+
+impl Tool for Structured {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, _: JsonObject, _: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Ok(ToolOutput { structured: Some(json!({"n": 1})), ..ToolOutput::text("one") }) })
+    }
+}
+
+#[tokio::test]
+async fn other_content_drops_the_data_that_said_the_same() {
+    let other = || Some(vec![Block::text("two")]);
+    for (patch, wanted) in [
+        (ToolPatch::default(), Some(json!({"n": 1}))),
+        (ToolPatch { content: other(), ..ToolPatch::default() }, None),
+        (ToolPatch { content: other(), structured: Some(json!(2)), ..ToolPatch::default() }, Some(json!(2))),
+    ] {
+        let spec = ToolSpec::new("s", "", Schema::new(json!({"type": "object"})));
+        let (mut agent, _) = agent([calls(&[("a", "s")]), Reply::text("ok")], vec![Arc::new(Structured(spec))]);
+        agent.hooks = Arc::new(Between { patch, ..Between::default() });
+        let events = run(&mut agent, &Cancel::new()).await;
+        let found = events.iter().find_map(|event| match event {
+            AgentEvent::ToolEnd { output, .. } => Some(output.structured.clone()),
+            _ => None,
+        });
+        assert_eq!(found, Some(wanted));
+    }
+}
