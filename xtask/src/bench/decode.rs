@@ -12,7 +12,7 @@ use pinch_coding_agent::compaction::CompactionSettings;
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionParts};
-use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::event::{Emit, EventStream};
 use pinch_llm::frame::sse::SseDecoder;
 use pinch_llm::provider::Provider;
@@ -91,7 +91,7 @@ async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
     let provider = Prepared { body: body.clone(), wire: Arc::from(format_of(API)?) };
     let mut session = AgentSession::start(SessionParts {
-        log: SessionLog::in_memory(&host, "/"),
+        log: SessionLog::in_memory(&host, NewSession::in_folder("/")),
         host,
         model: model_of(API)?,
         thinking: None,
