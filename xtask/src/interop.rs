@@ -6,6 +6,8 @@ mod table;
 
 mod llama;
 
+pub(crate) mod pi;
+
 mod sdk;
 
 use std::path::PathBuf;
@@ -27,6 +29,8 @@ enum Peer {
     Llama,
     /// Compares our requests with those of the official clients of Anthropic, OpenAI and Google. Needs node and npm.
     Sdk,
+    /// Lets three versions of pi read our session files, and us theirs. Needs npm.
+    Pi,
 }
 
 /// Runs the command; true when everything held.
@@ -34,6 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     match args.peer {
         Peer::Llama => llama::run(),
         Peer::Sdk => sdk::run(),
+        Peer::Pi => pi::run(),
     }
 }
 

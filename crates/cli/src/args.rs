@@ -55,18 +55,30 @@ pub(crate) struct ChatArgs {
     pub(crate) thinking: Option<String>,
 
     /// Takes this session up: a file, or the beginning of an id.
-    #[arg(long, value_name = "PATH|ID", conflicts_with_all = ["continue_last", "no_session"])]
+    #[arg(long, value_name = "PATH|ID")]
     pub(crate) session: Option<String>,
 
+    /// Takes the session of this folder with exactly this id up, or begins one with it.
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) session_id: Option<String>,
+
+    /// Copies a session, with all its branches, into a new one of this folder: a file, or the beginning of an id. --session-id names it.
+    #[arg(long, value_name = "PATH|ID")]
+    pub(crate) fork: Option<String>,
+
     /// Takes the newest session of this folder up.
-    #[arg(short, long = "continue", conflicts_with = "no_session")]
+    #[arg(short, long = "continue")]
     pub(crate) continue_last: bool,
 
     /// Keeps the session in memory only.
     #[arg(long)]
     pub(crate) no_session: bool,
 
-    /// Keeps sessions in this folder.
+    /// Gives the session a name.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Keeps sessions in this folder, and looks for them there.
     #[arg(long, value_name = "DIR")]
     pub(crate) session_dir: Option<PathBuf>,
 

@@ -4,6 +4,8 @@ mod exit;
 mod signals;
 
 mod args;
+mod folders;
+mod open_log;
 mod find_model;
 mod wiring;
 

@@ -11,9 +11,7 @@ use pinch_embed::coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_embed::coding_agent::recovery::transport::RepeatingProvider;
 use pinch_embed::coding_agent::resources::context_files;
 use pinch_embed::coding_agent::session::{AgentSession, SessionParts};
-use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
 use pinch_embed::coding_agent::settings::Settings;
-use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore};
 use pinch_embed::coding_agent::tools::bash::Shell;
 use pinch_embed::coding_agent::tools::choice;
 use pinch_embed::coding_agent::tools::facts::SessionFacts;
@@ -30,46 +28,8 @@ use pinch_embed::stdx::secret::Secret;
 use crate::args::ChatArgs;
 use crate::exit::{Failure, Kind, warn, warn_of};
 use crate::find_model::{self, Choice, Wishes};
-
-/// The folders of one program run.
-pub(crate) struct Folders {
-    pub(crate) cwd: PathBuf,
-    pub(crate) agent_dir: PathBuf,
-}
-
-impl Folders {
-    /// Finds the folders: the flag, then PINCH_AGENT_DIR, then PI_CODING_AGENT_DIR, then ~/.pinch/agent.
-    pub(crate) fn find(flag: Option<&Path>, host: &Host) -> Result<Self, Failure> {
-        let cwd = working_directory()?;
-        let named = flag.map(Path::to_owned).or_else(|| {
-            let env = host.env();
-            env.non_empty("PINCH_AGENT_DIR").or_else(|| env.non_empty("PI_CODING_AGENT_DIR")).map(PathBuf::from)
-        });
-        let agent_dir = match named {
-            Some(dir) => cwd.join(expand_home(&dir, host)),
-            None => host.home().map(|home| home.join(".pinch/agent")).ok_or_else(|| {
-                Failure::configuration("There is no home folder. Name a folder with --agent-dir or PINCH_AGENT_DIR")
-            })?,
-        };
-        Ok(Self { cwd, agent_dir })
-    }
-}
-
-/// The working directory; the one place that asks for it.
-pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the binary asks once and passes it on")]
-    std::env::current_dir().map_err(|error| {
-        Failure::configuration(format!("The working directory cannot be used: {error}. Change to one that exists"))
-    })
-}
-
-/// `~` at the beginning of a path stands for the home folder.
-pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
-    match (path.strip_prefix("~"), host.home()) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path.to_owned(),
-    }
-}
+use crate::folders::{Folders, expand_home};
+use crate::open_log::open_log;
 
 /// A session with all its parts, ready to be asked, and who gives it credentials.
 pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSession, Arc<dyn RequestAuth>), Failure> {
@@ -78,14 +38,6 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSessio
     warn_of(&problems);
     let log = open_log(args, &folders, &settings, host).await?;
     let cwd = PathBuf::from(log.cwd());
-    if !cwd.is_dir() {
-        return Err(Failure::configuration(format!(
-            "Stored session working directory does not exist: {}\nSession file: {}\nCurrent working directory: {}",
-            cwd.display(),
-            log.path().map_or_else(|| "(in memory)".into(), |path| path.display().to_string()),
-            folders.cwd.display()
-        )));
-    }
     let context = log.context();
     let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
     warn_of(&problems);
@@ -183,55 +135,6 @@ pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
         None => format!("Put one into {}, or give --api-key", file.display()),
     };
     Failure::configuration(format!("No API key found for {provider}. {rest}"))
-}
-
-/// Opens the log that the flags name.
-async fn open_log(args: &ChatArgs, folders: &Folders, settings: &Settings, host: &Host) -> Result<SessionLog, Failure> {
-    let cwd = folders.cwd.to_string_lossy().into_owned();
-    if args.no_session {
-        return Ok(SessionLog::in_memory(host, &cwd));
-    }
-    let own_folder = session_folder(args, settings, host);
-    let store: Arc<dyn SessionStore> = match &own_folder {
-        Some(folder) => Arc::new(JsonlStore::flat(folders.cwd.join(folder))),
-        None => Arc::new(JsonlStore::by_cwd(folders.agent_dir.join("sessions"))),
-    };
-    if let Some(named) = &args.session {
-        let is_path = named.contains(['/', '\\']) || named.ends_with(".jsonl");
-        let at = if is_path {
-            SessionRef::Path(folders.cwd.join(expand_home(Path::new(named), host)))
-        } else {
-            by_prefix(&*store, named, &cwd).await?
-        };
-        return Ok(SessionLog::open(host, store, &at, &cwd).await?);
-    }
-    if args.continue_last {
-        return Ok(SessionLog::continue_recent(host, store, &cwd).await?);
-    }
-    Ok(SessionLog::create(host, store, NewSession::in_folder(&cwd)).await?)
-}
-
-fn session_folder(args: &ChatArgs, settings: &Settings, host: &Host) -> Option<PathBuf> {
-    let env = host.env();
-    let named = args
-        .session_dir
-        .clone()
-        .or_else(|| env.non_empty("PINCH_SESSION_DIR").map(PathBuf::from))
-        .or_else(|| env.non_empty("PI_CODING_AGENT_SESSION_DIR").map(PathBuf::from))
-        .or_else(|| settings.session_dir.as_ref().map(PathBuf::from))?;
-    Some(expand_home(&named, host))
-}
-
-/// The newest session whose id begins like this: in this folder first, then anywhere.
-async fn by_prefix(store: &dyn SessionStore, prefix: &str, cwd: &str) -> Result<SessionRef, Failure> {
-    for scope in [ListScope::Cwd(cwd.to_owned()), ListScope::All] {
-        let sessions = store.list(scope).await?;
-        let hit = sessions.into_iter().filter(|s| s.id.starts_with(prefix)).max_by_key(|s| s.file_modified);
-        if let Some(hit) = hit {
-            return Ok(SessionRef::Path(hit.path));
-        }
-    }
-    Err(Failure::user(format!("No session found matching '{prefix}'")))
 }
 
 /// The tools that flags and settings name, in the order of their names there.

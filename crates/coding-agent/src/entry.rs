@@ -322,10 +322,10 @@ mod tests {
             (
                 "compaction",
                 format!(
-                    r#""summary":"S","firstKeptEntryId":"0b","tokensBefore":12,"details":{{"z":1,"a":null}},"fromHook":false,"usage":{usage},"systemMessage":{{"role":"system","content":"","timestamp":1}}"#
+                    r#""summary":"S","firstKeptEntryId":"0b","tokensBefore":12,"details":{{"z":1,"a":null}},"usage":{usage},"fromHook":false,"systemMessage":{{"role":"system","content":"","timestamp":1}}"#
                 ),
             ),
-            ("branch_summary", format!(r#""fromId":"root","summary":"S","fromHook":true,"usage":{usage}"#)),
+            ("branch_summary", format!(r#""fromId":"root","summary":"S","usage":{usage},"fromHook":true"#)),
             ("label", r#""targetId":"0b","label":"x""#.to_owned()),
             ("label", r#""targetId":"0b""#.to_owned()),
             ("session_info", r#""name":"n""#.to_owned()),

@@ -186,8 +186,12 @@ impl AgentSession {
         let is_new = context.messages.is_empty();
         let wanted = parts.thinking.or_else(|| ThinkingLevel::parse(&context.thinking_level)).unwrap_or_default();
         let thinking = thinking::clamp(&model, wanted);
-        let same_model = context.model.as_ref().is_some_and(|m| m.provider == model.provider && m.model_id == model.id);
-        if !same_model {
+        // A conversation in which no model has answered yet, as old files can be, names one with the first answer.
+        let is_other = match &context.model {
+            Some(of_branch) => of_branch.provider != model.provider || of_branch.model_id != model.id,
+            None => is_new,
+        };
+        if is_other {
             log.append(models::model_change(&model)).await?;
         }
         let has_level = log.active_branch().has_level();

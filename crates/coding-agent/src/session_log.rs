@@ -88,8 +88,8 @@ impl SessionLog {
     }
 
     /// Begins a session that is never written.
-    pub fn in_memory(host: &Host, cwd: &str) -> Self {
-        Self::empty(host, None, None, NewSession::in_folder(cwd).into_header(host))
+    pub fn in_memory(host: &Host, new: NewSession) -> Self {
+        Self::empty(host, None, None, new.into_header(host))
     }
 
     /// Opens a session. One that does not exist begins under this very name with the first message; an empty file gets its header at once.

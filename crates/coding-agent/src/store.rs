@@ -24,6 +24,20 @@ pub trait SessionStore: Send + Sync {
     /// Says what sessions there are, the latest changed first. Sessions that cannot be read are left out.
     fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
+    /// Finds sessions whose id begins like this, the latest changed first; one with exactly this id stands before all others.
+    fn find_by_id<'a>(
+        &'a self,
+        beginning: &'a str,
+        scope: ListScope,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move {
+            let mut found = self.list(scope).await?;
+            found.retain(|summary| summary.id.starts_with(beginning));
+            found.sort_by_key(|summary| summary.id != beginning);
+            Ok(found)
+        })
+    }
+
     /// Finds the session of a working directory that was written last.
     fn most_recent<'a>(&'a self, cwd: &'a str) -> BoxFuture<'a, Result<Option<SessionRef>, StoreError>> {
         Box::pin(async move {

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionParts};
-use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::event::{Emit, EventStream};
 use pinch_llm::frame::sse::SseDecoder;
 use pinch_llm::provider::Provider;
@@ -87,7 +87,7 @@ impl Provider for Prepared {
 async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
     let provider = Prepared { body: body.clone(), wire: Arc::from(format_of(API)?) };
-    let log = SessionLog::in_memory(&host, "/");
+    let log = SessionLog::in_memory(&host, NewSession::in_folder("/"));
     let mut session = AgentSession::start(SessionParts {
         system: SystemPrompt::text("Be brief."),
         plan: RecoveryPlan::report(),

@@ -3,6 +3,8 @@
 mod program;
 mod request;
 mod server;
+mod session_file;
+mod shape;
 mod tool;
 
 use super::{Case, Outcome};
@@ -11,6 +13,7 @@ use super::{Case, Outcome};
 pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "request" => request::run(case),
+        "session_file" => session_file::run(case),
         "tool" => tool::run(case),
         _ => Outcome::NotImplemented,
     }

@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::embedded::{self, Surroundings};
 use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::show::payloads;
-use crate::{find_model, signals, wiring};
+use crate::{find_model, folders, signals};
 
 /// What `pinch agent` takes.
 #[derive(Debug, clap::Args)]
@@ -186,10 +186,10 @@ fn with_model(mut config: Config, model: &Model) -> Config {
 
 /// The state folder: the flag, then PINCH_STATE_DIR, then ~/.pinch.
 pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Failure> {
-    let cwd = wiring::working_directory()?;
+    let cwd = folders::working_directory()?;
     let named = flag.map(Path::to_owned).or_else(|| host.env().non_empty("PINCH_STATE_DIR").map(PathBuf::from));
     let dir = match (named, host.home()) {
-        (Some(dir), _) => cwd.join(wiring::expand_home(&dir, host)),
+        (Some(dir), _) => cwd.join(folders::expand_home(&dir, host)),
         (None, Some(home)) => home.join(".pinch"),
         (None, None) => {
             let text = "There is no home folder. Name a folder with --state-dir or PINCH_STATE_DIR";
@@ -256,7 +256,7 @@ fn request(
     request.provider.clone_from(&args.provider);
     request.model.clone_from(&args.model);
     if let Some(workspace) = &args.workspace {
-        request.workspace_dir = wiring::working_directory()?.join(workspace);
+        request.workspace_dir = folders::working_directory()?.join(workspace);
     }
     Ok(request)
 }

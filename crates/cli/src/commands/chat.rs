@@ -16,7 +16,7 @@ use pinch_embed::stdx::host::Host;
 
 use crate::args::{ChatArgs, Mode};
 use crate::exit::{Failure, Kind, warn};
-use crate::{signals, wiring};
+use crate::{folders, signals, wiring};
 
 /// Bytes of a file on the command line at most.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -66,7 +66,7 @@ fn nothing_to_say(args: &ChatArgs) -> Failure {
 
 /// The messages to send: what is piped in, the files, and the first message together; then the others.
 fn prompts(args: &ChatArgs, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>, Failure> {
-    let cwd = wiring::working_directory()?;
+    let cwd = folders::working_directory()?;
     let mut parts = Vec::new();
     let mut images = Vec::new();
     let wants_input = args.print.is_some() || args.mode.is_some() || !args.messages.is_empty();
@@ -76,7 +76,7 @@ fn prompts(args: &ChatArgs, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>,
     let (files, texts): (Vec<&String>, Vec<&String>) =
         args.print.iter().chain(&args.messages).filter(|m| !m.is_empty()).partition(|m| m.starts_with('@'));
     for file in files {
-        let path = cwd.join(wiring::expand_home(Path::new(&file[1..]), host));
+        let path = cwd.join(folders::expand_home(Path::new(&file[1..]), host));
         parts.extend(file_part(&path, &mut images)?);
     }
     let mut texts = texts.into_iter();

@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 use crate::demo_script as script;
 use crate::embedded::{self, Surroundings};
 use crate::exit::{Failure, tell, unwritten, warn_of};
+use crate::folders::{Folders, working_directory};
 use crate::show::events::EventLines;
 use crate::show::payloads;
 use crate::show::timeline::Timeline;
 use crate::signals;
-use crate::wiring::Folders;
 
 /// What `pinch demo` takes.
 #[derive(Debug, clap::Args)]
@@ -187,7 +187,7 @@ fn session_file(place: &Place) -> PathBuf {
 /// Lays the workspace out: today's notes and an empty desktop.
 fn prepare(args: &Args, host: &Host) -> Result<Place, Failure> {
     let root = match &args.dir {
-        Some(dir) => crate::wiring::working_directory()?.join(dir),
+        Some(dir) => working_directory()?.join(dir),
         None => host.temp().join(format!("pinch-demo-{}", host.ids().hex8())),
     };
     let date = host.now_iso()[..10].to_owned();

@@ -7,4 +7,5 @@ mod demo;
 mod faults;
 mod help;
 mod kill;
+mod sessions;
 mod tools;

@@ -181,16 +181,16 @@ fn write_body<M: SerializeMap>(map: &mut M, body: &EntryBody) -> Result<(), M::E
             optional(map, "firstKeptEntryId", compaction.first_kept_entry_id.as_ref().map(EntryId::as_str))?;
             map.serialize_entry("tokensBefore", &compaction.tokens_before)?;
             optional(map, "details", compaction.details.as_ref())?;
-            optional(map, "fromHook", compaction.from_hook)?;
             optional(map, "usage", compaction.usage.as_ref())?;
+            optional(map, "fromHook", compaction.from_hook)?;
             optional(map, "systemMessage", compaction.system_message.as_deref())?;
         }
         EntryBody::BranchSummary(branch) => {
             map.serialize_entry("fromId", &branch.from_id)?;
             map.serialize_entry("summary", &branch.summary)?;
             optional(map, "details", branch.details.as_ref())?;
-            optional(map, "fromHook", branch.from_hook)?;
             optional(map, "usage", branch.usage.as_ref())?;
+            optional(map, "fromHook", branch.from_hook)?;
         }
         EntryBody::Label { target_id, label } => {
             map.serialize_entry("targetId", target_id.as_str())?;

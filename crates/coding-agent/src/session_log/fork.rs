@@ -36,7 +36,7 @@ impl NewSession {
 }
 
 impl SessionLog {
-    /// Copies a whole session, all branches, into a new one that is written at once.
+    /// Copies a whole session, all branches, into a new one that is written at once; `new` says which, but for the session it follows.
     ///
     /// # Errors
     /// When the source is empty or no session, or the copy cannot be written.
@@ -44,7 +44,7 @@ impl SessionLog {
         host: &Host,
         store: Arc<dyn SessionStore>,
         source: &SessionRef,
-        cwd: &str,
+        new: NewSession,
     ) -> Result<Self, StoreError> {
         let mut from = store.open(source).await?;
         let name = match (from.path(), source) {
@@ -65,7 +65,7 @@ impl SessionLog {
         if let Some(migrated) = migrate(&text, host) {
             text = Bytes::from(migrated.text);
         }
-        let header = new_header(host, None, cwd, Some(name.display().to_string()));
+        let header = NewSession { parent_session: Some(name.display().to_string()), ..new }.into_header(host);
         let mut copy = line(&header.to_line());
         for (_, text) in scan::lines(&text) {
             if scan::line(text).is_some_and(|line| line.kind != Kind::Session) {

@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 
 use crate::entry::{BranchSummary, Compaction, CustomMessage, EntryBody};
 
-/// Stands before the summary of a compaction when it is sent.
+/// Stands before the summary of a compaction when it is sent: pi's words, so that one session is one prompt in both programs.
 pub const COMPACTION_PREFIX: &str =
-    "Earlier parts of this conversation were compacted. This summary stands in their place:\n\n<summary>\n";
+    "The conversation history before this point was compacted into the following summary:\n\n<summary>\n";
 
 /// Stands after the summary of a compaction when it is sent.
 pub const COMPACTION_SUFFIX: &str = "\n</summary>";
 
-/// Stands before the summary of a branch when it is sent; `</summary>` follows.
+/// Stands before the summary of a branch when it is sent: pi's words, too.
 pub const BRANCH_PREFIX: &str =
-    "The conversation came back here from another branch. This is a summary of that branch:\n\n<summary>\n";
+    "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n";
 
 /// Stands after the summary of a branch when it is sent.
 pub const BRANCH_SUFFIX: &str = "</summary>";

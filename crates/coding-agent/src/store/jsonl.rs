@@ -91,7 +91,20 @@ impl JsonlStore {
     }
 
     fn list_now(&self, scope: &ListScope) -> Vec<SessionSummary> {
-        let files = self.folders(scope).iter().flat_map(|folder| session_files(folder)).collect();
+        self.list_where(scope, |_| true)
+    }
+
+    /// Reads the headers of all files, and more of those only that are wanted.
+    fn find_now(&self, beginning: &str, scope: &ListScope) -> Vec<SessionSummary> {
+        let is_wanted =
+            |file: &SessionFile| read_header(&file.path).is_some_and(|header| header.id.starts_with(beginning));
+        let mut found = self.list_where(scope, is_wanted);
+        found.sort_by_key(|summary| summary.id != beginning);
+        found
+    }
+
+    fn list_where(&self, scope: &ListScope, is_wanted: impl Fn(&SessionFile) -> bool) -> Vec<SessionSummary> {
+        let files = self.folders(scope).iter().flat_map(|folder| session_files(folder)).filter(is_wanted).collect();
         let mut found = list::summarise_files(files);
         if let ListScope::Cwd(cwd) = scope {
             found.retain(|summary| {
@@ -139,6 +152,17 @@ impl SessionStore for JsonlStore {
             let store = self.clone();
             // Thousands of files take a while, and some file systems are slow.
             Ok(tokio::task::spawn_blocking(move || store.list_now(&scope)).await.unwrap_or_default())
+        })
+    }
+
+    fn find_by_id<'a>(
+        &'a self,
+        beginning: &'a str,
+        scope: ListScope,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move {
+            let (store, beginning) = (self.clone(), beginning.to_owned());
+            Ok(tokio::task::spawn_blocking(move || store.find_now(&beginning, &scope)).await.unwrap_or_default())
         })
     }
 

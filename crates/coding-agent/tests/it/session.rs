@@ -61,7 +61,7 @@ async fn scene_with(
 }
 
 fn in_memory() -> SessionLog {
-    SessionLog::in_memory(&host(), "/w")
+    SessionLog::in_memory(&host(), NewSession::in_folder("/w"))
 }
 
 /// Pulls a run to its end and tells its events in a word each; `see` looks at every one.

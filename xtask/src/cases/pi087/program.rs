@@ -23,8 +23,16 @@ pub(super) struct Ran {
     pub(super) stdout: String,
     /// What the last run wrote to standard error.
     pub(super) stderr: String,
+    /// What every run wrote to standard error, in order.
+    pub(super) all_stderr: Vec<String>,
+    /// How the last run ended.
+    pub(super) exit_code: Option<i32>,
     /// The content of the files that the case asks for, by name.
     pub(super) files_after: Value,
+    /// The session files below the agent's folder, by name: their paths there and their content.
+    pub(super) sessions: Vec<(String, String)>,
+    /// The working directory.
+    pub(super) cwd: String,
 }
 
 /// Where the program is; built when it is not there. Under test the tests' own build is taken.
@@ -64,7 +72,7 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
     let places = Places { cwd: place("work")?, agent: place("agent")?, home: place("home")?, port: server.port() };
     places.write_configuration(case.file, input)?;
     let whole_runs = input["runs"].as_array().cloned().unwrap_or_else(|| vec![json!({"args": input["args"]})]);
-    let (mut stdout, mut stderr) = (String::new(), String::new());
+    let (mut stdout, mut all_stderr, mut exit_code) = (String::new(), Vec::new(), None);
     for one in &whole_runs {
         places.write_files(&places.cwd, &one["files"])?;
         let args = one["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -86,10 +94,19 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
         let output = tokio::time::timeout(MAX_TIME, command.output()).await;
         let output = output.map_err(|_| format!("not over after {MAX_TIME:?}"))?.map_err(|why| why.to_string())?;
         stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-        stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        all_stderr.push(String::from_utf8_lossy(&output.stderr).into_owned());
+        exit_code = output.status.code();
     }
-    let files_after = places.read_files(&input["filesToCompare"]);
-    Ok(Ran { requests: server.requests(), stdout, stderr, files_after })
+    Ok(Ran {
+        requests: server.requests(),
+        stdout,
+        stderr: all_stderr.last().cloned().unwrap_or_default(),
+        all_stderr,
+        exit_code,
+        files_after: places.read_files(&input["filesToCompare"]),
+        sessions: places.read_sessions(),
+        cwd: places.cwd.to_string_lossy().into_owned(),
+    })
 }
 
 /// The folders of a case.
@@ -133,6 +150,24 @@ impl Places {
         let content = |name: &str| std::fs::read(self.cwd.join(name)).ok();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         names.map(|name| (name.to_owned(), Value::from(content(name).map(text)))).collect()
+    }
+
+    /// The session files of all working directories.
+    fn read_sessions(&self) -> Vec<(String, String)> {
+        let root = self.agent.join("sessions");
+        let list = |folder: &Path| {
+            std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
+        };
+        let folders: Vec<PathBuf> = list(&root);
+        let files = folders.iter().flat_map(|folder| list(folder));
+        let mut sessions: Vec<(String, String)> = files
+            .filter_map(|file| {
+                let name = file.strip_prefix(&root).ok()?.to_string_lossy().into_owned();
+                Some((name, std::fs::read_to_string(file).ok()?))
+            })
+            .collect();
+        sessions.sort();
+        sessions
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), String> {

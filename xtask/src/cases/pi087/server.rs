@@ -20,7 +20,7 @@ pub(super) async fn start(script: &Value) -> Result<Server, String> {
 fn reply(request: &Recorded, n: usize, step: &Value) -> Reply {
     let is_anthropic = request.path.contains("/messages");
     if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
-        let error = json!({"type": "error", "message": step["message"]});
+        let error = json!({"message": step["message"], "type": "x"});
         let body = if is_anthropic { json!({"type": "error", "error": error}) } else { json!({"error": error}) };
         return Reply::json(status, &body);
     }
@@ -106,7 +106,8 @@ fn anthropic_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
 }
 
 fn completions_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
-    let mut response = completions::Response::new(&format!("c{n}"), "m");
+    // The recorded one named no model.
+    let mut response = completions::Response::new(&format!("c{n}"), "");
     for block in blocks {
         response = match block {
             Block::Text(text) => response.in_pieces(n_pieces(text)).text(text),

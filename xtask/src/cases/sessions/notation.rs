@@ -101,7 +101,8 @@ impl Matcher<'_> {
         match (expected, actual) {
             (Value::String(any), _) if any == "$any" => None,
             (Value::String(ms), Value::Number(number)) if ms == "<ms>" => {
-                if number.as_f64().is_some_and(|n| n > 1.75e12) { None } else { short() }
+                let is_made = self.input.is_empty() || !self.input.contains(&number.to_string());
+                if is_made && number.as_f64().is_some_and(|n| n > 1e12) { None } else { short() }
             }
             (Value::Object(e), Value::Object(a)) => {
                 if let Some(key) = a.keys().find(|key| !e.contains_key(*key)) {

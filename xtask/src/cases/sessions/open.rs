@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::entry::EntryId;
-use pinch_coding_agent::session_log::{Context, SessionLog, Tree};
+use pinch_coding_agent::session_log::{Context, NewSession, SessionLog, Tree};
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,7 @@ pub(super) fn session_fork_from(world: &World) -> Result<Value, String> {
     let path = world.write_file()?;
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
     let cwd = world.text("targetCwd")?;
-    match block_on(SessionLog::fork_from(&world.host, store, &SessionRef::Path(path), cwd))? {
+    match block_on(SessionLog::fork_from(&world.host, store, &SessionRef::Path(path), NewSession::in_folder(cwd)))? {
         Err(error) => Ok(json!({ "error": error.to_string() })),
         Ok(log) => {
             let file = log.path().ok_or("no file")?;

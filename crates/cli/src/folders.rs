@@ -1,0 +1,60 @@
+//! Folders, and what `~` in a path stands for.
+
+use std::path::{Component, Path, PathBuf};
+
+use pinch_embed::stdx::host::Host;
+
+use crate::exit::Failure;
+
+/// The folders of one program run.
+pub(crate) struct Folders {
+    pub(crate) cwd: PathBuf,
+    pub(crate) agent_dir: PathBuf,
+}
+
+impl Folders {
+    /// Finds the folders: the flag, then PINCH_AGENT_DIR, then PI_CODING_AGENT_DIR, then ~/.pinch/agent.
+    pub(crate) fn find(flag: Option<&Path>, host: &Host) -> Result<Self, Failure> {
+        let cwd = working_directory()?;
+        let named = flag.map(Path::to_owned).or_else(|| {
+            let env = host.env();
+            env.non_empty("PINCH_AGENT_DIR").or_else(|| env.non_empty("PI_CODING_AGENT_DIR")).map(PathBuf::from)
+        });
+        let agent_dir = match named {
+            Some(dir) => cwd.join(expand_home(&dir, host)),
+            None => host.home().map(|home| home.join(".pinch/agent")).ok_or_else(|| {
+                Failure::configuration("There is no home folder. Name a folder with --agent-dir or PINCH_AGENT_DIR")
+            })?,
+        };
+        Ok(Self { cwd, agent_dir })
+    }
+}
+
+/// The working directory; the one place that asks for it.
+pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the binary asks once and passes it on")]
+    std::env::current_dir().map_err(|error| {
+        Failure::configuration(format!("The working directory cannot be used: {error}. Change to one that exists"))
+    })
+}
+
+/// `~` at the beginning of a path stands for the home folder.
+pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
+    match (path.strip_prefix("~"), host.home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// A path of the command line, made absolute; `.` and `..` are taken out by their spelling, without looking at the disk.
+pub(crate) fn absolute(cwd: &Path, given: &str, host: &Host) -> PathBuf {
+    let mut path = PathBuf::new();
+    for part in cwd.join(expand_home(Path::new(given), host)).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(path.pop()),
+            other => path.push(other),
+        }
+    }
+    path
+}

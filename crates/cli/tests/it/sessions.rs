@@ -1,0 +1,140 @@
+//! Which session a conversation goes on in: the flags, and what they say when they fit nothing.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::help::{Ran, User, files};
+
+/// Asks `local/m1` and gets an answer.
+async fn ask(user: &User, args: &[&str]) -> Ran {
+    user.answer("ok");
+    let ran = user.run(&[&["--model", "local/m1"], args].concat()).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "ok\n"), "pinch {}: {}", args.join(" "), ran.err);
+    ran
+}
+
+/// A mistake with flags: nothing is asked and nothing is written.
+async fn fails(user: &User, args: &[&str], err: &str) {
+    let before = files(&user.path("agent/sessions"));
+    let ran = user.run(&[&["--model", "local/m1"], args, &["-p", "x"]].concat()).await;
+    let wanted = Ran { code: Some(1), out: String::new(), err: format!("{err}\n") };
+    assert_eq!(ran, wanted, "pinch {}", args.join(" "));
+    assert_eq!(files(&user.path("agent/sessions")), before);
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn sessions(user: &User) -> Vec<Vec<Value>> {
+    files(&user.path("agent/sessions")).iter().map(|path| lines(path)).collect()
+}
+
+/// A session of some working directory with one question and one answer.
+fn stored(id: &str, cwd: &str) -> String {
+    let entry = |id: &str, parent: Value, message: Value| json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2025-06-01T10:00:00.000Z", "message": message});
+    let header =
+        json!({"type": "session", "version": 3, "id": id, "timestamp": "2025-06-01T10:00:00.000Z", "cwd": cwd});
+    let question = json!({"role": "user", "content": "stored question", "timestamp": 1_748_772_001_000_i64});
+    let answer = json!({"role": "assistant", "content": [{"type": "text", "text": "stored answer"}],
+        "api": "anthropic-messages", "provider": "local", "model": "m1", "stopReason": "stop", "timestamp": 1_748_772_002_000_i64,
+        "usage": {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}});
+    format!(
+        "{header}\n{}\n{}\n",
+        entry("a0000001", Value::Null, question),
+        entry("a0000002", "a0000001".into(), answer)
+    )
+}
+
+#[tokio::test]
+async fn flags_that_contradict_each_other() {
+    let user = User::new().await;
+    fails(&user, &["--continue", "--no-session"], "Error: --no-session cannot be combined with --continue").await;
+    fails(&user, &["-c", "--session", "x"], "Error: --session cannot be combined with --continue").await;
+    let fork = "Error: --fork cannot be combined with --session, --continue, --no-session";
+    fails(&user, &["--no-session", "--fork", "abc", "-c", "--session", "x"], fork).await;
+    let id = "Error: --session-id cannot be combined with --session, --continue";
+    fails(&user, &["--session-id", "a", "-c", "--session", "x"], id).await;
+    let bad = "Error: Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', and start and \
+         end with an alphanumeric character";
+    for id in ["-x", "a/b", "../up", ""] {
+        fails(&user, &["--session-id", id], bad).await;
+    }
+    fails(&user, &["--name", " \n"], "Error: --name requires a non-empty value").await;
+}
+
+#[tokio::test]
+async fn sessions_that_do_not_exist() {
+    let user = User::new().await;
+    fails(&user, &["--session", "abc"], "No session found matching 'abc'").await;
+    fails(&user, &["--fork", "abc"], "No session found matching 'abc'").await;
+    let empty = "Error: Cannot fork: source session file is empty or invalid: HOME/none.jsonl";
+    fails(&user, &["--fork", "./sub/../none.jsonl"], empty).await;
+}
+
+#[tokio::test]
+async fn a_directory_that_is_gone_ends_the_run_unless_the_session_is_copied() {
+    let user = User::new().await;
+    user.write("s.jsonl", &stored("01900000-0000-7000-8000-0000000000aa", "/no/such/dir"));
+    let gone = "Stored session working directory does not exist: /no/such/dir\nSession file: HOME/s.jsonl\n\
+         Current working directory: HOME";
+    fails(&user, &["--session", "s.jsonl"], gone).await;
+    ask(&user, &["--fork", "sub/../s.jsonl", "--session-id", "copy", "-p", "more"]).await;
+    let copy = &sessions(&user)[0];
+    let home = user.path("s.jsonl").parent().unwrap().to_owned();
+    assert_eq!((&copy[0]["id"], &copy[0]["cwd"]), (&json!("copy"), &json!(home)));
+    assert_eq!(copy[0]["parentSession"], json!(user.path("s.jsonl")));
+    assert_eq!(copy[2]["id"], "a0000002");
+    fails(&user, &["--fork", "s.jsonl", "--session-id", "copy"], "Session already exists with id 'copy'").await;
+}
+
+#[tokio::test]
+async fn an_id_is_found_here_first_and_elsewhere_only_to_be_copied() {
+    let user = User::new().await;
+    let root = user.path("agent").parent().unwrap().to_str().unwrap().to_owned();
+    let here = pinch_embed::coding_agent::entry::names::folder_name(&root);
+    user.write(&format!("agent/sessions/{here}/1.jsonl"), &stored("abcd-here", &root));
+    user.write(&format!("agent/sessions/{here}/2.jsonl"), &stored("abc", &root));
+    user.write("agent/sessions/--else--/3.jsonl", &stored("abcx-else", "/else"));
+    ask(&user, &["--session", "abcd", "-p", "more"]).await;
+    ask(&user, &["--session", "abc", "-p", "more"]).await;
+    let n_lines = |name: &str| lines(&user.path("agent/sessions").join(name)).len();
+    assert!(n_lines(&format!("{here}/1.jsonl")) > 3, "the only one that begins like this");
+    assert!(n_lines(&format!("{here}/2.jsonl")) > 3, "the very id goes before a later one that begins with it");
+    let elsewhere = "Error: Session found in different project: /else. To copy it into this one: --fork abcx";
+    fails(&user, &["--session", "abcx"], elsewhere).await;
+    ask(&user, &["--fork", "abcx", "-p", "more"]).await;
+    assert_eq!(n_lines("--else--/3.jsonl"), 3, "the source stays as it is");
+    let copies = sessions(&user).into_iter().filter(|lines| lines[0]["parentSession"].is_string()).count();
+    assert_eq!(copies, 1);
+}
+
+#[tokio::test]
+async fn an_id_of_ones_own_names_a_session_for_good() {
+    let user = User::new().await;
+    let new = "Warning: No project session found with id 'my.id-1'; creating a new session with that id.\n";
+    assert_eq!(ask(&user, &["--session-id", "my.id-1", "--name", "a\nb", "-p", "one"]).await.err, new);
+    assert_eq!(ask(&user, &["--session-id", "my.id-1", "-p", "two"]).await.err, "");
+    let sessions = sessions(&user);
+    assert_eq!(sessions.len(), 1);
+    assert_eq!((&sessions[0][1]["type"], &sessions[0][1]["name"]), (&"session_info".into(), &"a b".into()));
+    assert!(user.asked().unwrap().to_string().contains("one"));
+    // Nothing is kept, and an id for the provider's cache is still the user's choice.
+    let ran = ask(&user, &["--no-session", "--session-id", "my.id-2", "--mode", "text", "-p", "x"]).await;
+    assert_eq!(ran.err, "");
+    assert_eq!(files(&user.path("agent/sessions")).len(), 1);
+}
+
+#[tokio::test]
+async fn continuing_stays_inside_of_the_working_directory() {
+    let user = User::new().await;
+    user.write("all/other.jsonl", &stored("other", "/"));
+    ask(&user, &["--session-dir", "all", "-c", "-p", "first"]).await;
+    ask(&user, &["--session-dir", "all", "-c", "-p", "second"]).await;
+    assert_eq!(files(&user.path("all")).len(), 2, "one of ours beside the other");
+    assert_eq!(lines(&user.path("all/other.jsonl")).len(), 3);
+    assert!(user.asked().unwrap().to_string().contains("first"));
+}

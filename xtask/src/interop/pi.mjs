@@ -1,0 +1,134 @@
+// Drives the session manager of one version of pi: a line of JSON asks, a line of JSON answers.
+//
+// `node pi.mjs FOLDER`, where FOLDER is that of the package.
+
+import { copyFileSync, existsSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+const load = (file) => import(pathToFileURL(join(process.argv[2], "dist", "core", file)).href);
+const { SessionManager } = await load("session-manager.js");
+const { convertToLlm } = await load("messages.js");
+
+let session;
+
+// What an entry of each type is appended with. A missing method says that this version does not write such entries.
+const append = {
+	message: (entry) => session.appendMessage(entry.message),
+	thinking_level_change: (entry) => session.appendThinkingLevelChange(entry.thinkingLevel),
+	model_change: (entry) => session.appendModelChange(entry.provider, entry.modelId),
+	compaction: (entry) =>
+		session.appendCompaction(entry.summary, entry.firstKeptEntryId, entry.tokensBefore, entry.details, entry.fromHook, entry.usage),
+	branch_summary: (entry) =>
+		session.branchWithSummary(entry.target, entry.summary, entry.details, entry.fromHook, entry.usage),
+	custom: (entry) => session.appendCustomEntry(entry.customType, entry.data),
+	custom_message: (entry) =>
+		session.appendCustomMessageEntry(entry.customType, entry.content, entry.display, entry.details),
+	label: (entry) => session.appendLabelChange(entry.targetId, entry.label),
+	session_info: (entry) => session.appendSessionInfo(entry.name),
+	context_edit: (entry) => session.appendContextEdit(entry.targetId, entry.replacement),
+	usage: (entry) => session.appendUsage(entry.kind, entry.provider, entry.model, entry.usage, entry.note).id,
+};
+
+const does = {
+	create: ({ cwd, folder }) => {
+		session = SessionManager.create(cwd, folder);
+	},
+	open: ({ path }) => {
+		session = SessionManager.open(path);
+	},
+	append: ({ entry }) => append[entry.type](entry),
+	moveTo: ({ id }) => (id === null ? session.resetLeaf() : session.branch(id)),
+	branched: ({ id }) => {
+		session.createBranchedSession(id);
+	},
+	fork: ({ cwd, folder }) => {
+		session = SessionManager.forkFrom(session.getSessionFile(), cwd, folder);
+	},
+	path: () => (existsSync(session.getSessionFile()) ? session.getSessionFile() : null),
+	view: ({ path }) => view(path),
+	measure: (what) => measure[what.figure](what),
+};
+
+// What a file means: opened from a copy, for some versions write when they open.
+function view(path) {
+	const copy = `${path}.view`;
+	copyFileSync(path, copy);
+	try {
+		const seen = SessionManager.open(copy);
+		const { messages, thinkingLevel, model } = seen.buildSessionContext();
+		const { version, id, timestamp, cwd, parentSession } = seen.getHeader();
+		const [roots, children, labels, labelTimes] = [[], {}, {}, {}];
+		const waiting = seen.getTree();
+		roots.push(...waiting.map((node) => node.entry.id));
+		while (waiting.length > 0) {
+			const node = waiting.pop();
+			if (node.children.length > 0) children[node.entry.id] = node.children.map((child) => child.entry.id);
+			if (node.label !== undefined) labels[node.entry.id] = node.label;
+			if (node.labelTimestamp !== undefined) labelTimes[node.entry.id] = node.labelTimestamp;
+			waiting.push(...node.children);
+		}
+		return {
+			header: { version, id, timestamp, cwd, parentSession },
+			entries: seen.getEntries(),
+			tree: { roots, children },
+			labels,
+			labelTimes,
+			leaf: seen.getLeafId(),
+			name: seen.getSessionName() ?? null,
+			messages,
+			sent: convertToLlm(messages),
+			thinkingLevel,
+			model,
+		};
+	} finally {
+		unlinkSync(copy);
+	}
+}
+
+// Times in milliseconds, after as many rounds to warm up.
+async function timed(rounds, work) {
+	const times = [];
+	for (let round = 0; round < 2 * rounds; round++) {
+		const began = performance.now();
+		await work();
+		times.push(performance.now() - began);
+	}
+	return times.slice(rounds);
+}
+
+const measure = {
+	open: async ({ path, rounds }) => ({ ms: await timed(rounds, () => SessionManager.open(path).buildSessionContext()) }),
+	append: async ({ path, rounds }) => {
+		session = SessionManager.open(path);
+		const message = { role: "user", content: [{ type: "text", text: "message" }], timestamp: 0 };
+		return { ms: await timed(rounds, () => session.appendMessage(message)) };
+	},
+	list: async ({ cwd, folder, rounds, n }) => ({
+		ms: await timed(rounds, async () => {
+			const found = await SessionManager.list(cwd, folder);
+			if (found.length !== n) throw new Error(`${found.length} sessions instead of ${n}`);
+		}),
+	}),
+	memory: ({ path }) => {
+		global.gc?.();
+		const before = process.memoryUsage.rss();
+		session = SessionManager.open(path);
+		const context = session.buildSessionContext();
+		const after = process.memoryUsage.rss();
+		global.gc?.();
+		return { before, after, collected: process.memoryUsage.rss(), messages: context.messages.length };
+	},
+};
+
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+	let answer;
+	try {
+		const { do: what, ...given } = JSON.parse(line);
+		answer = { ok: (await does[what](given)) ?? null };
+	} catch (error) {
+		answer = { error: String(error?.message ?? error) };
+	}
+	process.stdout.write(`${JSON.stringify(answer)}\n`);
+}

