@@ -191,10 +191,11 @@ async fn open_log(args: &ChatArgs, folders: &Folders, settings: &Settings, host:
         return Ok(SessionLog::in_memory(host, &cwd));
     }
     let own_folder = session_folder(args, settings, host);
-    let store: Arc<dyn SessionStore> = match &own_folder {
-        Some(folder) => Arc::new(JsonlStore::flat(folders.cwd.join(folder))),
-        None => Arc::new(JsonlStore::by_cwd(folders.agent_dir.join("sessions"))),
+    let store = match &own_folder {
+        Some(folder) => JsonlStore::flat(folders.cwd.join(folder)),
+        None => JsonlStore::by_cwd(folders.agent_dir.join("sessions")),
     };
+    let store: Arc<dyn SessionStore> = Arc::new(store.durability(settings.durability));
     if let Some(named) = &args.session {
         let is_path = named.contains(['/', '\\']) || named.ends_with(".jsonl");
         let at = if is_path {
