@@ -9,5 +9,6 @@ mod help;
 mod properties;
 mod refresh;
 mod search;
+mod stores;
 mod summaries;
 mod writers;
