@@ -26,7 +26,7 @@ const MAY_USE: [(&str, &[&str]); 8] = [
         ],
     ),
     // Its suites see a layer only through the feature of that name.
-    ("pinch-testing", &["pinch-llm"]),
+    ("pinch-testing", &["pinch-llm", "pinch-coding-agent"]),
 ];
 const FREE: [&str; 2] = ["pinch-tests", "xtask"];
 

@@ -89,10 +89,11 @@ enum Found {
 
 impl<'a> Opener<'a> {
     fn new(args: &ChatArgs, folders: &'a Folders, settings: &Settings, host: &'a Host) -> Self {
-        let store: Arc<dyn SessionStore> = match session_folder(args, settings, host) {
-            Some(folder) => Arc::new(JsonlStore::flat(folders.cwd.join(folder))),
-            None => Arc::new(JsonlStore::by_cwd(folders.agent_dir.join("sessions"))),
+        let store = match session_folder(args, settings, host) {
+            Some(folder) => JsonlStore::flat(folders.cwd.join(folder)),
+            None => JsonlStore::by_cwd(folders.agent_dir.join("sessions")),
         };
+        let store = Arc::new(store.durability(settings.durability));
         Self { host, store, folder: &folders.cwd, cwd: folders.cwd.to_string_lossy().into_owned() }
     }
 

@@ -34,8 +34,11 @@ pub use roles::convert_to_llm;
 use crate::entry::migrate::migrate;
 use crate::entry::scan::{self, Kind};
 use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
-use crate::store::{Journal, SessionRef, SessionStore, StoreError};
+use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError};
 use index::Index;
+
+/// How often something is tried again because somebody else wrote in between.
+const MAX_TRIES: usize = 64;
 
 /// What other programs appended while the session was open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,40 +120,50 @@ impl SessionLog {
         new: NewSession,
     ) -> Result<Self, StoreError> {
         let mut journal = store.open(at).await?;
-        let text = match journal.load().await {
-            Ok(text) => Some(text),
-            Err(error) if error.is_not_found() => None,
-            Err(error) => return Err(error),
-        };
-        let is_blank = text.as_ref().is_none_or(|text| scan::lines(text).next().is_none());
-        if is_blank {
-            let header = new.into_header(host);
-            let mut log = Self::empty(host, Some(store), Some(journal), header);
-            if let Some(text) = text {
-                log.end = text.len() as u64;
-                log.flush().await?;
+        for _ in 0..MAX_TRIES {
+            let text = match journal.load().await {
+                Ok(text) => text,
+                Err(error) if error.is_not_found() => {
+                    return Ok(Self::empty(host, Some(store), Some(journal), new.into_header(host)));
+                }
+                Err(error) => return Err(error),
+            };
+            let end = text.len() as u64;
+            let name = || match (journal.path(), at) {
+                (Some(path), _) => path.to_owned(),
+                (None, at) => at.to_path(),
+            };
+            if end > MAX_TEXT {
+                return Err(StoreError::TooLarge { path: name() });
             }
+            if scan::lines(&text).next().is_none() {
+                let header = new.clone().into_header(host);
+                let line = line(&header.to_line());
+                // Who was faster made a session of it: that one is opened.
+                let Appended::At(end) = journal.append(line.into(), end).await? else { continue };
+                let mut log = Self::empty(host, Some(store), Some(journal), header);
+                log.load(Bytes::new(), end);
+                return Ok(log);
+            }
+            let header = read_header(&text).map_err(|problem| StoreError::NotASession { path: name(), problem })?;
+            let (text, end) = match migrate(&text, host) {
+                None => (text, end),
+                Some(migrated) => {
+                    let (new, backup) = (Bytes::from(migrated.text), format!("v{}.bak", migrated.from));
+                    match journal.replace(new.clone(), end, &backup).await? {
+                        Appended::At(end) => (new, end),
+                        Appended::Moved { .. } => continue,
+                    }
+                }
+            };
+            let mut log = Self::empty(host, Some(store), Some(journal), header);
+            if log.header.cwd.is_none() {
+                log.cwd = new.cwd;
+            }
+            log.load(text, end);
             return Ok(log);
         }
-        let mut text = text.unwrap_or_default();
-        let name = || match (journal.path(), at) {
-            (Some(path), _) => path.to_owned(),
-            (None, at) => at.to_path(),
-        };
-        let header = read_header(&text).map_err(|problem| StoreError::NotASession { path: name(), problem })?;
-        let mut end = text.len() as u64;
-        if let Some(migrated) = migrate(&text, host) {
-            text = Bytes::from(migrated.text);
-            end = journal.replace(text.clone(), &format!("v{}.bak", migrated.from)).await?;
-        }
-        let mut log = Self::empty(host, Some(store), Some(journal), header);
-        if let Some(cwd) = &log.header.cwd {
-            log.cwd.clone_from(cwd);
-        } else {
-            log.cwd = new.cwd;
-        }
-        log.load(text, end);
-        Ok(log)
+        Err(StoreError::Contended)
     }
 
     /// Opens the session of a working directory that was written last, or begins one.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::compaction::{CompactionMode, CompactionRules, CompactionSettings, ModelCompaction};
 use crate::document::{self, Problem};
 use crate::recovery::{OverflowRecovery, RecoveryPlan};
+use crate::store::Durability;
 
 /// The settings of a user. Keys nobody knows are passed over; a value of a wrong type is reported and counts as absent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +42,8 @@ pub struct Settings {
     pub shell_command_prefix: Option<String>,
     /// Where sessions are kept.
     pub session_dir: Option<String>,
+    /// When what is appended to a session is forced to the disk.
+    pub durability: Durability,
     /// The tools of sessions when nobody names any; a list of `+name` and `-name` changes the usual ones.
     pub default_tools: Option<Vec<String>>,
 }
@@ -97,6 +100,7 @@ impl Reader<'_> {
             shell_path: self.text(root, "shellPath").map(PathBuf::from),
             shell_command_prefix: self.text(root, "shellCommandPrefix"),
             session_dir: self.text(root, "sessionDir"),
+            durability: self.word(root, "durability", Durability::parse, "os, turn or entry").unwrap_or_default(),
             default_tools: self.texts(root, "defaultTools"),
         }
     }
@@ -247,12 +251,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         let text = r#"{"defaultModel": "m", "defaultThinkingLevel": "loud", "unknown": 1,
-            "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "defaultTools": ["read", 1], "compaction": {"reserveTokens": -1,
+            "durability": "entry", "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "defaultTools": ["read", 1], "compaction": {"reserveTokens": -1,
             "modelOverrides": {"p/m": {"reserveTokens": 5, "keepRecentTokens": 1.5}}}, "branchSummary": {"reserveTokens": 9}}"#;
         std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
         let (settings, problems) = Settings::load(&path);
         assert_eq!(settings.default_model.as_deref(), Some("m"));
         assert_eq!(settings.recovery.turn.max_retries, 0);
+        assert_eq!(settings.durability, Durability::Entry);
         assert_eq!(settings.deadlines.headers, None);
         assert_eq!(settings.compaction.settings, CompactionSettings::default());
         let of_model = ModelCompaction { reserve_tokens: Some(5), keep_recent_tokens: None };

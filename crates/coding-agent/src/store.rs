@@ -12,12 +12,18 @@ use futures::future::BoxFuture;
 use crate::entry::Header;
 
 pub mod list;
+
+pub mod search;
+
 pub mod jsonl;
 pub mod memory;
 
 pub use jsonl::JsonlStore;
-pub use list::SessionSummary;
+pub use list::{ListProgress, SessionSummary};
 pub use memory::MemoryStore;
+
+/// Bytes of the longest session that is opened: places in it are kept in 32 bits.
+pub(crate) const MAX_TEXT: u64 = u32::MAX as u64 - 1;
 
 /// Keeps sessions.
 pub trait SessionStore: Send + Sync {
@@ -38,11 +44,26 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
+    /// Like [`SessionStore::list`]; `progress` hears how many sessions of how many have been read.
+    fn list_with_progress(
+        &self,
+        scope: ListScope,
+        progress: ListProgress,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move {
+            let found = self.list(scope).await?;
+            progress(found.len(), found.len());
+            Ok(found)
+        })
+    }
+
     /// Finds the session of a working directory that was written last.
     fn most_recent<'a>(&'a self, cwd: &'a str) -> BoxFuture<'a, Result<Option<SessionRef>, StoreError>> {
         Box::pin(async move {
             let found = self.list(ListScope::Cwd(cwd.to_owned())).await?;
-            Ok(found.into_iter().max_by_key(|summary| summary.file_modified).map(|summary| SessionRef::Id(summary.id)))
+            // Of those written at the same time the one that was changed last: it comes first.
+            let last = found.into_iter().rev().max_by_key(|summary| summary.file_modified);
+            Ok(last.map(|summary| SessionRef::Id(summary.id)))
         })
     }
 
@@ -70,8 +91,14 @@ pub trait Journal: Send + Sync {
     /// foreign tail is returned.
     fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>>;
 
-    /// Replaces all lines: for migrations only. The old text is kept under a name that ends in `backup`.
-    fn replace<'a>(&'a mut self, lines: Bytes, backup: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
+    /// Replaces all lines, if they still end at `end`: for migrations only. When somebody has written since, nothing is replaced, and the
+    /// journal has to be loaded again. The old text is kept under a name that ends in `backup`, where the store has names.
+    fn replace<'a>(
+        &'a mut self,
+        lines: Bytes,
+        end: u64,
+        backup: &'a str,
+    ) -> BoxFuture<'a, Result<Appended, StoreError>>;
 
     /// Makes sure that what was appended survives a loss of power.
     fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -136,6 +163,18 @@ pub enum Durability {
     Entry,
 }
 
+impl Durability {
+    /// Reads the word of a setting: `os`, `turn` or `entry`.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "os" => Some(Self::Os),
+            "turn" => Some(Self::Turn),
+            "entry" => Some(Self::Entry),
+            _ => None,
+        }
+    }
+}
+
 /// A session could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -174,6 +213,18 @@ pub enum StoreError {
     /// The file became shorter, was removed or was replaced while it was open.
     #[error("Session file was truncated or removed by another program: {}", path.display())]
     Cut {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A new session was to begin where there is one already.
+    #[error("There is a session already: {}", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The session is longer than a program should read.
+    #[error("Session is larger than 4 GB: {}", path.display())]
+    TooLarge {
         /// The file.
         path: PathBuf,
     },

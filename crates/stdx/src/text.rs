@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 pub mod ansi;
 
+pub mod fuzzy;
+
 pub mod utf8;
 
 pub use ansi::strip_ansi;

@@ -2,3 +2,6 @@
 
 #[cfg(feature = "llm")]
 pub mod wire;
+
+#[cfg(feature = "coding-agent")]
+pub mod store;

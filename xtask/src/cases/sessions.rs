@@ -53,6 +53,7 @@ pub(crate) fn execute(case: &Case<'_>) -> Outcome {
         "session_dir_name" => list::session_dir_name,
         "session_list" => list::session_list,
         "session_most_recent" => list::session_most_recent,
+        "session_search_parse" => list::session_search_parse,
         kind => match compaction::executor(kind) {
             Some(run) => run,
             None => return Outcome::NotImplemented,

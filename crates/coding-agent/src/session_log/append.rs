@@ -1,18 +1,16 @@
 //! How entries get into the log and onto the disk.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pinch_llm::message::{Message, ToolCall};
 
 use super::guard::{self, Verdict};
-use super::{Conflict, SessionLog, heal};
+use super::{Conflict, MAX_TRIES, SessionLog, heal};
 use crate::entry::migrate::fresh_id;
 use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::{Appended, StoreError};
-
-/// How often an append is tried again because somebody else wrote in between.
-const MAX_TRIES: usize = 64;
 
 /// What one append writes.
 struct Batch {
@@ -113,6 +111,11 @@ impl SessionLog {
                     };
                     match journal.append(all, self.end).await? {
                         Appended::At(end) => self.end = end,
+                        // Somebody else's session has begun where ours was to begin.
+                        Appended::Moved { .. } if self.waiting.is_some() => {
+                            let path = self.path().map_or_else(|| self.header.id.clone().into(), Path::to_owned);
+                            return Err(StoreError::Exists { path });
+                        }
                         Appended::Moved { tail } => {
                             self.absorb(tail);
                             return Ok(false);
@@ -130,27 +133,11 @@ impl SessionLog {
         Ok(true)
     }
 
-    /// Writes what waits for the file.
-    pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
-        for _ in 0..MAX_TRIES {
-            let (Some(journal), Some(waiting)) = (&mut self.journal, &self.waiting) else { return Ok(()) };
-            match journal.append(Bytes::copy_from_slice(waiting), self.end).await? {
-                Appended::At(end) => {
-                    self.end = end;
-                    self.waiting = None;
-                    return Ok(());
-                }
-                Appended::Moved { tail } => self.absorb(tail),
-            }
-        }
-        Err(StoreError::Contended)
-    }
-
     /// Takes in what somebody else appended: entries that go on from our leaf are followed, others leave it where it is.
     fn absorb(&mut self, tail: Bytes) {
         self.end += tail.len() as u64;
         let leaf = self.leaf;
-        let slots = self.index.push(tail);
+        let slots = self.index.push_tail(tail);
         for at in slots.clone() {
             let goes_on = self.leaf.is_some() || at == 0;
             if goes_on && self.index.parent(at) == self.leaf {

@@ -84,6 +84,20 @@ impl Index {
         first..self.slots.len()
     }
 
+    /// Adds what was appended after the text that is known. When that ended inside of a line, it was read while somebody was writing: the
+    /// line is whole now.
+    pub(crate) fn push_tail(&mut self, tail: Bytes) -> Range<usize> {
+        let known = self.segments.last().map_or(&[][..], |last| last);
+        let torn = &known[memchr::memrchr(b'\n', known).map_or(0, |at| at + 1)..];
+        let is_whole = torn.trim_ascii().is_empty() || scan::line(torn.trim_ascii()).is_some();
+        if is_whole {
+            return self.push(tail);
+        }
+        let joined = Bytes::from([torn, &tail].concat());
+        self.n_skipped = self.n_skipped.saturating_sub(1);
+        self.push(joined)
+    }
+
     fn note_label(&mut self, at: usize) {
         let Some(entry) = Entry::parse(self.line(at)) else { return };
         if let EntryBody::Label { target_id, label } = entry.body {

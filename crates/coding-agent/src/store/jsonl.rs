@@ -3,13 +3,15 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
 
-use super::list::{self, SessionFile, SessionSummary};
-use super::{Durability, Journal, ListScope, SessionRef, SessionStore, StoreError};
+use super::list::{self, ListCache, ListProgress, SessionFile, SessionSummary, Stamp};
+use super::{Durability, Journal, ListScope, MAX_TEXT, SessionRef, SessionStore, StoreError};
 use crate::entry::{Header, names, scan};
 
 mod read;
@@ -18,11 +20,12 @@ mod append;
 
 use append::JsonlJournal;
 
-/// Keeps each session in a file of its own.
+/// Keeps each session in a file of its own. Cloning shares what is known about files that were listed.
 #[derive(Clone, Debug)]
 pub struct JsonlStore {
     layout: Layout,
     durability: Durability,
+    cache: Arc<ListCache>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,14 +37,18 @@ enum Layout {
 }
 
 impl JsonlStore {
+    fn new(layout: Layout) -> Self {
+        Self { layout, durability: Durability::default(), cache: Arc::default() }
+    }
+
     /// A store with one folder for each working directory, below `sessions` of the agent's folder.
     pub fn by_cwd(sessions: impl Into<PathBuf>) -> Self {
-        Self { layout: Layout::ByCwd(sessions.into()), durability: Durability::Os }
+        Self::new(Layout::ByCwd(sessions.into()))
     }
 
     /// A store with all files in one folder.
     pub fn flat(folder: impl Into<PathBuf>) -> Self {
-        Self { layout: Layout::Flat(folder.into()), durability: Durability::Os }
+        Self::new(Layout::Flat(folder.into()))
     }
 
     /// Says when lines are forced to the disk.
@@ -59,18 +66,18 @@ impl JsonlStore {
         }
     }
 
-    /// Reads headers only, newest file first.
+    /// Reads headers only, newest file first, until one fits.
     fn most_recent_now(&self, cwd: &str) -> Option<PathBuf> {
         let mut files = session_files(&self.folder_for(cwd));
-        files.sort_by_key(|file| std::cmp::Reverse(file.modified));
-        files.into_iter().map(|file| file.path).find(|path| self.belongs(read_header(path).as_ref(), cwd))
+        files.sort_by_key(|file| std::cmp::Reverse(file.stamp));
+        let fits = |path: &PathBuf| read_header(path).is_some_and(|header| self.belongs(header.cwd.as_deref(), cwd));
+        files.into_iter().map(|file| file.path).find(fits)
     }
 
     /// Whether a session is one of a working directory. In the folder of a directory it is unless its header says otherwise; folders of
     /// different directories can have the same name.
-    fn belongs(&self, header: Option<&Header>, cwd: &str) -> bool {
-        let Some(header) = header else { return false };
-        match (&self.layout, header.cwd.as_deref()) {
+    fn belongs(&self, own: Option<&str>, cwd: &str) -> bool {
+        match (&self.layout, own) {
             (_, Some(own)) => own == cwd,
             (Layout::ByCwd(_), None) => true,
             (Layout::Flat(_), None) => false,
@@ -85,41 +92,53 @@ impl JsonlStore {
                 .into_iter()
                 .flatten()
                 .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+                // Links to folders count as well.
                 .filter(|path| path.is_dir())
                 .collect(),
         }
     }
 
-    fn list_now(&self, scope: &ListScope) -> Vec<SessionSummary> {
-        self.list_where(scope, |_| true)
+    fn list_now(&self, scope: &ListScope, progress: Option<&ListProgress>, stop: &AtomicBool) -> Vec<SessionSummary> {
+        self.list_where(scope, |_| true, progress, stop)
     }
 
     /// Reads the headers of all files, and more of those only that are wanted.
     fn find_now(&self, beginning: &str, scope: &ListScope) -> Vec<SessionSummary> {
         let is_wanted =
             |file: &SessionFile| read_header(&file.path).is_some_and(|header| header.id.starts_with(beginning));
-        let mut found = self.list_where(scope, is_wanted);
+        let mut found = self.list_where(scope, is_wanted, None, &AtomicBool::new(false));
         found.sort_by_key(|summary| summary.id != beginning);
         found
     }
 
-    fn list_where(&self, scope: &ListScope, is_wanted: impl Fn(&SessionFile) -> bool) -> Vec<SessionSummary> {
-        let files = self.folders(scope).iter().flat_map(|folder| session_files(folder)).filter(is_wanted).collect();
-        let mut found = list::summarise_files(files);
+    fn list_where(
+        &self,
+        scope: &ListScope,
+        is_wanted: impl Fn(&SessionFile) -> bool,
+        progress: Option<&ListProgress>,
+        stop: &AtomicBool,
+    ) -> Vec<SessionSummary> {
+        let mut files = Vec::new();
+        for folder in self.folders(scope) {
+            let there = session_files(&folder);
+            self.cache.forget_removed(&folder, &there);
+            files.extend(there.into_iter().filter(&is_wanted));
+        }
+        let mut found = list::summarise_files(&files, &self.cache, progress, stop);
         if let ListScope::Cwd(cwd) = scope {
-            found.retain(|summary| {
-                let header = Header {
-                    version: 0,
-                    id: String::new(),
-                    timestamp: String::new(),
-                    cwd: (!summary.cwd.is_empty()).then(|| summary.cwd.clone()),
-                    parent_session: None,
-                };
-                self.belongs(Some(&header), cwd)
-            });
+            let own = |summary: &SessionSummary| (!summary.cwd.is_empty()).then(|| summary.cwd.clone());
+            found.retain(|summary| self.belongs(own(summary).as_deref(), cwd));
         }
         list::sort(&mut found);
         found
+    }
+
+    /// Lists on another thread: thousands of files take a while, and some file systems are slow. Dropping the future ends the reading.
+    async fn list_aside(&self, scope: ListScope, progress: Option<ListProgress>) -> Vec<SessionSummary> {
+        let stop = StopOnDrop(Arc::default());
+        let (store, flag) = (self.clone(), Arc::clone(&stop.0));
+        let listed = tokio::task::spawn_blocking(move || store.list_now(&scope, progress.as_ref(), &flag)).await;
+        listed.unwrap_or_default()
     }
 
     fn create_now(&self, header: &Header) -> Result<Box<dyn Journal>, StoreError> {
@@ -135,24 +154,33 @@ impl JsonlStore {
     fn find(&self, at: &SessionRef) -> Result<PathBuf, StoreError> {
         match at {
             SessionRef::Path(path) => Ok(path.clone()),
-            SessionRef::Id(id) => self
-                .folders(&ListScope::All)
-                .iter()
-                .flat_map(|folder| session_files(folder))
-                .map(|file| file.path)
-                .find(|path| read_header(path).is_some_and(|header| header.id == *id))
-                .ok_or_else(|| StoreError::NotFound { name: id.clone() }),
+            SessionRef::Id(id) => {
+                let folders = self.folders(&ListScope::All);
+                let mut paths: Vec<PathBuf> =
+                    folders.iter().flat_map(|folder| session_files(folder)).map(|file| file.path).collect();
+                // The name of a file tells its id, if nobody renamed it: those that do not are read last.
+                let ending = format!("{id}.jsonl");
+                paths.sort_by_key(|path| {
+                    !path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending))
+                });
+                let is_it = |path: &PathBuf| read_header(path).is_some_and(|header| header.id == *id);
+                paths.into_iter().find(is_it).ok_or_else(|| StoreError::NotFound { name: id.clone() })
+            }
         }
     }
 }
 
 impl SessionStore for JsonlStore {
     fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
-        Box::pin(async move {
-            let store = self.clone();
-            // Thousands of files take a while, and some file systems are slow.
-            Ok(tokio::task::spawn_blocking(move || store.list_now(&scope)).await.unwrap_or_default())
-        })
+        Box::pin(async move { Ok(self.list_aside(scope, None).await) })
+    }
+
+    fn list_with_progress(
+        &self,
+        scope: ListScope,
+        progress: ListProgress,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move { Ok(self.list_aside(scope, Some(progress)).await) })
     }
 
     fn find_by_id<'a>(
@@ -194,7 +222,16 @@ impl SessionStore for JsonlStore {
     }
 }
 
-/// The `.jsonl` files of a folder; none when it cannot be read.
+/// Ends a listing that nobody waits for any more.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The `.jsonl` files of a folder by path; none when it cannot be read.
 fn session_files(folder: &Path) -> Vec<SessionFile> {
     let mut files: Vec<SessionFile> = fs::read_dir(folder)
         .into_iter()
@@ -205,8 +242,8 @@ fn session_files(folder: &Path) -> Vec<SessionFile> {
                 return None;
             }
             let meta = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
-            let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-            Some(SessionFile { path, modified: i64::try_from(modified).unwrap_or(i64::MAX) })
+            let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+            Some(SessionFile { path, stamp: Stamp { modified, n_bytes: meta.len() } })
         })
         .collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -237,8 +274,15 @@ pub fn read_header(path: &Path) -> Option<Header> {
 
 /// All bytes of a file; the error says which file.
 pub(super) fn read(path: &Path) -> Result<Bytes, StoreError> {
-    match read::whole(path) {
-        Ok(text) => Ok(Bytes::from(text)),
+    let size = fs::metadata(path).and_then(|meta| match meta.is_file() {
+        true => Ok(meta.len()),
+        // A pipe would keep us waiting, and a device has no end.
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    });
+    let text = size.and_then(|size| if size > MAX_TEXT { Ok(None) } else { read::whole(path).map(Some) });
+    match text {
+        Ok(Some(text)) => Ok(Bytes::from(text)),
+        Ok(None) => Err(StoreError::TooLarge { path: path.to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(StoreError::NotFound { name: path.display().to_string() })
         }

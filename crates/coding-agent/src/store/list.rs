@@ -1,7 +1,10 @@
-//! What lists of sessions show, read without building more than the texts that are shown.
+//! What lists of sessions show, read line by line and without building more than the texts that are shown.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pinch_llm::message::{Block, Content, Message};
@@ -10,11 +13,21 @@ use pinch_stdx::host::ms_from_iso;
 use crate::entry::scan::{self, Kind, Role};
 use crate::entry::{Entry, EntryBody, Header};
 
+mod cache;
+
+pub(super) use cache::ListCache;
+
 /// Text that a search looks at is cut here.
 const MAX_SEARCH_TEXT: usize = 1 << 20;
 
 /// Files read at the same time.
 const MAX_READERS: usize = 16;
+
+/// Longer lines are passed over: a list is no reason to hold them.
+const MAX_LINE: usize = 32 << 20;
+
+/// Hears how many files of how many have been read.
+pub type ListProgress = Arc<dyn Fn(usize, usize) + Send + Sync>;
 
 /// What a list of sessions shows of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,14 +53,28 @@ pub struct SessionSummary {
     /// The first text of the user; `(no messages)` when there is none.
     pub first_message: String,
     /// All texts of user and model, joined by spaces; at most 1 MiB.
-    pub search_text: String,
+    pub search_text: Arc<str>,
 }
 
 /// A file that may be a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SessionFile {
     pub(super) path: PathBuf,
-    /// Unix milliseconds.
-    pub(super) modified: i64,
+    pub(super) stamp: Stamp,
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stamp {
+    /// Nanoseconds since 1970.
+    pub(super) modified: u128,
+    pub(super) n_bytes: u64,
+}
+
+impl Stamp {
+    fn modified_ms(self) -> i64 {
+        i64::try_from(self.modified / 1_000_000).unwrap_or(i64::MAX)
+    }
 }
 
 /// Sorts the latest changed first.
@@ -55,20 +82,34 @@ pub(super) fn sort(found: &mut [SessionSummary]) {
     found.sort_by_key(|summary| std::cmp::Reverse((summary.modified, summary.file_modified)));
 }
 
-/// Reads the files side by side, at most [`MAX_READERS`] at a time. Files that are no sessions are left out.
-pub(super) fn summarise_files(files: Vec<SessionFile>) -> Vec<SessionSummary> {
+/// Reads the files side by side, at most [`MAX_READERS`] at a time, but for those the cache knows. Files that are no sessions are left out;
+/// so is what is left when `stop` is set.
+pub(super) fn summarise_files(
+    files: &[SessionFile],
+    cache: &ListCache,
+    progress: Option<&ListProgress>,
+    stop: &AtomicBool,
+) -> Vec<SessionSummary> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let n_readers = (2 * cores).min(MAX_READERS).min(files.len());
-    let next = AtomicUsize::new(0);
+    let (next, n_done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let found = Mutex::new(Vec::with_capacity(files.len()));
     std::thread::scope(|scope| {
         for _ in 0..n_readers {
             scope.spawn(|| {
                 while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let summary = std::fs::read(&file.path)
-                        .ok()
-                        .and_then(|text| summarise(&text, file.path.clone(), file.modified));
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let summary = cache.get(file).unwrap_or_else(|| {
+                        let read = summarise_file(&file.path, file.stamp.modified_ms()).ok().flatten();
+                        cache.put(file, read.clone());
+                        read
+                    });
                     found.lock().unwrap_or_else(PoisonError::into_inner).extend(summary);
+                    if let Some(progress) = progress {
+                        progress(n_done.fetch_add(1, Ordering::Relaxed) + 1, files.len());
+                    }
                 }
             });
         }
@@ -80,49 +121,120 @@ pub(super) fn summarise_files(files: Vec<SessionFile>) -> Vec<SessionSummary> {
 
 /// Summarises the text of one session; `None` when it is none.
 pub(super) fn summarise(text: &[u8], path: PathBuf, file_modified: i64) -> Option<SessionSummary> {
-    let mut lines = scan::lines(text).filter_map(|(_, line)| Some((line, scan::line(line)?)));
-    let header = Header::parse(lines.next()?.0)?;
-    let created = ms_from_iso(&header.timestamp);
-    let mut summary = SessionSummary {
-        path,
-        id: header.id,
-        cwd: header.cwd.unwrap_or_default(),
-        name: None,
-        parent_session: header.parent_session,
-        created,
-        modified: 0,
-        file_modified,
-        message_count: 0,
-        first_message: String::new(),
-        search_text: String::new(),
-    };
-    let mut newest = None;
-    for (line, seen) in lines {
+    let mut reader = Reader::new(path, file_modified);
+    for (_, line) in scan::lines(text) {
+        if !reader.read(line) {
+            return None;
+        }
+    }
+    reader.finish()
+}
+
+/// Summarises a file; one line of it is held at a time.
+fn summarise_file(path: &Path, file_modified: i64) -> io::Result<Option<SessionSummary>> {
+    let mut reader = Reader::new(path.to_owned(), file_modified);
+    let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
+    let mut line = Vec::new();
+    while next_line(&mut file, &mut line)? {
+        // At most one: what is read ends with the line.
+        for (_, line) in scan::lines(&line) {
+            if !reader.read(line) {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(reader.finish())
+}
+
+/// Reads the next line; an empty one in place of one that is too long. False at the end.
+fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    line.shrink_to(1 << 20);
+    let mut is_too_long = false;
+    loop {
+        let chunk = match file.fill_buf() {
+            Ok([]) => return Ok(!line.is_empty() || is_too_long),
+            Ok(chunk) => chunk,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let end = memchr::memchr(b'\n', chunk);
+        let n_bytes = end.map_or(chunk.len(), |end| end + 1);
+        is_too_long |= line.len() + n_bytes > MAX_LINE;
+        if is_too_long {
+            line.clear();
+        } else {
+            line.extend_from_slice(&chunk[..n_bytes]);
+        }
+        file.consume(n_bytes);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Makes a summary of lines, one after the other.
+struct Reader {
+    summary: SessionSummary,
+    search_text: String,
+    has_header: bool,
+    /// Time of the newest message of user or model.
+    newest: Option<i64>,
+}
+
+impl Reader {
+    fn new(path: PathBuf, file_modified: i64) -> Self {
+        let summary = SessionSummary {
+            path,
+            id: String::new(),
+            cwd: String::new(),
+            name: None,
+            parent_session: None,
+            created: None,
+            modified: 0,
+            file_modified,
+            message_count: 0,
+            first_message: String::new(),
+            search_text: Arc::from(""),
+        };
+        Self { summary, search_text: String::new(), has_header: false, newest: None }
+    }
+
+    /// Takes one line in; false when this is no session.
+    fn read(&mut self, line: &[u8]) -> bool {
+        let Some(seen) = scan::line(line) else { return true };
+        if !self.has_header {
+            return self.header(line).is_some();
+        }
         match (seen.kind, seen.role) {
             (Kind::SessionInfo, _) => {
                 if let Some(Entry { body: EntryBody::SessionInfo { name }, .. }) = Entry::parse(line) {
-                    summary.name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+                    self.summary.name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
                 }
             }
             (Kind::Message, role) => {
-                summary.message_count += 1;
+                self.summary.message_count += 1;
                 if matches!(role, Role::User | Role::Assistant) {
-                    newest = newest.max(summary.add(line, role));
+                    self.newest = self.newest.max(self.message(line, role));
                 }
             }
             _ => {}
         }
+        true
     }
-    summary.modified = newest.or(created).unwrap_or(file_modified);
-    if summary.first_message.is_empty() {
-        summary.first_message = "(no messages)".to_owned();
-    }
-    Some(summary)
-}
 
-impl SessionSummary {
+    fn header(&mut self, line: &[u8]) -> Option<()> {
+        let header = Header::parse(line)?;
+        self.summary.created = ms_from_iso(&header.timestamp);
+        self.summary.id = header.id;
+        self.summary.cwd = header.cwd.unwrap_or_default();
+        self.summary.parent_session = header.parent_session;
+        self.has_header = true;
+        Some(())
+    }
+
     /// Adds a message of user or model; returns its time. Lines of version 1 have no ids: the message alone is read.
-    fn add(&mut self, line: &[u8], role: Role) -> Option<i64> {
+    fn message(&mut self, line: &[u8], role: Role) -> Option<i64> {
         let (message, entry_time) = match Entry::parse(line) {
             Some(Entry { body: EntryBody::Message(message), timestamp, .. }) => (message, ms_from_iso(&timestamp)),
             _ => {
@@ -133,8 +245,8 @@ impl SessionSummary {
         };
         let text = text_of(&message);
         if !text.is_empty() {
-            if role == Role::User && self.first_message.is_empty() {
-                self.first_message.clone_from(&text);
+            if role == Role::User && self.summary.first_message.is_empty() {
+                self.summary.first_message.clone_from(&text);
             }
             if self.search_text.len() < MAX_SEARCH_TEXT {
                 if !self.search_text.is_empty() {
@@ -145,6 +257,16 @@ impl SessionSummary {
             }
         }
         Some(message.timestamp()).filter(|time| *time != 0).or(entry_time)
+    }
+
+    fn finish(mut self) -> Option<SessionSummary> {
+        let summary = &mut self.summary;
+        summary.modified = self.newest.or(summary.created).unwrap_or(summary.file_modified);
+        if summary.first_message.is_empty() {
+            "(no messages)".clone_into(&mut summary.first_message);
+        }
+        summary.search_text = self.search_text.into();
+        self.has_header.then_some(self.summary)
     }
 }
 
@@ -158,3 +280,6 @@ fn text_of(message: &Message) -> String {
         _ => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

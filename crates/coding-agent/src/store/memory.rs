@@ -55,7 +55,7 @@ impl SessionStore for MemoryStore {
     }
 
     fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
-        let journal = MemoryJournal { texts: Arc::clone(&self.texts), id: name(at) };
+        let journal = MemoryJournal { texts: Arc::clone(&self.texts), id: name(at), exists: false };
         Box::pin(ready(Ok(Box::new(journal) as Box<dyn Journal>)))
     }
 
@@ -69,35 +69,62 @@ impl SessionStore for MemoryStore {
 struct MemoryJournal {
     texts: Texts,
     id: String,
+    /// The session existed when it was loaded or has been begun here.
+    exists: bool,
+}
+
+impl MemoryJournal {
+    fn append_now(&mut self, lines: &[u8], end: u64) -> Result<Appended, StoreError> {
+        let mut texts = lock(&self.texts);
+        let path = || self.id.clone().into();
+        let text = match texts.get_mut(&self.id) {
+            Some(_) if !self.exists => return Err(StoreError::Exists { path: path() }),
+            None if self.exists || end > 0 => return Err(StoreError::Cut { path: path() }),
+            Some(text) => text,
+            None => texts.entry(self.id.clone()).or_default(),
+        };
+        match usize::try_from(end).ok().and_then(|end| text.get(end..)) {
+            None => return Err(StoreError::Cut { path: path() }),
+            Some([]) => {}
+            Some(tail) => return Ok(Appended::Moved { tail: Bytes::copy_from_slice(tail) }),
+        }
+        if text.last().is_some_and(|last| *last != b'\n') {
+            text.extend_from_slice(b"\n");
+        }
+        text.extend_from_slice(lines);
+        self.exists = true;
+        Ok(Appended::At(text.len() as u64))
+    }
+
+    fn replace_now(&mut self, lines: &[u8], end: u64) -> Result<Appended, StoreError> {
+        let mut texts = lock(&self.texts);
+        let text = texts.get_mut(&self.id).ok_or_else(|| StoreError::NotFound { name: self.id.clone() })?;
+        if text.len() as u64 != end {
+            let tail = usize::try_from(end).ok().and_then(|end| text.get(end..)).unwrap_or_default();
+            return Ok(Appended::Moved { tail: Bytes::copy_from_slice(tail) });
+        }
+        *text = BytesMut::from(lines);
+        Ok(Appended::At(lines.len() as u64))
+    }
 }
 
 impl Journal for MemoryJournal {
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
         let text = lock(&self.texts).get(&self.id).map(|text| Bytes::copy_from_slice(text));
+        self.exists = text.is_some();
         Box::pin(ready(text.ok_or_else(|| StoreError::NotFound { name: self.id.clone() })))
     }
 
     fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        let mut texts = lock(&self.texts);
-        let text = texts.entry(self.id.clone()).or_default();
-        let known = usize::try_from(end).unwrap_or(usize::MAX);
-        let answer = match text.get(known..) {
-            None => Err(StoreError::Cut { path: (&self.id).into() }),
-            Some([]) => {
-                if text.last().is_some_and(|last| *last != b'\n') {
-                    text.extend_from_slice(b"\n");
-                }
-                text.extend_from_slice(&lines);
-                Ok(Appended::At(text.len() as u64))
-            }
-            Some(tail) => Ok(Appended::Moved { tail: Bytes::copy_from_slice(tail) }),
-        };
-        Box::pin(ready(answer))
+        Box::pin(async move { self.append_now(&lines, end) })
     }
 
-    fn replace<'a>(&'a mut self, lines: Bytes, _backup: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
-        let end = lines.len() as u64;
-        lock(&self.texts).insert(self.id.clone(), BytesMut::from(&lines[..]));
-        Box::pin(ready(Ok(end)))
+    fn replace<'a>(
+        &'a mut self,
+        lines: Bytes,
+        end: u64,
+        _backup: &'a str,
+    ) -> BoxFuture<'a, Result<Appended, StoreError>> {
+        Box::pin(async move { self.replace_now(&lines, end) })
     }
 }

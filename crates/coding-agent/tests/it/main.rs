@@ -10,5 +10,6 @@ mod properties;
 mod refresh;
 mod search;
 mod session;
+mod stores;
 mod summaries;
 mod writers;

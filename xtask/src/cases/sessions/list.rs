@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use pinch_coding_agent::entry::names;
 use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::search::{Query, Token};
 use pinch_coding_agent::store::{JsonlStore, ListScope, SessionStore as _};
 use pinch_stdx::host::iso_from_ms;
 use serde_json::{Map, Value, json};
@@ -73,4 +74,27 @@ pub(super) fn session_most_recent(world: &World) -> Result<Value, String> {
     let log = block_on(SessionLog::continue_recent(&world.host, store, cwd(world)))?.map_err(|e| e.to_string())?;
     let picked = log.path().filter(|path| path.exists()).map(file_name);
     Ok(json!({ "picked": picked }))
+}
+
+/// What each query of a search asks for.
+pub(super) fn session_search_parse(world: &World) -> Result<Value, String> {
+    let queries = world.input["queries"].as_array().ok_or("input.queries is no list")?;
+    let shown = queries.iter().filter_map(Value::as_str).map(|query| match Query::parse(query) {
+        Query::Tokens(tokens) => {
+            let tokens: Vec<Value> = tokens.iter().map(token).collect();
+            json!({ "mode": "tokens", "tokens": tokens, "regex": null, "hasError": false })
+        }
+        Query::Regex(pattern) => {
+            json!({ "mode": "regex", "tokens": [], "regex": format!("{}/i", pattern.as_str()), "hasError": false })
+        }
+        Query::Broken(_) => json!({ "mode": "regex", "tokens": [], "regex": null, "hasError": true }),
+    });
+    Ok(shown.collect())
+}
+
+fn token(token: &Token) -> Value {
+    match token {
+        Token::Fuzzy(word) => json!({ "kind": "fuzzy", "value": word }),
+        Token::Phrase(phrase) => json!({ "kind": "phrase", "value": phrase }),
+    }
 }

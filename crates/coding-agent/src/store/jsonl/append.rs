@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,83 +15,130 @@ use super::super::{Appended, Durability, Journal, StoreError};
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
+/// How often a file that others replace while we wait for its lock is opened again.
+const OPEN_TRIES: u32 = 8;
+
 /// One session file. It is opened at the first append and stays open; the kernel's lock is held for an append only.
 pub(super) struct JsonlJournal {
     path: PathBuf,
     durability: Durability,
+    disk: Disk,
     /// The file existed when it was loaded.
     exists: bool,
-    file: Option<File>,
+    file: Option<Arc<File>>,
+    /// We made the file, and its name may not be on the disk yet.
+    is_name_new: bool,
+    /// The length of the file with the rest of a failed append that could not be cut off. The next append cuts it.
+    left_over: Option<u64>,
+}
+
+/// The calls that fail on a bad disk only.
+#[derive(Clone, Copy)]
+struct Disk {
+    force: fn(&File) -> io::Result<()>,
+    cut: fn(&File, u64) -> io::Result<()>,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { force: File::sync_data, cut: File::set_len }
+    }
 }
 
 impl JsonlJournal {
     pub(super) fn new(path: PathBuf, durability: Durability) -> Self {
-        Self { path, durability, exists: false, file: None }
+        Self { path, durability, disk: Disk::default(), exists: false, file: None, is_name_new: false, left_over: None }
     }
 
     /// The open file; a new one is created exclusively, so that two sessions never share one by accident.
-    fn file(&mut self) -> Result<&File, StoreError> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => {
-                if !self.exists
-                    && let Some(folder) = self.path.parent()
-                {
-                    fs::create_dir_all(folder).map_err(StoreError::io("create", folder))?;
-                }
-                OpenOptions::new()
-                    .read(true)
-                    .append(true)
-                    .create_new(!self.exists)
-                    .open(&self.path)
-                    .map_err(StoreError::io(if self.exists { "open" } else { "create" }, &self.path))?
-            }
-        };
+    fn file(&mut self) -> Result<Arc<File>, StoreError> {
+        if let Some(file) = &self.file {
+            return Ok(Arc::clone(file));
+        }
+        if !self.exists
+            && let Some(folder) = self.path.parent()
+        {
+            fs::create_dir_all(folder).map_err(StoreError::io("create", folder))?;
+        }
+        let opened = OpenOptions::new().read(true).append(true).create_new(!self.exists).open(&self.path);
+        let file = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::Exists { path: self.path.clone() },
+            _ => StoreError::io(if self.exists { "open" } else { "create" }, &self.path)(error),
+        })?;
+        self.is_name_new = !self.exists;
         self.exists = true;
-        Ok(self.file.insert(file))
+        Ok(Arc::clone(self.file.insert(Arc::new(file))))
     }
 
     async fn append_locked(&mut self, lines: &[u8], end: u64) -> Result<Appended, StoreError> {
-        let (path, durability) = (self.path.clone(), self.durability);
         let file = self.file()?;
-        let file = Locked::take(file, &path).await?;
-        let meta = file.0.metadata().map_err(StoreError::io("read", &path))?;
-        if is_gone(&meta) || meta.len() < end {
-            return Err(StoreError::Cut { path });
+        let file = Locked::take(&file, &self.path).await?;
+        let io = |action| StoreError::io(action, &self.path);
+        let meta = file.0.metadata().map_err(io("read"))?;
+        let mut now = meta.len();
+        if !is_at(&meta, &self.path) || now < end {
+            return Err(StoreError::Cut { path: self.path.clone() });
         }
-        if meta.len() > end {
-            let tail = read_from(file.0, end).map_err(StoreError::io("read", &path))?;
+        if now > end && self.left_over == Some(now) {
+            (self.disk.cut)(file.0, end).map_err(io("cut"))?;
+            now = end;
+        }
+        self.left_over = None;
+        if now > end {
+            let tail = read_from(file.0, end).map_err(io("read"))?;
             return Ok(Appended::Moved { tail: Bytes::from(tail) });
         }
-        let glued = end > 0 && !ends_with_newline(file.0, end).map_err(StoreError::io("read", &path))?;
-        let wrote = if glued { file.write(&[b"\n", lines].concat(), end) } else { file.write(lines, end) };
-        let end = wrote.map_err(StoreError::io("write", &path))?;
-        if durability == Durability::Entry {
-            file.0.sync_data().map_err(StoreError::io("sync", &path))?;
+        let is_glued = end > 0 && !ends_with_newline(file.0, end).map_err(io("read"))?;
+        let wrote = if is_glued { self.write(file.0, &[b"\n", lines].concat()) } else { self.write(file.0, lines) };
+        if let Err(error) = wrote {
+            // All or nothing: what is there of the lines must not turn up later as somebody else's.
+            if (self.disk.cut)(file.0, end).is_err() {
+                self.left_over = file.0.metadata().ok().map(|meta| meta.len());
+            }
+            return Err(error);
         }
-        Ok(Appended::At(end))
+        self.is_name_new &= self.durability != Durability::Entry;
+        Ok(Appended::At(end + u64::from(is_glued) + lines.len() as u64))
+    }
+
+    fn write(&self, mut file: &File, lines: &[u8]) -> Result<(), StoreError> {
+        file.write_all(lines).map_err(StoreError::io("write", &self.path))?;
+        if self.durability == Durability::Entry { self.force(file) } else { Ok(()) }
+    }
+
+    /// Waits until the disk has everything; of a new file its name, too.
+    fn force(&self, file: &File) -> Result<(), StoreError> {
+        (self.disk.force)(file).map_err(StoreError::io("sync", &self.path))?;
+        if self.is_name_new { sync_folder(&self.path) } else { Ok(()) }
     }
 
     /// Writes the new text beside the file and renames it over it; under the lock, so that no append is lost.
-    async fn replace_locked(&mut self, lines: &[u8], backup: &str) -> Result<u64, StoreError> {
-        let path = self.path.clone();
-        let locked = Locked::take(self.file()?, &path).await?;
-        let kept = beside(&path, backup);
-        if !kept.exists() {
-            fs::copy(&path, &kept).map_err(StoreError::io("write", &kept))?;
+    async fn replace_locked(&mut self, lines: &[u8], end: u64, backup: &str) -> Result<Appended, StoreError> {
+        // A link stays a link: the file behind it is replaced.
+        let path = fs::canonicalize(&self.path).map_err(StoreError::io("open", &self.path))?;
+        for _ in 0..OPEN_TRIES {
+            let file = self.file()?;
+            let locked = Locked::take(&file, &path).await?;
+            let meta = locked.0.metadata().map_err(StoreError::io("read", &path))?;
+            if !is_at(&meta, &path) {
+                self.file = None;
+                continue;
+            }
+            if meta.len() != end {
+                let tail = read_from(locked.0, end).map_err(StoreError::io("read", &path))?;
+                return Ok(Appended::Moved { tail: Bytes::from(tail) });
+            }
+            let kept = beside(&path, backup);
+            if !kept.exists() {
+                let old = fs::read(&path).map_err(StoreError::io("read", &path))?;
+                put(&kept, &old, &meta)?;
+            }
+            put(&path, lines, &meta)?;
+            drop(locked);
+            self.file = None;
+            return Ok(Appended::At(lines.len() as u64));
         }
-        let temporary = beside(&path, &format!("tmp{}", std::process::id()));
-        let written = write_new(&temporary, lines, &locked.0.metadata().map_err(StoreError::io("read", &path))?)
-            .map_err(StoreError::io("write", &temporary))
-            .and_then(|()| fs::rename(&temporary, &path).map_err(StoreError::io("rename", &path)));
-        if written.is_err() {
-            // The file is as it was; what is left of the attempt is of no use to anybody.
-            drop(fs::remove_file(&temporary));
-        }
-        drop(locked);
-        written?;
-        self.file = None;
-        Ok(lines.len() as u64)
+        Err(StoreError::Contended)
     }
 }
 
@@ -101,6 +149,20 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Puts a whole file into its place: whoever looks sees the old one or the new one.
+fn put(path: &Path, text: &[u8], like: &fs::Metadata) -> Result<(), StoreError> {
+    let temporary = beside(path, &format!("tmp{}", std::process::id()));
+    let written = write_new(&temporary, text, like)
+        .map_err(StoreError::io("write", &temporary))
+        .and_then(|()| fs::rename(&temporary, path).map_err(StoreError::io("rename", path)));
+    if written.is_err() {
+        // The file is as it was; what is left of the attempt is of no use to anybody.
+        drop(fs::remove_file(&temporary));
+    }
+    written?;
+    sync_folder(path)
+}
+
 fn write_new(path: &Path, text: &[u8], like: &fs::Metadata) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
     file.set_permissions(like.permissions())?;
@@ -108,14 +170,26 @@ fn write_new(path: &Path, text: &[u8], like: &fs::Metadata) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Forces the names in a file's folder to the disk. Elsewhere than on Unix a folder cannot be opened, and its names need no forcing.
+fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) => {
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(StoreError::io("sync", folder))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an open file is the one at a path: it may have been removed, or another put into its place.
 #[cfg(unix)]
-fn is_gone(meta: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(meta) == 0
+fn is_at(meta: &fs::Metadata, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (meta.dev(), meta.ino()))
 }
 
 #[cfg(not(unix))]
-fn is_gone(_meta: &fs::Metadata) -> bool {
-    false
+fn is_at(_meta: &fs::Metadata, path: &Path) -> bool {
+    path.exists()
 }
 
 fn read_from(mut file: &File, at: u64) -> io::Result<Vec<u8>> {
@@ -149,18 +223,6 @@ impl<'a> Locked<'a> {
         }
         Err(StoreError::Locked { path: path.to_owned() })
     }
-
-    /// Appends all or nothing: what a failed write left behind is cut off again while the lock is held.
-    fn write(&self, lines: &[u8], end: u64) -> io::Result<u64> {
-        let mut file = self.0;
-        match file.write_all(lines) {
-            Ok(()) => Ok(end + lines.len() as u64),
-            Err(error) => {
-                drop(file.set_len(end));
-                Err(error)
-            }
-        }
-    }
 }
 
 impl Drop for Locked<'_> {
@@ -180,17 +242,21 @@ impl Journal for JsonlJournal {
         Box::pin(async move { self.append_locked(&lines, end).await })
     }
 
-    fn replace<'a>(&'a mut self, lines: Bytes, backup: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(async move { self.replace_locked(&lines, backup).await })
+    fn replace<'a>(
+        &'a mut self,
+        lines: Bytes,
+        end: u64,
+        backup: &'a str,
+    ) -> BoxFuture<'a, Result<Appended, StoreError>> {
+        Box::pin(async move { self.replace_locked(&lines, end, backup).await })
     }
 
     fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
         let done = match &self.file {
-            Some(file) if self.durability != Durability::Os => {
-                file.sync_data().map_err(StoreError::io("sync", &self.path))
-            }
+            Some(file) if self.durability != Durability::Os => self.force(file),
             _ => Ok(()),
         };
+        self.is_name_new &= self.durability == Durability::Os || done.is_err();
         Box::pin(ready(done))
     }
 
@@ -198,3 +264,6 @@ impl Journal for JsonlJournal {
         Some(&self.path)
     }
 }
+
+#[cfg(test)]
+mod tests;

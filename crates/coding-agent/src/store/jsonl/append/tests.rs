@@ -1,0 +1,170 @@
+use std::error::Error as _;
+
+use super::*;
+
+const HEAD: &[u8] = b"{\"type\":\"session\",\"id\":\"s\"}\n";
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(future)
+}
+
+/// A journal of a file that holds a header, loaded.
+fn journal(path: &Path, durability: Durability) -> JsonlJournal {
+    write_new(path, HEAD, &fs::metadata(path.parent().unwrap().join(".mode")).unwrap()).unwrap();
+    let mut journal = JsonlJournal::new(path.to_owned(), durability);
+    run(journal.load()).unwrap();
+    journal
+}
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    File::create(dir.path().join(".mode")).unwrap();
+    dir
+}
+
+fn add(journal: &mut JsonlJournal, line: &'static str, end: u64) -> Result<Appended, StoreError> {
+    run(journal.append(Bytes::from_static(line.as_bytes()), end))
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()[HEAD.len()..].to_owned()
+}
+
+const END: u64 = HEAD.len() as u64;
+
+fn broken(_: &File) -> io::Result<()> {
+    Err(io::Error::other("the disk is gone"))
+}
+
+#[test]
+fn lines_that_could_not_be_forced_to_the_disk_are_not_there() {
+    let dir = folder();
+    let path = dir.path().join("s.jsonl");
+    let mut journal = journal(&path, Durability::Entry);
+    journal.disk.force = broken;
+    let error = add(&mut journal, "a\n", END).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot sync {}", path.display()));
+    assert_eq!(error.source().unwrap().to_string(), "the disk is gone");
+    assert_eq!(text(&path), "");
+    journal.disk = Disk::default();
+    assert_eq!(add(&mut journal, "a\n", END).unwrap(), Appended::At(END + 2));
+    assert_eq!(text(&path), "a\n", "not twice");
+}
+
+#[test]
+fn what_could_not_be_cut_off_goes_with_the_next_append() {
+    let dir = folder();
+    let path = dir.path().join("s.jsonl");
+    let mut journal = journal(&path, Durability::Entry);
+    journal.disk = Disk { force: broken, cut: |_, _| Err(io::Error::other("nor can it be cut")) };
+    add(&mut journal, "ghost\n", END).unwrap_err();
+    assert_eq!(text(&path), "ghost\n");
+    // As long as it cannot be cut nothing is written, and it is nobody's.
+    let error = add(&mut journal, "next\n", END).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot cut {}", path.display()));
+    journal.disk = Disk::default();
+    assert_eq!(add(&mut journal, "next\n", END).unwrap(), Appended::At(END + 5));
+    assert_eq!(text(&path), "next\n");
+}
+
+#[test]
+fn what_others_wrote_after_it_keeps_it() {
+    let dir = folder();
+    let path = dir.path().join("s.jsonl");
+    let mut journal = journal(&path, Durability::Entry);
+    journal.disk = Disk { force: broken, cut: |_, _| Err(io::Error::other("no")) };
+    add(&mut journal, "ghost\n", END).unwrap_err();
+    File::options().append(true).open(&path).unwrap().write_all(b"theirs\n").unwrap();
+    journal.disk = Disk::default();
+    let moved = add(&mut journal, "ours\n", END).unwrap();
+    assert_eq!(moved, Appended::Moved { tail: Bytes::from_static(b"ghost\ntheirs\n") });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let mut journal = JsonlJournal::new("/dev/full".into(), Durability::Os);
+    journal.exists = true;
+    let error = add(&mut journal, "a\n", 0).unwrap_err();
+    assert_eq!(error.to_string(), "cannot write /dev/full");
+    let StoreError::Io { source, .. } = error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn a_file_that_another_took_the_place_of_is_not_written() {
+    let dir = folder();
+    let path = dir.path().join("s.jsonl");
+    let mut journal = journal(&path, Durability::Os);
+    add(&mut journal, "a\n", END).unwrap();
+    // As editors save: the old file lives on under another name.
+    let kept = dir.path().join("s.jsonl~");
+    fs::rename(&path, &kept).unwrap();
+    write_new(&path, HEAD, &fs::metadata(&kept).unwrap()).unwrap();
+    assert!(matches!(add(&mut journal, "b\n", END + 2), Err(StoreError::Cut { .. })));
+    assert_eq!((text(&path).as_str(), text(&kept).as_str()), ("", "a\n"));
+}
+
+#[test]
+fn a_lock_that_is_held_too_long_is_told() {
+    let dir = folder();
+    let path = dir.path().join("s.jsonl");
+    let mut journal = journal(&path, Durability::Os);
+    let holder = File::open(&path).unwrap();
+    holder.lock().unwrap();
+    let error = add(&mut journal, "a\n", END).unwrap_err();
+    assert_eq!(error.to_string(), format!("Session file is locked: {}", path.display()));
+    holder.unlock().unwrap();
+    assert_eq!(add(&mut journal, "a\n", END).unwrap(), Appended::At(END + 2));
+}
+
+#[test]
+fn nothing_is_replaced_when_somebody_wrote_meanwhile() {
+    let dir = folder();
+    let path = dir.path().join("s.jsonl");
+    let mut journal = journal(&path, Durability::Os);
+    File::options().append(true).open(&path).unwrap().write_all(b"theirs\n").unwrap();
+    let replaced = run(journal.replace(Bytes::from_static(b"new\n"), END, "bak")).unwrap();
+    assert_eq!(replaced, Appended::Moved { tail: Bytes::from_static(b"theirs\n") });
+    assert_eq!(text(&path), "theirs\n");
+    let end = END + 7;
+    assert_eq!(run(journal.replace(Bytes::from_static(b"new\n"), end, "bak")).unwrap(), Appended::At(4));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
+    assert_eq!(text(&dir.path().join("s.jsonl.bak")), "theirs\n");
+    let names = fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(names, 3, "nothing else is left");
+    assert_eq!(add(&mut journal, "a\n", 4).unwrap(), Appended::At(6), "the journal goes on in the new file");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_a_link() {
+    let dir = folder();
+    let (path, link) = (dir.path().join("real.jsonl"), dir.path().join("link.jsonl"));
+    drop(journal(&path, Durability::Os));
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let mut journal = JsonlJournal::new(link.clone(), Durability::Os);
+    run(journal.load()).unwrap();
+    run(journal.replace(Bytes::from_static(b"new\n"), END, "bak")).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_read() {
+    let dir = folder();
+    for path in [dir.path(), Path::new("/dev/zero"), Path::new("/dev/null")] {
+        let error = run(JsonlJournal::new(path.to_owned(), Durability::Os).load()).unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot read {}", path.display()));
+    }
+}
+
+#[test]
+fn a_file_that_is_too_long_is_not_read() {
+    let dir = folder();
+    let path = dir.path().join("s.jsonl");
+    File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let error = run(JsonlJournal::new(path, Durability::Os).load()).unwrap_err();
+    assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
+}

@@ -1,0 +1,115 @@
+//! Summaries of files that have not changed since they were read.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{SessionFile, SessionSummary, Stamp};
+
+/// Bytes of text that are kept.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Summaries by file. A file that has another length or time is read again.
+#[derive(Debug)]
+pub(in crate::store) struct ListCache {
+    kept: Mutex<Kept>,
+    max_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// `None` of files that are no sessions.
+    files: HashMap<PathBuf, (Stamp, Option<SessionSummary>)>,
+    n_bytes: usize,
+}
+
+impl Default for ListCache {
+    fn default() -> Self {
+        Self { kept: Mutex::default(), max_bytes: MAX_BYTES }
+    }
+}
+
+impl ListCache {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of a file; the inner `None` says that it is no session.
+    pub(super) fn get(&self, file: &SessionFile) -> Option<Option<SessionSummary>> {
+        let kept = self.kept();
+        let (stamp, summary) = kept.files.get(&file.path)?;
+        (*stamp == file.stamp).then(|| summary.clone())
+    }
+
+    /// Keeps what was read, while there is room.
+    pub(super) fn put(&self, file: &SessionFile, summary: Option<SessionSummary>) {
+        let mut kept = self.kept();
+        kept.remove(&file.path);
+        let n_bytes = size(&file.path, summary.as_ref());
+        if kept.n_bytes + n_bytes <= self.max_bytes {
+            kept.n_bytes += n_bytes;
+            kept.files.insert(file.path.clone(), (file.stamp, summary));
+        }
+    }
+
+    /// Forgets the files of a folder that are not there any more.
+    pub(in crate::store) fn forget_removed(&self, folder: &Path, there: &[SessionFile]) {
+        let mut kept = self.kept();
+        let is_removed = |path: &Path| {
+            path.parent() == Some(folder) && there.binary_search_by(|file| file.path.as_path().cmp(path)).is_err()
+        };
+        let removed: Vec<PathBuf> = kept.files.keys().filter(|path| is_removed(path)).cloned().collect();
+        for path in removed {
+            kept.remove(&path);
+        }
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, path: &Path) {
+        if let Some((_, summary)) = self.files.remove(path) {
+            self.n_bytes -= size(path, summary.as_ref());
+        }
+    }
+}
+
+/// About how much memory one entry takes.
+fn size(path: &Path, summary: Option<&SessionSummary>) -> usize {
+    let texts = summary.map_or(0, |summary| summary.search_text.len() + summary.first_message.len());
+    512 + 2 * path.as_os_str().len() + texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, n_bytes: u64) -> SessionFile {
+        SessionFile { path: name.into(), stamp: Stamp { modified: 1, n_bytes } }
+    }
+
+    #[test]
+    fn a_changed_file_is_not_known() {
+        let cache = ListCache::default();
+        cache.put(&file("/s/a", 1), None);
+        assert_eq!(cache.get(&file("/s/a", 1)), Some(None));
+        assert_eq!(cache.get(&file("/s/a", 2)), None);
+        cache.put(&file("/s/a", 2), None);
+        assert_eq!(cache.get(&file("/s/a", 1)), None);
+    }
+
+    #[test]
+    fn it_has_a_bound_and_room_is_given_back() {
+        let cache = ListCache { max_bytes: 1200, ..ListCache::default() };
+        for name in ["/s/a", "/s/b", "/t/c"] {
+            cache.put(&file(name, 1), None);
+        }
+        assert_eq!(cache.kept().files.len(), 2);
+        cache.forget_removed(Path::new("/s"), &[file("/s/b", 1)]);
+        assert_eq!((cache.get(&file("/s/a", 1)), cache.get(&file("/s/b", 1))), (None, Some(None)));
+        cache.put(&file("/t/c", 1), None);
+        assert_eq!(cache.get(&file("/t/c", 1)), Some(None));
+        cache.forget_removed(Path::new("/s"), &[]);
+        cache.forget_removed(Path::new("/t"), &[]);
+        assert_eq!(cache.kept().n_bytes, 0);
+    }
+}

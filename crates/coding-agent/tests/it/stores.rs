@@ -1,0 +1,230 @@
+//! The suite of stores, run on ours, and on broken ones that it must find out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use pinch_coding_agent::entry::Header;
+use pinch_coding_agent::store::{
+    Appended, Journal, JsonlStore, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
+};
+use pinch_testing::suites::store::{Place, Scenario};
+
+/// Session files in a folder of their own.
+struct Files {
+    dir: tempfile::TempDir,
+    store: fn(PathBuf) -> JsonlStore,
+}
+
+impl Files {
+    fn flat() -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), store: |folder| JsonlStore::flat(folder) }
+    }
+
+    fn by_cwd() -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), store: |folder| JsonlStore::by_cwd(folder) }
+    }
+
+    fn open(&self) -> JsonlStore {
+        (self.store)(self.dir.path().join("sessions"))
+    }
+}
+
+impl Place for Files {
+    fn store(&self) -> Arc<dyn SessionStore> {
+        Arc::new(self.open())
+    }
+
+    fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
+        let path = self.open().file_of(&SessionRef::Id(id.to_owned())).unwrap_or_else(|| {
+            let folder = self.open().folder_for("/work/here");
+            std::fs::create_dir_all(&folder).unwrap();
+            folder.join(format!("{id}.jsonl"))
+        });
+        std::fs::write(&path, text).unwrap();
+        Box::pin(async { SessionRef::Path(path) })
+    }
+}
+
+/// Sessions in memory; `wrap` may break them.
+struct Memory {
+    store: MemoryStore,
+    wrap: fn(MemoryStore) -> Arc<dyn SessionStore>,
+}
+
+impl Memory {
+    fn new() -> Self {
+        Self { store: MemoryStore::new(), wrap: |store| Arc::new(store) }
+    }
+}
+
+impl Place for Memory {
+    fn store(&self) -> Arc<dyn SessionStore> {
+        (self.wrap)(self.store.clone())
+    }
+
+    fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
+        Box::pin(async move {
+            let (at, text) = (SessionRef::Id(id.to_owned()), Bytes::copy_from_slice(text));
+            let mut journal = self.store.open(&at).await.unwrap();
+            let put = match journal.load().await {
+                Ok(old) => journal.replace(text, old.len() as u64, "bak").await,
+                Err(_) => journal.append(text, 0).await,
+            };
+            put.unwrap();
+            at
+        })
+    }
+}
+
+pinch_testing::store_suite! {
+    flat => Files::flat(), gaps: [];
+    by_cwd => Files::by_cwd(), gaps: [];
+    memory => Memory::new(), gaps: [];
+}
+
+/// What is wrong with a store.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// Who writes last wins: nobody is told of foreign lines.
+    Overwrites,
+    /// Lines are parsed and written anew.
+    Normalises,
+    /// A line that lacks its end is gone on with.
+    Glues,
+    /// Removing says it did and did nothing.
+    KeepsRemoved,
+    /// Half of the lines of an append are lost.
+    Halves,
+}
+
+/// A memory store with a fault.
+struct Faulty(MemoryStore, Fault);
+
+struct FaultyJournal(Box<dyn Journal>, Fault);
+
+impl SessionStore for Faulty {
+    fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        self.0.list(scope)
+    }
+
+    fn create(&self, header: &Header) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
+        let header = header.clone();
+        Box::pin(async move { Ok(Box::new(FaultyJournal(self.0.create(&header).await?, self.1)) as Box<dyn Journal>) })
+    }
+
+    fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
+        let at = at.clone();
+        Box::pin(async move { Ok(Box::new(FaultyJournal(self.0.open(&at).await?, self.1)) as Box<dyn Journal>) })
+    }
+
+    fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>> {
+        match self.1 {
+            Fault::KeepsRemoved => Box::pin(async { Ok(()) }),
+            _ => self.0.remove(at),
+        }
+    }
+}
+
+impl FaultyJournal {
+    async fn append_wrongly(&mut self, lines: Bytes, end: u64) -> Result<Appended, StoreError> {
+        match self.1 {
+            Fault::Overwrites => match self.0.append(lines.clone(), end).await? {
+                Appended::Moved { tail } => {
+                    let all = self.0.load().await?;
+                    let kept = all.slice(..all.len() - tail.len());
+                    self.0.replace([&kept[..], &lines].concat().into(), all.len() as u64, "bak").await
+                }
+                at => Ok(at),
+            },
+            Fault::Normalises => {
+                let text = String::from_utf8_lossy(&lines).into_owned();
+                let anew = |line: &str| match serde_json::from_str::<serde_json::Value>(line) {
+                    Ok(value) => format!("{value}\n"),
+                    Err(_) => format!("{line}\n"),
+                };
+                self.0.append(text.lines().map(anew).collect::<String>().into(), end).await
+            }
+            Fault::Glues => {
+                let all = self.0.load().await.unwrap_or_default();
+                if all.is_empty() || all.ends_with(b"\n") || all.len() as u64 != end {
+                    return self.0.append(lines, end).await;
+                }
+                self.0.replace([&all[..], &lines].concat().into(), end, "bak").await
+            }
+            Fault::Halves => {
+                let first = memchr::memchr(b'\n', &lines).map_or(lines.len(), |at| at + 1);
+                self.0.append(lines.slice(..first), end).await
+            }
+            Fault::KeepsRemoved => self.0.append(lines, end).await,
+        }
+    }
+}
+
+impl Journal for FaultyJournal {
+    fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
+        self.0.load()
+    }
+
+    fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        Box::pin(self.append_wrongly(lines, end))
+    }
+
+    fn replace<'a>(
+        &'a mut self,
+        lines: Bytes,
+        end: u64,
+        backup: &'a str,
+    ) -> BoxFuture<'a, Result<Appended, StoreError>> {
+        self.0.replace(lines, end, backup)
+    }
+}
+
+/// The scenarios that find a store out.
+fn found_by(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>) -> Vec<Scenario> {
+    let fails = |scenario: &Scenario| {
+        let place = Memory { store: MemoryStore::new(), wrap };
+        // A broken store may well make a scenario panic.
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scenario.run(&place))).map_or(true, |ran| ran.is_err())
+    };
+    Scenario::ALL.iter().copied().filter(fails).collect()
+}
+
+#[track_caller]
+fn check(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>, expected: &[Scenario]) {
+    let found = found_by(wrap);
+    for scenario in expected {
+        assert!(found.contains(scenario), "{scenario:?} does not find it; only {found:?} do");
+    }
+    assert!(found.len() < Scenario::ALL.len() / 2, "scenarios are about one thing each: {found:?}");
+}
+
+#[test]
+fn a_store_that_overwrites_is_found_out() {
+    let expected = [Scenario::Moved, Scenario::Parallel, Scenario::Followed, Scenario::ParallelLogs];
+    check(|store| Arc::new(Faulty(store, Fault::Overwrites)), &expected);
+}
+
+#[test]
+fn a_store_that_writes_lines_anew_is_found_out() {
+    check(|store| Arc::new(Faulty(store, Fault::Normalises)), &[Scenario::Bytes]);
+}
+
+#[test]
+fn a_store_that_glues_lines_is_found_out() {
+    check(|store| Arc::new(Faulty(store, Fault::Glues)), &[Scenario::MissingNewline, Scenario::TornTail]);
+}
+
+#[test]
+fn a_store_that_keeps_what_was_removed_is_found_out() {
+    check(
+        |store| Arc::new(Faulty(store, Fault::KeepsRemoved)),
+        &[Scenario::Missing, Scenario::Removed, Scenario::Fresh],
+    );
+}
+
+#[test]
+fn a_store_that_writes_half_is_found_out() {
+    check(|store| Arc::new(Faulty(store, Fault::Halves)), &[Scenario::Order, Scenario::Reopen]);
+}

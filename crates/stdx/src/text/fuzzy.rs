@@ -1,0 +1,109 @@
+//! How well a short query matches a text whose letters it names in order: the scorer of pi, so that lists rank as people know them.
+
+/// Rank of a text for a query whose words, split at blanks, must all match. Lower is better; `None` when it does not match.
+pub fn rank(query: &str, text: &str) -> Option<f64> {
+    let text = text.to_lowercase();
+    query.split_whitespace().try_fold(0.0, |sum, word| Some(sum + rank_word(word, &text)?))
+}
+
+/// Rank of one word for a text in lower case. A word of letters and digits is tried the other way round, too.
+///
+/// Each letter costs a tenth of its place and twice the gap before it; runs and beginnings of words are rewarded.
+pub fn rank_word(word: &str, lower_text: &str) -> Option<f64> {
+    let word = word.to_lowercase();
+    in_order(&word, lower_text).or_else(|| Some(in_order(&swapped(&word)?, lower_text)? + 5.0))
+}
+
+fn in_order(word: &str, text: &str) -> Option<f64> {
+    let mut wanted = word.encode_utf16().peekable();
+    let mut rank = if word == text { -100.0 } else { 0.0 };
+    let mut run = 0.0;
+    let mut last: Option<usize> = None;
+    let mut before: Option<u16> = None;
+    for (at, unit) in text.encode_utf16().enumerate() {
+        if wanted.peek().is_none() {
+            break;
+        }
+        if wanted.next_if_eq(&unit).is_some() {
+            // The first letter of the text counts as the continuation of a run.
+            if last.map_or(at == 0, |last| last + 1 == at) {
+                run += 1.0;
+                rank -= 5.0 * run;
+            } else {
+                run = 0.0;
+                rank += last.map_or(0.0, |last| 2.0 * (at - last - 1) as f64);
+            }
+            if before.is_none_or(is_boundary) {
+                rank -= 10.0;
+            }
+            rank += 0.1 * at as f64;
+            last = Some(at);
+        }
+        before = Some(unit);
+    }
+    wanted.peek().is_none().then_some(rank)
+}
+
+fn is_boundary(unit: u16) -> bool {
+    char::from_u32(unit.into()).is_some_and(|c| c.is_whitespace() || matches!(c, '-' | '_' | '.' | '/' | ':'))
+}
+
+/// `gpt5` as `5gpt` and back; `None` for anything but letters and digits that meet once.
+fn swapped(word: &str) -> Option<String> {
+    let first = word.chars().next()?;
+    let is_first_kind = |c: char| c.is_ascii_digit() == first.is_ascii_digit();
+    let (head, tail) = word.split_at(word.find(|c| !is_first_kind(c))?);
+    let is_one_kind = |part: &str, digits: bool| {
+        part.chars().all(|c| if digits { c.is_ascii_digit() } else { c.is_ascii_lowercase() })
+    };
+    let digits_first = first.is_ascii_digit();
+    (is_one_kind(head, digits_first) && is_one_kind(tail, !digits_first)).then(|| format!("{tail}{head}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, text: &str, expected: Option<f64>) {
+        let actual = rank(query, text);
+        let is_equal = match (actual, expected) {
+            (Some(actual), Some(expected)) => (actual - expected).abs() < 1e-9,
+            (actual, expected) => actual == expected,
+        };
+        assert!(is_equal, "{query:?} in {text:?}: {actual:?}, expected {expected:?}");
+    }
+
+    #[test]
+    fn runs_gaps_places_and_beginnings_count() {
+        // At the start: a run of one, a beginning.
+        check("a", "ab", Some(-5.0 - 10.0));
+        // A run of two: 5, then 10; the second letter stands at 1.
+        check("ab", "ABc", Some(-5.0 - 10.0 - 10.0 + 0.1));
+        // A gap of one, and `c` begins a word.
+        check("ac", "a-c", Some(-5.0 - 10.0 + 2.0 - 10.0 + 0.2));
+        // Nothing before: no gap, no run, no beginning.
+        check("b", "ab", Some(0.1));
+        check("ab", "ab", Some(-100.0 - 5.0 - 10.0 - 10.0 + 0.1));
+    }
+
+    #[test]
+    fn what_is_not_there_in_order_does_not_match() {
+        check("ba", "ab", None);
+        check("abc", "ab", None);
+        check("a x", "ab", None);
+        check("", "ab", Some(0.0));
+    }
+
+    #[test]
+    fn letters_and_digits_may_come_the_other_way_round() {
+        let swapped = rank("5gpt", "5gpt-x").unwrap() + 5.0;
+        check("gpt5", "5gpt-x", Some(swapped));
+        check("g5t", "5gt", None);
+    }
+
+    #[test]
+    fn words_add_up() {
+        check("a c", "ab c", Some(-15.0 - 10.0 + 0.3));
+    }
+}
