@@ -83,6 +83,17 @@ impl Header {
         Self::from_value(&Value::Object(text::parse_object(line)?))
     }
 
+    /// Finds the header of a session's text.
+    ///
+    /// # Errors
+    /// What is wrong with the first line that counts, in words.
+    pub fn of_text(text: &[u8]) -> Result<Self, String> {
+        match scan::lines(text).map(|(_, line)| line).find(|line| scan::line(line).is_some()) {
+            Some(line) => Self::parse(line).ok_or_else(|| "its first entry is no header with an id".to_owned()),
+            None => Err("no line is a JSON object with a type".to_owned()),
+        }
+    }
+
     /// Reads a header from its JSON object.
     pub fn from_value(value: &Value) -> Option<Self> {
         if value.get("type")?.as_str()? != "session" {

@@ -42,10 +42,12 @@ mod bash;
 mod custom;
 pub mod stats;
 pub mod tree;
+pub mod replace;
 
 pub use control::{Busy, Change, SessionControl};
 pub use input::Prompt;
 pub use models::{Direction, FindModel, ScopedModel};
+pub use replace::{ForkAt, ForkError};
 pub use run::SessionRun;
 pub use stats::{ContextUsage, SessionStats};
 pub use tree::{NavigateError, Navigated, Navigation};

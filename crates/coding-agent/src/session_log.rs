@@ -145,7 +145,8 @@ impl SessionLog {
                 log.load(Bytes::new(), end);
                 return Ok(log);
             }
-            let header = read_header(&text).map_err(|problem| StoreError::NotASession { path: name(), problem })?;
+            let header = Header::of_text(&text)
+                .map_err(|problem| StoreError::NotASession { path: name(), problem: Some(problem) })?;
             let (text, end) = match migrate(&text, host) {
                 None => (text, end),
                 Some(migrated) => {
@@ -344,6 +345,11 @@ impl SessionLog {
         self.journal.is_some()
     }
 
+    /// Whether what was appended is kept where it belongs: false while a new session still waits for its first message.
+    pub fn is_saved(&self) -> bool {
+        self.waiting.is_none()
+    }
+
     /// The entry that the next one follows.
     pub fn leaf_id(&self) -> Option<&EntryId> {
         self.leaf.map(|at| &self.index.slots()[at].id)
@@ -398,15 +404,6 @@ fn line(text: &str) -> Vec<u8> {
     let mut line = text.as_bytes().to_vec();
     line.push(b'\n');
     line
-}
-
-/// The header of a session's text, or what is wrong with its first line.
-fn read_header(text: &[u8]) -> Result<Header, Option<String>> {
-    let first = scan::lines(text).map(|(_, line)| line).find(|line| scan::line(line).is_some());
-    match first {
-        Some(line) => Header::parse(line).ok_or_else(|| Some("its first entry is no header with an id".to_owned())),
-        None => Err(Some("no line is a JSON object with a type".to_owned())),
-    }
 }
 
 /// A header of the current version.

@@ -18,6 +18,8 @@ mod read;
 
 mod append;
 
+mod import;
+
 use append::JsonlJournal;
 
 /// Keeps each session in a file of its own. Cloning shares what is known about files that were listed.

@@ -16,11 +16,12 @@ use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::protocol::{EventNames, EventWriter};
 use pinch_coding_agent::session::{
-    AgentSession, Change, CompactRequest, Direction, Navigation, Prompt, ScopedModel, SessionControl, SessionParts,
-    SessionRun,
+    AgentSession, Change, CompactRequest, Direction, ForkAt, Navigation, Prompt, ScopedModel, SessionControl,
+    SessionParts, SessionRun,
 };
 use pinch_coding_agent::session_log::roles::BashExecution;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
+use pinch_coding_agent::store::JsonlStore;
 use pinch_llm::message::{Content, Message};
 use pinch_llm::model::Model;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
@@ -427,6 +428,63 @@ async fn what_another_program_writes_during_a_run_is_told_and_read() {
     assert!(seen.contains(&"session_conflict".to_owned()), "{seen:?}");
     let texts: Vec<String> = scene.session.log().context().messages.iter().map(|m| help::text_of(m)).collect();
     assert_eq!(texts[1..], ["go", "one", "from elsewhere", "more", "two"]);
+}
+
+#[tokio::test]
+async fn a_fork_begins_before_what_is_said_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let mut scene = scene(log, ["a1", "a2", "b2", "c1"].map(Reply::text)).await;
+    let early = EntryId::new("00000000");
+    let failed = scene.session.fork(&early, ForkAt::Entry).await.unwrap_err();
+    assert!(failed.to_string().starts_with("This session has not been saved yet."), "{failed}");
+    for text in ["q1", "q2"] {
+        follow(scene.session.prompt(Prompt::text(text)), |_| {}).await;
+    }
+    let (first_file, points) = (file(scene.session.log()), scene.session.fork_points());
+    let answer_id = scene.session.log().leaf_id().cloned().unwrap();
+    let failed = scene.session.fork(&answer_id, ForkAt::Before).await.unwrap_err();
+    assert_eq!(failed.to_string(), "Invalid entry ID for forking");
+    let text = scene.session.fork(&points[1].0, ForkAt::Before).await.unwrap();
+    assert_eq!(text.as_deref(), Some("q2"));
+    assert_ne!(file(scene.session.log()), first_file);
+    assert_eq!(scene.session.log().header().parent_session.as_deref(), first_file.to_str());
+    follow(scene.session.prompt(Prompt::text("other")), |_| {}).await;
+    let texts: Vec<String> = scene.session.messages().iter().map(|m| help::text_of(m)).collect();
+    assert_eq!(texts[1..], ["q1", "a1", "other", "b2"]);
+    let ids = scene.provider.requests().into_iter().map(|request| request.options.session_id).collect::<Vec<_>>();
+    assert_eq!(ids[2].as_deref(), Some(scene.session.log().id()), "requests name the session they belong to");
+    assert_ne!(ids[1], ids[2]);
+    let (_, first) = (scene.session.fork(&points[0].0, ForkAt::Before).await.unwrap(), &points[0].1);
+    assert_eq!(first, "q1");
+    assert_eq!(entries(&scene.session), ["model_change", "thinking_level_change", "system"]);
+    let old = help::open(&first_file).await.unwrap();
+    scene.session.switch_to(old).await.unwrap();
+    assert_eq!(scene.session.messages().len(), 5);
+    scene.session.begin_new(Some("parent".into())).await.unwrap();
+    assert_eq!(entries(&scene.session), ["model_change", "thinking_level_change"]);
+    follow(scene.session.prompt(Prompt::text("new")), |_| {}).await;
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "an empty fork leaves no file");
+}
+
+#[tokio::test]
+async fn an_import_never_overwrites() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("s.jsonl");
+    let text =
+        "{\"type\":\"session\",\"version\":3,\"id\":\"x\",\"timestamp\":\"2025-06-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n";
+    std::fs::write(&source, text).unwrap();
+    let folder = dir.path().join("sessions");
+    let store = JsonlStore::flat(&folder);
+    assert_eq!(store.import(&source, "/w").unwrap(), folder.join("s.jsonl"));
+    assert_eq!(store.import(&source, "/w").unwrap(), folder.join("s.jsonl"), "the same again is the same");
+    std::fs::write(folder.join("s.jsonl"), "another one").unwrap();
+    assert_eq!(store.import(&source, "/w").unwrap(), folder.join("s-1.jsonl"));
+    assert_eq!(std::fs::read_to_string(folder.join("s.jsonl")).unwrap(), "another one");
+    let none = store.import(&dir.path().join("none.jsonl"), "/w").unwrap_err();
+    assert!(none.is_not_found(), "{none}");
+    std::fs::write(&source, "no session").unwrap();
+    assert!(store.import(&source, "/w").unwrap_err().to_string().contains("not a valid pi session"));
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! Taking a session file of somewhere else into a store.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::super::StoreError;
+use super::JsonlStore;
+use crate::entry::Header;
+
+/// Names that are tried for a copy before giving up.
+const MAX_NAMES: u32 = 1000;
+
+impl JsonlStore {
+    /// Copies a session file into the folder of a working directory and answers with the copy. A file of the same content that is there already
+    /// is the copy; one of another content is left alone, and the copy gets a number.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no session, or cannot be copied; no part of a copy is left then.
+    pub fn import(&self, source: &Path, cwd: &str) -> Result<PathBuf, StoreError> {
+        let text = super::read(source)?;
+        Header::of_text(&text)
+            .map_err(|problem| StoreError::NotASession { path: source.to_owned(), problem: Some(problem) })?;
+        let folder = self.folder_for(cwd);
+        fs::create_dir_all(&folder).map_err(StoreError::io("create", &folder))?;
+        let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for n in 0..MAX_NAMES {
+            let name = if n == 0 { format!("{stem}.jsonl") } else { format!("{stem}-{n}.jsonl") };
+            let copy = folder.join(name);
+            match OpenOptions::new().write(true).create_new(true).open(&copy) {
+                Ok(mut file) => {
+                    let written = file.write_all(&text).and_then(|()| file.sync_all());
+                    if let Err(error) = written {
+                        // Half a copy is of no use to anybody.
+                        drop(fs::remove_file(&copy));
+                        return Err(StoreError::io("write", &copy)(error));
+                    }
+                    return Ok(copy);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if super::read(&copy).is_ok_and(|there| there == text) {
+                        return Ok(copy);
+                    }
+                }
+                Err(error) => return Err(StoreError::io("create", &copy)(error)),
+            }
+        }
+        Err(StoreError::Exists { path: folder.join(format!("{stem}.jsonl")) })
+    }
+}
