@@ -11,7 +11,7 @@ use pinch_agent_core::Agent;
 use pinch_agent_core::hooks::{Hooks, NoHooks};
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::ids::{ModelId, ProviderId};
-use pinch_llm::message::Message;
+use pinch_llm::message::{AssistantMessage, Message, StopReason};
 use pinch_llm::model::{Model, thinking};
 use pinch_llm::provider::Provider;
 use pinch_llm::request::CallOptions;
@@ -332,9 +332,8 @@ impl AgentSession {
 
     /// The text of the last answer; empty answers that were cancelled are passed over.
     pub fn last_text(&self) -> Option<String> {
-        let answer = self.agent.messages.iter().rev().find_map(|message| {
-            message.as_assistant().filter(|a| !(a.content.is_empty() && a.stop_reason.is_failure()))
-        })?;
+        let counts = |a: &&Arc<AssistantMessage>| !(a.content.is_empty() && a.stop_reason == StopReason::Aborted);
+        let answer = self.agent.messages.iter().rev().find_map(|message| message.as_assistant().filter(counts))?;
         let text = answer.text("").trim().to_owned();
         (!text.is_empty()).then_some(text)
     }

@@ -10,6 +10,7 @@ mod properties;
 mod refresh;
 mod search;
 mod session;
+mod session_tree;
 mod stores;
 mod summaries;
 mod writers;
