@@ -18,6 +18,7 @@ mod embedded;
 mod json_mode;
 mod llm;
 mod session;
+mod pi;
 mod startup;
 mod turns;
 
@@ -38,6 +39,9 @@ pub(crate) struct Args {
     /// Opens this session, measures itself, prints the figures.
     #[arg(long, hide = true)]
     open_session: Option<PathBuf>,
+    /// How many entries are appended then.
+    #[arg(long, hide = true, default_value_t = 0)]
+    appends: usize,
 }
 
 /// What can be measured.
@@ -57,6 +61,8 @@ enum Name {
     Turns,
     /// A long session: opening and appending.
     Session,
+    /// Session files beside pi, which npm installs. Measured when it is asked for by name only.
+    Pi,
 }
 
 /// One measured figure.
@@ -95,7 +101,7 @@ impl Figure {
 /// Runs the command; true when no budget is missed by more than a factor of two.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     if let Some(path) = &args.open_session {
-        session::open(path)?;
+        session::open(path, args.appends)?;
         return Ok(true);
     }
     let release = cargo::target_dir()?.join("release");
@@ -104,7 +110,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     }
     let pinch = release.join("pinch");
     let all = <Name as clap::ValueEnum>::value_variants();
-    let names = if args.names.is_empty() { all } else { &args.names };
+    let usual: Vec<Name> = all.iter().copied().filter(|name| *name != Name::Pi).collect();
+    let names = if args.names.is_empty() { &usual } else { &args.names };
     let mut figures = Vec::new();
     for name in names {
         figures.extend(match name {
@@ -115,6 +122,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
             Name::JsonMode => json_mode::measure(&pinch)?,
             Name::Turns => turns::measure(&pinch)?,
             Name::Session => session::measure()?,
+            Name::Pi => pi::measure()?,
         });
     }
     print_table(&figures);

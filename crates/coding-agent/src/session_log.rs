@@ -15,6 +15,7 @@ use bytes::Bytes;
 use pinch_llm::message::{Message, ToolCall};
 use pinch_stdx::host::Host;
 
+mod threads;
 pub(crate) mod index;
 pub mod roles;
 mod guard;

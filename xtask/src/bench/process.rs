@@ -74,8 +74,17 @@ pub(super) fn peak_before_output(command: &mut Command) -> anyhow::Result<f64> {
 
 /// The most memory a program, or this one as `self`, ever had in use, in megabytes.
 pub(super) fn peak_mb(pid: impl std::fmt::Display) -> Option<f64> {
+    status_mb(pid, "VmHWM:")
+}
+
+/// Memory that a program, or this one as `self`, has in use, in megabytes.
+pub(super) fn in_use_mb(pid: impl std::fmt::Display) -> Option<f64> {
+    status_mb(pid, "VmRSS:")
+}
+
+fn status_mb(pid: impl std::fmt::Display, name: &str) -> Option<f64> {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok().map(|kilobytes| kilobytes / 1024.0)
 }
 

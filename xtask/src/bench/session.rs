@@ -19,49 +19,61 @@ const N_ENTRIES: usize = 20_000;
 const N_BYTES: usize = 46_000_000;
 /// The entry before which a compaction stands in the session that has one: such a session is what people have who work that long.
 const COMPACTED_AT: usize = N_ENTRIES / 10 * 9;
-const N_APPENDS: u32 = 2_000;
+const N_APPENDS: usize = 2_000;
 
 /// Time and memory.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let megabytes = N_BYTES / 1_000_000;
     let what = format!("open {megabytes} MB, {N_ENTRIES} entries, context");
-    let compacted = Opened::measure(&long_session(true))?;
-    let whole = Opened::measure(&long_session(false))?;
+    let compacted = several(Shape::Compacted)?;
+    let whole = several(Shape::Whole)?;
+    let middle = |children: &[Child], figure: fn(&Child) -> f64| median(children.iter().map(figure).collect());
     Ok(vec![
-        Figure::at_most(&what, compacted.open_ms, 50.0, "ms"),
-        Figure::at_most("the same, memory", compacted.peak_mb, 70.0, "MB"),
-        Figure::at_most("append one entry", compacted.append_us, 10.0, "µs"),
+        Figure::at_most(&what, middle(&compacted, |child| child.open_ms), 50.0, "ms"),
+        Figure::at_most("the same, memory", middle(&compacted, |child| child.peak_mb), 70.0, "MB"),
+        Figure::at_most("append one entry", middle(&compacted, |child| child.append_us), 10.0, "µs"),
         // Nobody sends such a context; this is what parsing every entry costs, against the half of what the original takes.
-        Figure::at_most(format!("{what} of them all"), whole.open_ms, 150.0, "ms"),
-        Figure::at_most("the same, memory", whole.peak_mb, 140.0, "MB"),
+        Figure::at_most(format!("{what} of them all"), middle(&whole, |child| child.open_ms), 150.0, "ms"),
+        Figure::at_most("the same, memory", middle(&whole, |child| child.peak_mb), 140.0, "MB"),
     ])
 }
 
-/// Medians of opening a session several times.
-struct Opened {
-    open_ms: f64,
-    peak_mb: f64,
-    append_us: f64,
+/// Opens a fresh session of this shape several times.
+fn several(shape: Shape) -> anyhow::Result<Vec<Child>> {
+    let text = long_session(shape);
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("long.jsonl");
+    let measured = (0..7).map(|_| {
+        std::fs::write(&path, &text)?;
+        Child::run(&path, N_APPENDS)
+    });
+    measured.collect()
 }
 
-impl Opened {
-    fn measure(text: &str) -> anyhow::Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let path = folder.path().join("long.jsonl");
-        let mut measured = Vec::new();
-        for _ in 0..7 {
-            std::fs::write(&path, text)?;
-            let output =
-                Command::new(std::env::current_exe()?).args(["bench", "--open-session"]).arg(&path).output()?;
-            measured.push(serde_json::from_slice::<Value>(&output.stdout).context("the child printed no figures")?);
-        }
-        let figure = |name: &str| median(measured.iter().map(|m| m[name].as_f64().unwrap_or(f64::NAN)).collect());
-        Ok(Self { open_ms: figure("open_ms"), peak_mb: figure("peak_mb"), append_us: figure("append_us") })
+/// What a process that opened a session says of itself.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(super) struct Child {
+    /// Opening and building the context.
+    pub(super) open_ms: f64,
+    /// Memory in use with both.
+    pub(super) rss_mb: f64,
+    /// The most it was until then.
+    pub(super) peak_mb: f64,
+    /// One append on the average.
+    pub(super) append_us: f64,
+}
+
+impl Child {
+    /// Starts one and waits for it.
+    pub(super) fn run(path: &Path, n_appends: usize) -> anyhow::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?);
+        child.args(["bench", "--open-session"]).arg(path).args(["--appends", &n_appends.to_string()]);
+        serde_json::from_slice(&child.output()?.stdout).context("the child printed no figures")
     }
 }
 
 /// Opens a session and prints what it took.
-pub(super) fn open(path: &Path) -> anyhow::Result<()> {
+pub(super) fn open(path: &Path, n_appends: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let host = Host::system();
@@ -72,20 +84,35 @@ pub(super) fn open(path: &Path) -> anyhow::Result<()> {
         let open_ms = began.elapsed().as_secs_f64() * 1e3;
         let n_shown = N_ENTRIES - COMPACTED_AT;
         anyhow::ensure!(context.messages.len() >= n_shown, "only {} messages", context.messages.len());
-        let peak_mb = process::peak_mb("self");
+        let rss_mb = process::in_use_mb("self").context("no /proc")?;
+        let peak_mb = process::peak_mb("self").context("no /proc")?;
         drop(context);
         let began = Instant::now();
-        for n in 0..N_APPENDS {
+        for n in 0..n_appends {
             log.append_message(Message::user(format!("message {n}"), 0)).await?;
         }
-        let append_us = began.elapsed().as_secs_f64() * 1e6 / f64::from(N_APPENDS);
-        println!("{}", json!({"open_ms": open_ms, "peak_mb": peak_mb, "append_us": append_us}));
+        let append_us = began.elapsed().as_secs_f64() * 1e6 / n_appends.max(1) as f64;
+        println!("{}", serde_json::to_string(&Child { open_ms, rss_mb, peak_mb, append_us })?);
         Ok(())
     })
 }
 
+/// What a session is like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Everything is shown to the model.
+    Whole,
+    /// The last tenth is.
+    Compacted,
+}
+
+/// A session of 20 000 entries.
+pub(super) fn long_session(shape: Shape) -> String {
+    session("0199a000-0000-7000-8000-000000000000", "/", N_ENTRIES, N_BYTES, shape)
+}
+
 /// A session of prompts, answers with thinking, and tool calls with their results.
-fn long_session(is_compacted: bool) -> String {
+pub(super) fn session(id: &str, cwd: &str, n_entries: usize, n_bytes: usize, shape: Shape) -> String {
     let line = |n: usize| match n % 5 {
         0 => format!("    let value_{n} = read(\"file_{n}.txt\")?;\n"),
         n => format!("    // What stands here explains line {n} of some program in plain words.\n"),
@@ -93,12 +120,12 @@ fn long_session(is_compacted: bool) -> String {
     let filler: String = (0..200).map(line).collect();
     let usage = json!({"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15,
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
-    let mut text = String::with_capacity(N_BYTES + N_BYTES / 10);
-    let header = json!({"type": "session", "version": 3, "id": "0199a000-0000-7000-8000-000000000000",
-        "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/"});
+    let mut text = String::with_capacity(n_bytes + n_bytes / 10);
+    let header = json!({"type": "session", "version": 3, "id": id,
+        "timestamp": "2026-01-01T00:00:00.000Z", "cwd": cwd});
     _ = writeln!(text, "{header}");
-    for n in 0..N_ENTRIES {
-        let left = N_BYTES.saturating_sub(text.len()) / (N_ENTRIES - n);
+    for n in 0..n_entries {
+        let left = n_bytes.saturating_sub(text.len()) / (n_entries - n);
         let body = &filler[..left.saturating_sub(300).clamp(10, filler.len())];
         let answer = |content: Value, stop: &str| {
             json!({"role": "assistant", "content": content, "api": "anthropic-messages", "provider": "bench",
@@ -116,7 +143,7 @@ fn long_session(is_compacted: bool) -> String {
             _ => answer(json!([{"type": "text", "text": body}]), "stop"),
         };
         let mut parent = (n > 0).then(|| format!("{:08x}", n - 1));
-        if is_compacted && n == COMPACTED_AT {
+        if shape == Shape::Compacted && n == n_entries / 10 * 9 {
             let compaction = json!({"type": "compaction", "id": "c0000000", "parentId": parent,
                 "timestamp": "2026-01-01T00:00:00.000Z", "summary": "What happened so far.",
                 "firstKeptEntryId": format!("{:08x}", n - 4), "tokensBefore": 9_000_000});

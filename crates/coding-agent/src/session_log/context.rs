@@ -86,7 +86,7 @@ pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Contex
             Kind::Message | Kind::CustomMessage | Kind::BranchSummary | Kind::ContextEdit | Kind::Compaction
         )
     });
-    let entries: Vec<Arc<Entry>> = shown.iter().map(|at| index.entry(*at)).collect();
+    let entries = index.entries(&shown);
     if is_live {
         index.keep_only(shown.into_iter().zip(entries.iter().cloned()));
     }

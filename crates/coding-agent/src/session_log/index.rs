@@ -1,13 +1,14 @@
 //! Where each entry stands in the bytes of a session, and how entries hang together.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use serde_json::Map;
 
+use super::threads;
 use crate::entry::scan::{self, Kind, Role};
 use crate::entry::{Entry, EntryBody, EntryId};
 
@@ -56,19 +57,15 @@ impl Index {
         let first = self.slots.len();
         let segment = number(self.segments.len());
         let mut parents = Vec::new();
-        for (at, line) in scan::lines(&text) {
-            let seen = scan::line(line).map(|seen| (seen.kind, seen.role, seen.id, seen.parent_id));
-            let Some((kind, role, Some(id), parent)) = seen else {
-                self.n_skipped += usize::from(!matches!(seen, Some((Kind::Session, ..))));
-                continue;
-            };
-            if kind == Kind::Session {
-                continue;
+        let parts = parts(&text, threads::worth(text.len()));
+        for part in threads::map(&parts, parts.len(), |part| Part::scan(&text, part.clone(), segment)) {
+            self.n_skipped += part.n_skipped;
+            self.ids.reserve(part.found.len());
+            for (slot, parent) in part.found {
+                self.ids.insert(slot.id.clone(), number(self.slots.len()));
+                self.slots.push(slot);
+                parents.push(parent);
             }
-            let id = EntryId::new(id);
-            self.ids.insert(id.clone(), number(self.slots.len()));
-            parents.push(parent);
-            self.slots.push(Slot { segment, start: number(at), len: number(line.len()), parent: NONE, id, kind, role });
         }
         for (at, parent) in (first..).zip(parents) {
             let parent = parent.and_then(|id| self.ids.get(&*id).copied()).unwrap_or(NONE);
@@ -151,6 +148,12 @@ impl Index {
         Arc::new(entry)
     }
 
+    /// Several entries, parsed now or before.
+    pub(crate) fn entries(&self, places: &[usize]) -> Vec<Arc<Entry>> {
+        let n_bytes = places.iter().map(|at| self.slots[*at].len as usize).sum();
+        threads::map(places, threads::worth(n_bytes), |at| self.entry(*at))
+    }
+
     /// Keeps an entry parsed.
     pub(crate) fn keep(&self, at: usize, entry: Arc<Entry>) {
         self.parsed().insert(number(at), entry);
@@ -182,6 +185,44 @@ impl Index {
     }
 }
 
+/// The entries of a part of a text, each with the id of its parent.
+#[derive(Default)]
+struct Part<'a> {
+    found: Vec<(Slot, Option<Cow<'a, str>>)>,
+    n_skipped: usize,
+}
+
+impl<'a> Part<'a> {
+    fn scan(text: &'a [u8], part: Range<usize>, segment: u32) -> Self {
+        let mut all = Self::default();
+        for (at, line) in scan::lines_in(text, part) {
+            let seen = scan::line(line).map(|seen| (seen.kind, seen.role, seen.id, seen.parent_id));
+            match seen {
+                Some((Kind::Session, ..)) => {}
+                Some((kind, role, Some(id), parent)) => {
+                    let (start, len, id) = (number(at), number(line.len()), EntryId::new(id));
+                    all.found.push((Slot { segment, start, len, parent: NONE, id, kind, role }, parent));
+                }
+                _ => all.n_skipped += 1,
+            }
+        }
+        all
+    }
+}
+
+/// Parts of whole lines that make up a text.
+fn parts(text: &[u8], n_parts: usize) -> Vec<Range<usize>> {
+    let mut parts = Vec::with_capacity(n_parts);
+    let mut start = 0;
+    for n in 1..=n_parts {
+        let from = (text.len() / n_parts * n).max(start);
+        let end = memchr::memchr(b'\n', &text[from..]).filter(|_| n < n_parts).map_or(text.len(), |at| from + at + 1);
+        parts.push(start..end);
+        start = end;
+    }
+    parts
+}
+
 /// Places are kept in 32 bits: a session of 4 GiB cannot be in memory twice over anyway.
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(NONE - 1)
@@ -190,6 +231,31 @@ fn number(at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_find_what_the_whole_holds() {
+        let line = |n: usize| match n % 7 {
+            0 => "no entry\n".to_owned(),
+            1 => "\n".to_owned(),
+            _ => format!("{{\"type\":\"x\",\"id\":\"{n}\",\"parentId\":\"{}\"}}\n", n - 1),
+        };
+        let text: String = std::iter::once("\u{feff}".to_owned()).chain((0..50).map(line)).collect();
+        let whole: Vec<String> = Part::scan(text.as_bytes(), 0..text.len(), 0).found.iter().map(told).collect();
+        assert_eq!(whole.len(), 35);
+        for n_parts in 1..60 {
+            let parts = parts(text.as_bytes(), n_parts).into_iter().map(|part| Part::scan(text.as_bytes(), part, 0));
+            let (found, n_skipped) = parts.fold((Vec::new(), 0), |(mut found, n_skipped), part| {
+                found.extend(part.found.iter().map(told));
+                (found, n_skipped + part.n_skipped)
+            });
+            assert_eq!((found, n_skipped), (whole.clone(), 8), "{n_parts} parts");
+        }
+        assert_eq!(parts(b"", 3), [0..0, 0..0, 0..0]);
+    }
+
+    fn told((slot, parent): &(Slot, Option<Cow<'_, str>>)) -> String {
+        format!("{slot:?} {parent:?}")
+    }
 
     #[test]
     fn circles_are_cut() {

@@ -1,0 +1,43 @@
+//! Long sessions are looked through by several threads; short ones are not worth one.
+
+/// Bytes that are worth a thread of their own.
+const PART: usize = 2 << 20;
+/// Threads at most.
+const MAX_THREADS: usize = 4;
+
+/// How many threads a text of this length is worth here.
+pub(super) fn worth(n_bytes: usize) -> usize {
+    let wanted = (n_bytes / PART).min(MAX_THREADS);
+    // The machine is asked only when it matters.
+    if wanted < 2 { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(wanted) }
+}
+
+/// Does something with each item and keeps the order; so many threads share the work.
+pub(super) fn map<T: Sync, R: Send>(items: &[T], n_threads: usize, each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if n_threads < 2 {
+        return items.iter().map(each).collect();
+    }
+    let each = &each;
+    std::thread::scope(|threads| {
+        let parts: Vec<_> = items
+            .chunks(items.len().div_ceil(n_threads).max(1))
+            .map(|part| threads.spawn(move || part.iter().map(each).collect::<Vec<R>>()))
+            .collect();
+        let done = parts.into_iter().map(|part| part.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+        done.flatten().collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_stays() {
+        let items: Vec<usize> = (0..1003).collect();
+        for n_threads in 0..6 {
+            assert_eq!(map(&items, n_threads, |n| n * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
+            assert!(map(&items[..0], n_threads, |n| n * 2).is_empty());
+        }
+    }
+}

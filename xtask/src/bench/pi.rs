@@ -1,0 +1,121 @@
+//! Session files in pi and in pinch: opening, appending, listing, memory.
+//!
+//! pi's own session manager is measured inside of its process, after as many rounds to warm up: the start of Node costs it nothing here.
+//! pinch is a fresh process each time. Of both the best round counts, because others use the machine, too. Memory is what the whole process
+//! has in use with the session open, for pi with its session manager only, which is 50 MB less than all of pi.
+
+use std::path::Path;
+
+use anyhow::Context;
+use pinch_coding_agent::entry::names;
+use pinch_coding_agent::store::{JsonlStore, ListScope, SessionStore};
+use serde_json::{Value, json};
+
+use super::session::{Child, Shape};
+use super::{Figure, process};
+use crate::interop::pi::peer::{Installed, VERSIONS};
+
+const ROUNDS: usize = 7;
+const N_APPENDS: usize = 500;
+const N_SESSIONS: usize = 1_000;
+const CWD: &str = "/bench";
+
+/// How far pinch is ahead.
+pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
+    let pi = Pi { installed: Installed::get(&VERSIONS[..1])? };
+    let folder = tempfile::tempdir()?;
+    println!("\n{:<44} {:>10} {:>10} {:>8}", "beside pi", "pinch", "pi 0.87.1", "times");
+    let mut figures = Vec::new();
+    let mut row = |what: &str, unit: &str, ours: f64, theirs: f64, aim: f64| {
+        println!("{what:<44} {ours:>8.2} {unit} {theirs:>7.2} {unit} {:>7.1}x", theirs / ours);
+        figures.push(Figure::at_least(format!("{what}, ahead of pi"), theirs / ours, aim, "times"));
+    };
+    for (name, shape) in [("compacted", Shape::Compacted), ("whole", Shape::Whole)] {
+        let path = folder.path().join(format!("{name}.jsonl"));
+        std::fs::write(&path, super::session::long_session(shape))?;
+        let ours: Vec<Child> = (0..ROUNDS).map(|_| Child::run(&path, 0)).collect::<Result<_, _>>()?;
+        let best = |figure: fn(&Child) -> f64| ours.iter().map(figure).fold(f64::INFINITY, f64::min);
+        let (open_ms, memory) = pi.open(&path)?;
+        row(&format!("open 46 MB, {name}: context"), "ms", best(|child| child.open_ms), open_ms, 8.0);
+        row(&format!("open 46 MB, {name}: memory"), "MB", best(|child| child.rss_mb), memory.in_use, 5.0);
+        row(&format!("open 46 MB, {name}: peak"), "MB", best(|child| child.peak_mb), memory.peak, 3.0);
+    }
+    let path = folder.path().join("compacted.jsonl");
+    let ours = Child::run(&path, N_APPENDS)?.append_us;
+    row("append one entry", "µs", ours, pi.append(&path)?, 1.0);
+    let sessions = folder.path().join("sessions");
+    write_sessions(&sessions)?;
+    row(&format!("list {N_SESSIONS} sessions"), "ms", list(&sessions)?, pi.list(&sessions)?, 5.0);
+    Ok(figures)
+}
+
+/// Best milliseconds of listing the sessions of a working directory, which are in the system's cache by then.
+fn list(sessions: &Path) -> anyhow::Result<f64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let store = JsonlStore::by_cwd(sessions);
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let began = std::time::Instant::now();
+        let found = runtime.block_on(store.list(ListScope::Cwd(CWD.to_owned())))?;
+        best = best.min(began.elapsed().as_secs_f64() * 1e3);
+        anyhow::ensure!(found.len() == N_SESSIONS, "{} sessions", found.len());
+    }
+    Ok(best)
+}
+
+/// Sessions of 40 messages and 100 KB.
+fn write_sessions(sessions: &Path) -> anyhow::Result<()> {
+    let folder = sessions.join(names::folder_name(CWD));
+    std::fs::create_dir_all(&folder)?;
+    for n in 0..N_SESSIONS {
+        let id = format!("0199a000-0000-7000-8000-{n:012}");
+        let text = super::session::session(&id, CWD, 40, 100_000, Shape::Whole);
+        std::fs::write(folder.join(names::file_name("2026-01-01T00:00:00.000Z", &id)), text)?;
+    }
+    Ok(())
+}
+
+/// The other program.
+struct Pi {
+    installed: Installed,
+}
+
+/// Megabytes of a process.
+struct Memory {
+    in_use: f64,
+    peak: f64,
+}
+
+impl Pi {
+    /// Asks a fresh process; also for its memory.
+    fn ask(&self, question: &Value) -> anyhow::Result<(Value, Memory)> {
+        let mut peer = self.installed.start(VERSIONS[0])?;
+        let answer = peer.ask(question)?;
+        let memory = |of: fn(u32) -> Option<f64>| of(peer.id()).context("no /proc");
+        Ok((answer, Memory { in_use: memory(process::in_use_mb)?, peak: memory(process::peak_mb)? }))
+    }
+
+    fn best_ms(&self, question: &Value) -> anyhow::Result<f64> {
+        let (answer, _) = self.ask(question)?;
+        let times = answer["ms"].as_array().context("no times")?.iter().filter_map(Value::as_f64);
+        Ok(times.fold(f64::INFINITY, f64::min))
+    }
+
+    fn open(&self, path: &Path) -> anyhow::Result<(f64, Memory)> {
+        let (_, memory) = self.ask(&json!({"do": "measure", "figure": "memory", "path": path}))?;
+        let question = json!({"do": "measure", "figure": "open", "path": path, "rounds": ROUNDS});
+        Ok((self.best_ms(&question)?, memory))
+    }
+
+    /// Microseconds.
+    fn append(&self, path: &Path) -> anyhow::Result<f64> {
+        let (answer, _) = self.ask(&json!({"do": "measure", "figure": "append", "path": path, "rounds": N_APPENDS}))?;
+        let times = answer["ms"].as_array().context("no times")?.iter().filter_map(Value::as_f64);
+        Ok(super::median(times.collect()) * 1e3)
+    }
+
+    fn list(&self, sessions: &Path) -> anyhow::Result<f64> {
+        let folder = sessions.join(names::folder_name(CWD));
+        self.best_ms(&json!({"do": "measure", "figure": "list", "cwd": CWD, "folder": folder, "rounds": ROUNDS, "n": N_SESSIONS}))
+    }
+}
