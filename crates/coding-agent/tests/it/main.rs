@@ -2,8 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod child;
 mod compaction;
+mod contention;
+mod crash;
 mod credentials;
+mod faults;
+mod full_disk;
 mod guard;
 mod help;
 mod properties;

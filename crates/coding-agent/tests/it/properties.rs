@@ -89,12 +89,12 @@ async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog {
     log
 }
 
-fn run<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 /// Whether each call on a path is answered before the next message, but for those at its end.
-fn is_paired(path: &[Arc<Entry>]) -> Result<(), String> {
+pub(crate) fn is_paired(path: &[Arc<Entry>]) -> Result<(), String> {
     let mut awaited: Vec<String> = Vec::new();
     for entry in path {
         match &entry.body {
