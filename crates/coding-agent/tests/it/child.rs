@@ -62,8 +62,7 @@ impl Other {
     fn spawn(mut command: Command, task: &str, file: &Path, env: &[(&str, &str)]) -> Self {
         command.args(["--exact", "child::child", "--nocapture", "--test-threads=1"]);
         command.env(TASK, task).env(FILE, file).envs(env.iter().copied());
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap()).lines();
         let ear = child.stdin.take();
         Self { child, said, ear }

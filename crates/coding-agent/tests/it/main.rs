@@ -8,6 +8,7 @@ mod contention;
 mod crash;
 mod credentials;
 mod faults;
+mod folders;
 mod full_disk;
 mod guard;
 mod help;
