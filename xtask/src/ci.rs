@@ -21,7 +21,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
                 || cargo::run(&["doc", "--locked", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")]);
             Ok(ok && step("documentation", docs)?)
         })
-        .and_then(|ok| Ok(ok && crate::test::run(&crate::test::Args { rest: Vec::new() })?))
+        .and_then(|ok| Ok(ok && crate::test::run(&crate::test::Args { full: false, rest: Vec::new() })?))
 }
 
 fn step(name: &str, work: impl FnOnce() -> anyhow::Result<bool>) -> anyhow::Result<bool> {

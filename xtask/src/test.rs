@@ -7,6 +7,9 @@ use crate::cargo;
 /// What `cargo xtask test` takes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Tries what depends on chance as often as before a release: a thousand kills instead of sixty.
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Handed to cargo test as it is, e.g. `-p pinch-llm` or `-- part_of_a_name`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     pub(crate) rest: Vec<String>,
@@ -20,5 +23,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         all.extend(["--workspace", "--all-features"]);
     }
     all.extend(args.rest.iter().map(String::as_str));
-    cargo::run(&all, &[])
+    let env: &[(&str, &str)] = if args.full { &[("PINCH_TEST_KILLS", "1000")] } else { &[] };
+    cargo::run(&all, env)
 }

@@ -24,6 +24,7 @@ mod append;
 mod branch;
 mod context;
 mod fork;
+mod export;
 
 pub use branch::{Branch, Node, Tree};
 pub(crate) use context::edited_messages;

@@ -28,8 +28,16 @@ fn resolved(cwd: &str) -> Cow<'_, str> {
 
 /// The file of a session: its time with `:` and `.` as `-`, then its id.
 pub fn file_name(timestamp: &str, session_id: &str) -> String {
-    let timestamp: String = timestamp.chars().map(|c| if matches!(c, ':' | '.') { '-' } else { c }).collect();
-    format!("{timestamp}_{session_id}.jsonl")
+    format!("{}_{session_id}.jsonl", in_a_name(timestamp))
+}
+
+/// The usual name of a branch that is exported at this time.
+pub fn export_file_name(timestamp: &str) -> String {
+    format!("session-{}.jsonl", in_a_name(timestamp))
+}
+
+fn in_a_name(timestamp: &str) -> String {
+    timestamp.chars().map(|c| if matches!(c, ':' | '.') { '-' } else { c }).collect()
 }
 
 /// Whether a text may name a session: letters and digits, inside also dots, underscores and hyphens.
@@ -54,6 +62,7 @@ mod tests {
     #[test]
     fn files() {
         assert_eq!(file_name("2025-06-01T10:00:00.000Z", "x"), "2025-06-01T10-00-00-000Z_x.jsonl");
+        assert_eq!(export_file_name("2025-06-01T10:00:00.000Z"), "session-2025-06-01T10-00-00-000Z.jsonl");
     }
 
     #[test]

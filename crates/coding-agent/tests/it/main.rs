@@ -2,15 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod child;
 mod compaction;
+mod contention;
+mod crash;
 mod credentials;
+mod faults;
+mod folders;
+mod full_disk;
 mod guard;
 mod help;
 mod properties;
 mod refresh;
+mod replay;
 mod search;
 mod session;
 mod session_tree;
 mod stores;
 mod summaries;
+mod tree;
 mod writers;

@@ -11,7 +11,7 @@ use crate::help::{answer, append, bash, create, file, open, result, user};
 
 /// One thing that can happen to a log.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     User(String),
     Answer(u8),
     Result(u8),
@@ -26,7 +26,7 @@ enum Step {
     Reopen,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => ".{0,12}".prop_map(Step::User),
         4 => (0u8..3).prop_map(Step::Answer),
@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog {
+pub(crate) async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog {
     let mut log = create(dir).await;
     append(&mut log, [user("begin")]).await;
     for step in steps {
@@ -89,12 +89,12 @@ async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog {
     log
 }
 
-fn run<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 /// Whether each call on a path is answered before the next message, but for those at its end.
-fn is_paired(path: &[Arc<Entry>]) -> Result<(), String> {
+pub(crate) fn is_paired(path: &[Arc<Entry>]) -> Result<(), String> {
     let mut awaited: Vec<String> = Vec::new();
     for entry in path {
         match &entry.body {
@@ -173,19 +173,29 @@ proptest! {
             let dir = tempfile::tempdir().unwrap();
             let log = play(dir.path(), steps).await;
             let text = std::fs::read(file(&log)).unwrap();
+            let ids: Vec<EntryId> = log.entry_ids().cloned().collect();
             let header = text.iter().position(|byte| *byte == b'\n').unwrap();
-            let cut = header + cut.index(text.len() - header + 1);
+            let cut = cut.index(text.len() + 1);
             let whole = text[..cut].iter().filter(|byte| **byte == b'\n').count();
             let path = dir.path().join("cut.jsonl");
             std::fs::write(&path, &text[..cut]).unwrap();
+            if cut > 0 && cut < header {
+                // Not even a header: nothing of a session is there to be kept.
+                prop_assert!(open(&path).await.is_err());
+                prop_assert_eq!(std::fs::read(&path).unwrap(), &text[..cut]);
+                return Ok(());
+            }
             let mut log = open(&path).await.unwrap();
             // A line that lacks nothing but its end counts as well.
-            prop_assert!(log.entry_ids().len() + 1 >= whole && log.entry_ids().len() <= whole);
+            let n_good = log.entry_ids().len();
+            prop_assert!(n_good + 1 >= whole && n_good <= whole);
+            prop_assert_eq!(log.entry_ids().collect::<Vec<_>>(), ids[..n_good].iter().collect::<Vec<_>>());
             let n_before = log.entry_ids().len() + log.awaited_calls().len();
             append(&mut log, [user("after")]).await;
             let again = open(&path).await.unwrap();
             prop_assert_eq!(again.entry_ids().len(), n_before + 1);
             prop_assert_eq!(again.leaf_id(), log.leaf_id());
+            prop_assert_eq!(again.entry_ids().take(n_good).collect::<Vec<_>>(), ids[..n_good].iter().collect::<Vec<_>>());
             Ok(())
         })?;
     }

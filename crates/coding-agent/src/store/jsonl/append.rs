@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
+use pinch_stdx::fs::{Access, write_atomic};
 
 use super::super::{Appended, Durability, Journal, StoreError};
 
@@ -128,12 +129,8 @@ impl JsonlJournal {
                 let tail = read_from(locked.0, end).map_err(StoreError::io("read", &path))?;
                 return Ok(Appended::Moved { tail: Bytes::from(tail) });
             }
-            let kept = beside(&path, backup);
-            if !kept.exists() {
-                let old = fs::read(&path).map_err(StoreError::io("read", &path))?;
-                put(&kept, &old, &meta)?;
-            }
-            put(&path, lines, &meta)?;
+            keep_old(&path, &beside(&path, backup))?;
+            write_atomic(&path, lines, Access::Keep).map_err(StoreError::io("write", &path))?;
             drop(locked);
             self.file = None;
             return Ok(Appended::At(lines.len() as u64));
@@ -149,25 +146,14 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Puts a whole file into its place: whoever looks sees the old one or the new one.
-fn put(path: &Path, text: &[u8], like: &fs::Metadata) -> Result<(), StoreError> {
-    let temporary = beside(path, &format!("tmp{}", std::process::id()));
-    let written = write_new(&temporary, text, like)
-        .map_err(StoreError::io("write", &temporary))
-        .and_then(|()| fs::rename(&temporary, path).map_err(StoreError::io("rename", path)));
-    if written.is_err() {
-        // The file is as it was; what is left of the attempt is of no use to anybody.
-        drop(fs::remove_file(&temporary));
+/// Gives a file a second name under which it stays when another takes its place. A name that is taken is left alone.
+fn keep_old(path: &Path, kept: &Path) -> Result<(), StoreError> {
+    if kept.exists() || fs::hard_link(path, kept).is_ok() {
+        return Ok(());
     }
-    written?;
-    sync_folder(path)
-}
-
-fn write_new(path: &Path, text: &[u8], like: &fs::Metadata) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-    file.set_permissions(like.permissions())?;
-    file.write_all(text)?;
-    file.sync_all()
+    // Some file systems know no second names.
+    let old = fs::read(path).map_err(StoreError::io("read", path))?;
+    write_atomic(kept, &old, Access::Private).map_err(StoreError::io("write", kept))
 }
 
 /// Forces the names in a file's folder to the disk. Elsewhere than on Unix a folder cannot be opened, and its names need no forcing.

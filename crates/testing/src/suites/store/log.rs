@@ -207,8 +207,9 @@ pub(super) fn guard(place: &dyn Place) -> Result<(), String> {
     run(async {
         // Each prefix of a run in which a program can die, and what the next one finds.
         let steps = || vec![user("one"), answer(&["c1", "c2"]), result("c2"), result("c1"), answer(&["c3"])];
-        let missing: [&[&str]; 6] = [&[], &[], &["missing c1", "missing c2"], &["missing c1"], &[], &["missing c3"]];
-        for (n_steps, missing) in missing.into_iter().enumerate().skip(1) {
+        let prefixes: [(usize, &[&str]); 5] =
+            [(1, &[]), (2, &["missing c1", "missing c2"]), (3, &["missing c1"]), (4, &[]), (5, &["missing c3"])];
+        for (n_steps, missing) in prefixes {
             let mut log = create(place.store(), n_steps as u64).await?;
             append(&mut log, steps().into_iter().take(n_steps).collect()).await?;
             let said = shown(&log);

@@ -1,0 +1,110 @@
+//! Processes that are killed while they write: nothing that was acknowledged is lost, and the next one goes on.
+//!
+//! `PINCH_TEST_KILLS` says how often; `cargo xtask test --full` sets it to a thousand.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::child::Other;
+use crate::help::{append, create, file, open, user};
+use crate::properties::{is_paired, run};
+
+/// Kills when nobody says otherwise: for every change, in seconds.
+const KILLS: u64 = 60;
+/// Kills that one session goes through before the next begins.
+const KILLS_A_SESSION: u64 = 20;
+
+fn kills() -> u64 {
+    std::env::var("PINCH_TEST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS)
+}
+
+/// What a child acknowledged until it was killed.
+fn acknowledged(child: &mut Other) -> Vec<String> {
+    std::iter::from_fn(|| child.next()).filter_map(|line| line.strip_prefix("ack ").map(str::to_owned)).collect()
+}
+
+/// Opens what a killed process left. Returns the number of entries.
+async fn check(path: &Path, acknowledged: &[String], n_before: usize, heals: bool) -> usize {
+    if !path.exists() {
+        assert_eq!(acknowledged.len(), 0, "acknowledged, and not even a file");
+        return 0;
+    }
+    let mut log = open(path).await.unwrap();
+    let ids: HashSet<String> = log.entry_ids().map(ToString::to_string).collect();
+    assert_eq!(ids.len(), log.entry_ids().len(), "no id stands twice");
+    for id in acknowledged {
+        assert!(ids.contains(id), "{id} was acknowledged and is lost");
+    }
+    // One more entry may be written and not yet told; before the first one up to two results of the last run.
+    let n_new = ids.len() - n_before;
+    assert!((acknowledged.len()..=acknowledged.len() + 3).contains(&n_new), "{n_new} for {}", acknowledged.len());
+    assert_eq!(log.tree().roots.len(), usize::from(!ids.is_empty()), "every entry has its parent");
+    if heals {
+        log.heal().await.unwrap();
+        assert_eq!(log.awaited_calls().len(), 0);
+        let again = open(path).await.unwrap();
+        assert_eq!((again.leaf_id(), again.awaited_calls().len()), (log.leaf_id(), 0));
+    }
+    let path: Vec<_> = log.active_branch().entries().collect();
+    assert_eq!(is_paired(&path), Ok(()));
+    log.entry_ids().len()
+}
+
+#[test]
+fn killed_at_any_moment_nothing_acknowledged_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut n_entries, mut n_acknowledged) = (0, 0);
+    for kill in 0..kills() {
+        let path = dir.path().join(format!("{}.jsonl", kill / KILLS_A_SESSION));
+        if kill % KILLS_A_SESSION == 0 {
+            n_entries = 0;
+        }
+        let acknowledged = match kill % 5 {
+            // Exactly between two of its steps.
+            0 => {
+                let mut child = Other::stepped("append", &path);
+                let mut seen = Vec::new();
+                for _ in 0..1 + kill * 7 % 31 {
+                    let line = child.next().expect("it goes on until it is killed");
+                    seen.extend(line.strip_prefix("ack ").map(str::to_owned));
+                    child.go_on();
+                }
+                let line = child.next().unwrap();
+                seen.extend(line.strip_prefix("ack ").map(str::to_owned));
+                child.kill();
+                seen.extend(acknowledged(&mut child));
+                seen
+            }
+            // At a moment nobody chose.
+            n => {
+                let mut child = if n == 1 { Other::durable("append", &path) } else { Other::start("append", &path) };
+                child.wait_for("open").unwrap();
+                std::thread::sleep(Duration::from_micros(kill * 7919 % 9000));
+                child.kill();
+                acknowledged(&mut child)
+            }
+        };
+        n_acknowledged += acknowledged.len();
+        n_entries = run(check(&path, &acknowledged, n_entries, kill % 2 == 0));
+    }
+    assert!(n_acknowledged as u64 > kills(), "only {n_acknowledged} appends in all: nothing was tried");
+}
+
+#[test]
+fn a_dead_holder_of_the_lock_blocks_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = run(async {
+        let mut log = create(dir.path()).await;
+        append(&mut log, [user("q")]).await;
+        log
+    });
+    let mut holder = Other::start("hold", &file(&log));
+    holder.wait_for("held").unwrap();
+    let mine = std::fs::File::open(file(&log)).unwrap();
+    assert!(mine.try_lock().is_err(), "it is held");
+    holder.kill();
+    let began = Instant::now();
+    run(append(&mut log, [user("next")]));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}

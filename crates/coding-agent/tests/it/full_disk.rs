@@ -1,0 +1,53 @@
+//! A disk without room: told as what it is, and the session stays readable.
+//!
+//! A process may not write files longer than its limit: writes fall short and then fail just as on a full disk. Without a `trap` the system
+//! kills it in the middle of a line instead.
+#![cfg(unix)]
+
+use crate::child::Other;
+use crate::help::{append, open, user};
+use crate::properties::run;
+
+#[test]
+fn a_full_disk_is_told_and_costs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let mut child = Other::limited("fill", &path, "trap '' XFSZ;");
+    let mut n_acknowledged = 0;
+    let error = loop {
+        let line = child.next().unwrap();
+        match line.strip_prefix("full ") {
+            Some(error) => break error.to_owned(),
+            None => n_acknowledged += usize::from(line.starts_with("ack ")),
+        }
+    };
+    assert!(error.starts_with(&format!("cannot write {}: ", path.display())), "{error}");
+    assert!(error.contains("File too large"), "{error}");
+    assert_eq!(child.wait_for("entries").unwrap(), n_acknowledged.to_string());
+    assert!(child.ends_well());
+
+    let mut log = run(open(&path)).unwrap();
+    assert_eq!((log.entry_ids().len(), log.n_skipped()), (n_acknowledged, 0), "no half of a line is left");
+    assert!(n_acknowledged > 5, "something was written first");
+    let n_missing = log.awaited_calls().len();
+    run(append(&mut log, [user("there is room again")]));
+    let again = run(open(&path)).unwrap();
+    assert_eq!((again.entry_ids().len(), again.n_skipped()), (n_acknowledged + n_missing + 1, 0));
+}
+
+#[test]
+fn killed_in_the_middle_of_a_line_only_that_line_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let mut child = Other::limited("fill", &path, "");
+    let n_acknowledged = std::iter::from_fn(|| child.next()).filter(|line| line.starts_with("ack ")).count();
+    assert!(!child.ends_well());
+    let text = std::fs::read(&path).unwrap();
+    assert_ne!(text.last(), Some(&b'\n'), "the line is torn");
+    let mut log = run(open(&path)).unwrap();
+    assert_eq!((log.entry_ids().len(), log.n_skipped()), (n_acknowledged, 1));
+    let n_missing = log.awaited_calls().len();
+    run(append(&mut log, [user("the next one")]));
+    let again = run(open(&path)).unwrap();
+    assert_eq!((again.entry_ids().len(), again.n_skipped()), (n_acknowledged + n_missing + 1, 1));
+}
