@@ -8,6 +8,7 @@ use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_to
 use super::system::{PLACEHOLDER_TOOL, Pending};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, ToolDecl};
+use crate::model::Model;
 use crate::model::dialect::KeyHeader;
 use crate::model::record::DEFAULT_MAX_TOKENS;
 use crate::model::thinking::{LevelRule, clamp};
@@ -292,7 +293,7 @@ impl Tools {
     fn new(call: &Call<'_>, conversation: &Conversation, subscription: bool) -> Result<Self, LlmError> {
         let model = &call.request.model;
         let wire = &model.dialect.wire;
-        let in_place = wire.mid_convo_system && wire.mid_convo_tools && !conversation.head.tools.is_empty();
+        let in_place = changes_in_place(model, conversation);
         let style = ToolStyle {
             subscription,
             eager: wire.eager_tool_input,
@@ -300,8 +301,7 @@ impl Tools {
             encoding: call.encoding,
             family: model.dialect.schema.family,
         };
-        let tools = if in_place { &conversation.head.tools } else { &conversation.current.tools };
-        let written = tools.iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
+        let written = listed(model, conversation).iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
         let initial = written
             .map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))?;
         let adds = in_place
@@ -337,6 +337,30 @@ impl Tools {
 /// How a tool is written.
 #[derive(Clone, Copy)]
 struct ToolStyle {
+/// Whether the request would be another one without the strict schemas that tools merely prefer.
+pub(super) fn can_relax(call: &Call<'_>) -> bool {
+    let model = &call.request.model;
+    let conversation = conversation(call.request);
+    let added = conversation.messages.iter().filter_map(|message| match &**message {
+        Message::System(change) => Some(&change.tools_added),
+        _ => None,
+    });
+    let added = added.flatten().filter(|_| changes_in_place(model, &conversation));
+    let tools = listed(model, &conversation).iter().chain(added);
+    call.encoding == Encoding::Usual && strict::can_relax(tools, Limits::Anthropic, model.dialect.schema.strict)
+}
+
+/// Whether messages of the conversation add and remove tools, and the list stays as it began.
+fn changes_in_place(model: &Model, conversation: &Conversation) -> bool {
+    let wire = &model.dialect.wire;
+    wire.mid_convo_system && wire.mid_convo_tools && !conversation.head.tools.is_empty()
+}
+
+/// The tools that the list of the request names.
+fn listed<'a>(model: &Model, conversation: &'a Conversation) -> &'a [ToolDecl] {
+    if changes_in_place(model, conversation) { &conversation.head.tools } else { &conversation.current.tools }
+}
+
     subscription: bool,
     eager: bool,
     strict: bool,
