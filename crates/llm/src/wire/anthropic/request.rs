@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::convert::{self, Telling};
+use super::convert::{self, Telling, Unsigned};
 use super::models;
 use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_token, sent_name};
 use super::system::{PLACEHOLDER_TOOL, Pending};
@@ -70,6 +70,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(user) = request.options.metadata.as_ref().and_then(|m| m.get("user_id")).filter(|id| id.is_string()) {
         body.insert("metadata".into(), json!({"user_id": user}));
     }
+    // Anthropic refuses a choice without tools; other formats send it even then.
     if let Some(choice) = tool_choice(request, subscription, is_thinking).filter(|_| !tools.initial.is_empty()) {
         body.insert("tool_choice".into(), choice);
     }
@@ -220,10 +221,12 @@ fn messages(
     thinking: &Thinking,
     cache: Option<&Value>,
 ) -> Vec<Value> {
-    let telling = Telling {
-        subscription: tools.subscription,
-        allow_empty_signature: request.model.dialect.history.allow_empty_signature,
+    let unsigned = match thinking {
+        _ if request.model.dialect.history.allow_empty_signature => Unsigned::Thinking,
+        Thinking::Disabled => Unsigned::Text,
+        Thinking::Unsaid | Thinking::Budget { .. } | Thinking::Adaptive { .. } => Unsigned::Nothing,
     };
+    let telling = Telling { subscription: tools.subscription, unsigned };
     let told = normalise::transform(
         &conversation.messages,
         &request.model,
@@ -334,9 +337,6 @@ impl Tools {
     }
 }
 
-/// How a tool is written.
-#[derive(Clone, Copy)]
-struct ToolStyle {
 /// Whether the request would be another one without the strict schemas that tools merely prefer.
 pub(super) fn can_relax(call: &Call<'_>) -> bool {
     let model = &call.request.model;
@@ -361,6 +361,9 @@ fn listed<'a>(model: &Model, conversation: &'a Conversation) -> &'a [ToolDecl] {
     if changes_in_place(model, conversation) { &conversation.head.tools } else { &conversation.current.tools }
 }
 
+/// How a tool is written.
+#[derive(Clone, Copy)]
+struct ToolStyle {
     subscription: bool,
     eager: bool,
     strict: bool,
