@@ -67,7 +67,8 @@ pub enum HttpError {
         /// Where to, when that is this machine or its network; empty otherwise.
         place: String,
     },
-    /// The connection broke before the response began.
+    /// The connection broke before the response began. The text names no cause, for recorded cases want exactly this one
+    /// (`stream/retry/connection-reset`); it is in `source`.
     #[error("Connection error.")]
     Reset {
         /// What the system says.
@@ -198,7 +199,8 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
         return HttpError::Invalid { cause: root_cause(&error) };
     }
     if !error.is_connect() {
-        return HttpError::Reset { source: error };
+        // The URL may hold secrets.
+        return HttpError::Reset { source: error.without_url() };
     }
     let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
     let host = crate::model::detect::host(url);

@@ -30,6 +30,9 @@ pub type IdRule<'a> = &'a dyn Fn(&str, &Model, &AssistantMessage) -> String;
 pub fn transform(messages: &[Arc<Message>], target: &Model, ids: Option<IdRule<'_>>) -> Vec<Arc<Message>> {
     let paired = pairing::pair(messages);
     let mut renamer = ids::Renamer::new();
+    let answers = messages.iter().filter_map(|message| message.as_assistant());
+    let own_calls = answers.filter(|answer| handoff::is_own(answer, target)).flat_map(|answer| answer.tool_calls());
+    own_calls.for_each(|call| renamer.keep(call.id.as_str()));
     let mut out = Vec::with_capacity(messages.len());
     for step in paired {
         match step {

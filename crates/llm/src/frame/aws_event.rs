@@ -97,14 +97,10 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`AwsEventError`].
     pub fn read(bytes: &'a [u8], limit: usize) -> Result<Option<Self>, AwsEventError> {
-        let Some(size) = size(bytes, limit)? else { return Ok(None) };
-        let Some(whole) = bytes.get(..size.total) else { return Ok(None) };
-        let (body, checksum) = whole.split_at(size.total - CHECKSUM);
-        if crc32fast::hash(body) != be_u32(checksum) {
-            return Err(AwsEventError::Checksum);
-        }
-        let (headers, payload) = body[PRELUDE..].split_at(size.headers);
-        Ok(Some(Self { total_len: size.total, headers_len: size.headers, headers: read_headers(headers)?, payload }))
+        let Some(whole) = Whole::cut(bytes, limit)? else { return Ok(None) };
+        let headers = Headers(whole.headers).map(|header| header.and_then(Header::read)).collect::<Result<_, _>>()?;
+        let (total_len, headers_len) = (whole.len, whole.headers.len());
+        Ok(Some(Self { total_len, headers_len, headers, payload: whole.payload }))
     }
 
     /// The text of a header.
@@ -113,79 +109,188 @@ impl<'a> Message<'a> {
     }
 }
 
-struct Size {
-    total: usize,
-    headers: usize,
+/// A message whose lengths and checksums are right, and whose headers were not looked at yet.
+struct Whole<'a> {
+    len: usize,
+    headers: &'a [u8],
+    payload: &'a [u8],
 }
 
-/// What the prelude says; `None` when it is not all there.
-fn size(bytes: &[u8], limit: usize) -> Result<Option<Size>, AwsEventError> {
-    let Some(prelude) = bytes.get(..PRELUDE) else { return Ok(None) };
-    if crc32fast::hash(&prelude[..8]) != be_u32(&prelude[8..]) {
-        return Err(AwsEventError::Checksum);
+impl<'a> Whole<'a> {
+    /// The message that the bytes begin with; `None` when it is not all there.
+    fn cut(bytes: &'a [u8], limit: usize) -> Result<Option<Self>, AwsEventError> {
+        let Some((prelude, _)) = bytes.split_first_chunk::<PRELUDE>() else { return Ok(None) };
+        let [total, headers, checksum] = [0, 4, 8].map(|at| be_u32(&prelude[at..]));
+        // The second checksum goes on where the first one ends.
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&prelude[..8]);
+        if sum.clone().finalize() != checksum {
+            return Err(AwsEventError::Checksum);
+        }
+        let (total, headers) = (total as usize, headers as usize);
+        if total > limit {
+            return Err(AwsEventError::Oversized { size: total, limit });
+        }
+        if total < PRELUDE + CHECKSUM || headers > total - PRELUDE - CHECKSUM {
+            return Err(AwsEventError::Malformed { what: "lengths" });
+        }
+        let Some(whole) = bytes.get(..total) else { return Ok(None) };
+        let (body, checksum) = whole.split_at(total - CHECKSUM);
+        sum.update(&body[8..]);
+        if sum.finalize() != be_u32(checksum) {
+            return Err(AwsEventError::Checksum);
+        }
+        let (headers, payload) = body[PRELUDE..].split_at(headers);
+        Ok(Some(Self { len: total, headers, payload }))
     }
-    let (total, headers) = (be_u32(prelude) as usize, be_u32(&prelude[4..]) as usize);
-    if total > limit {
-        return Err(AwsEventError::Oversized { size: total, limit });
-    }
-    if total < PRELUDE + CHECKSUM || headers > total - PRELUDE - CHECKSUM {
-        return Err(AwsEventError::Malformed { what: "lengths" });
-    }
-    Ok(Some(Size { total, headers }))
 }
 
 /// The number that four bytes stand for; the callers give four or more.
 fn be_u32(bytes: &[u8]) -> u32 {
-    bytes.iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte))
+    bytes.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }
 
-fn read_headers(bytes: &[u8]) -> Result<Vec<(&str, HeaderValue<'_>)>, AwsEventError> {
-    let mut rest = Cursor(bytes);
-    let mut headers = Vec::with_capacity(3);
-    while !rest.0.is_empty() {
-        let name_len = usize::from(rest.array::<1>()?[0]);
-        let name = text(rest.take(name_len)?)?;
-        let value = match rest.array::<1>()?[0] {
+/// A header as it is written.
+#[derive(Clone, Copy)]
+struct Header<'a> {
+    name: &'a [u8],
+    tag: u8,
+    value: &'a [u8],
+}
+
+/// The tag of a text.
+const TEXT: u8 = 7;
+
+impl<'a> Header<'a> {
+    /// Its name and what its value means.
+    fn read(self) -> Result<(&'a str, HeaderValue<'a>), AwsEventError> {
+        let value = match self.tag {
             0 => HeaderValue::Bool(true),
             1 => HeaderValue::Bool(false),
-            2 => HeaderValue::Byte(i8::from_be_bytes(rest.array()?)),
-            3 => HeaderValue::Short(i16::from_be_bytes(rest.array()?)),
-            4 => HeaderValue::Int(i32::from_be_bytes(rest.array()?)),
-            5 => HeaderValue::Long(i64::from_be_bytes(rest.array()?)),
-            6 => HeaderValue::Bytes(rest.sized()?),
-            7 => HeaderValue::Text(text(rest.sized()?)?),
-            8 => HeaderValue::Timestamp(i64::from_be_bytes(rest.array()?)),
-            9 => HeaderValue::Uuid(rest.array()?),
-            _ => return Err(AwsEventError::Malformed { what: "a header of an unknown type" }),
+            2 => HeaderValue::Byte(i8::from_be_bytes(fixed(self.value)?)),
+            3 => HeaderValue::Short(i16::from_be_bytes(fixed(self.value)?)),
+            4 => HeaderValue::Int(i32::from_be_bytes(fixed(self.value)?)),
+            5 => HeaderValue::Long(i64::from_be_bytes(fixed(self.value)?)),
+            6 => HeaderValue::Bytes(self.value),
+            TEXT => HeaderValue::Text(text(self.value)?),
+            8 => HeaderValue::Timestamp(i64::from_be_bytes(fixed(self.value)?)),
+            _ => HeaderValue::Uuid(fixed(self.value)?),
         };
-        headers.push((name, value));
+        Ok((text(self.name)?, value))
     }
-    Ok(headers)
 }
 
 fn text(bytes: &[u8]) -> Result<&str, AwsEventError> {
     std::str::from_utf8(bytes).map_err(|_| AwsEventError::Malformed { what: "a header that is no text" })
 }
 
-struct Cursor<'a>(&'a [u8]);
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], AwsEventError> {
+    bytes.try_into().map_err(|_| CUT)
+}
 
-impl<'a> Cursor<'a> {
+const CUT: AwsEventError = AwsEventError::Malformed { what: "a cut header" };
+
+/// Goes through headers, one after the other. After an error there is none.
+struct Headers<'a>(&'a [u8]);
+
+impl<'a> Headers<'a> {
     fn take(&mut self, n: usize) -> Result<&'a [u8], AwsEventError> {
-        let (taken, rest) = self.0.split_at_checked(n).ok_or(AwsEventError::Malformed { what: "a cut header" })?;
+        let (taken, rest) = self.0.split_at_checked(n).ok_or(CUT)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], AwsEventError> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(AwsEventError::Malformed { what: "a cut header" })?;
+    fn byte(&mut self) -> Result<u8, AwsEventError> {
+        let (byte, rest) = self.0.split_first().ok_or(CUT)?;
         self.0 = rest;
-        Ok(*taken)
+        Ok(*byte)
     }
 
-    fn sized(&mut self) -> Result<&'a [u8], AwsEventError> {
-        let len = u16::from_be_bytes(self.array()?);
-        self.take(usize::from(len))
+    fn header(&mut self) -> Result<Header<'a>, AwsEventError> {
+        let n_name = self.byte()?;
+        let name = self.take(usize::from(n_name))?;
+        let tag = self.byte()?;
+        let n_value = match tag {
+            0 | 1 => 0,
+            2 => 1,
+            3 => 2,
+            4 => 4,
+            5 | 8 => 8,
+            6 | TEXT => usize::from(u16::from_be_bytes([self.byte()?, self.byte()?])),
+            9 => 16,
+            _ => return Err(AwsEventError::Malformed { what: "a header of an unknown type" }),
+        };
+        Ok(Header { name, tag, value: self.take(n_value)? })
     }
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = Result<Header<'a>, AwsEventError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let header = self.header();
+        if header.is_err() {
+            self.0 = &[];
+        }
+        Some(header)
+    }
+}
+
+/// The headers that say what a message is: of each name the first, which may be no text.
+#[derive(Default)]
+struct Named<'a> {
+    kind: Option<Header<'a>>,
+    event: Option<Header<'a>>,
+    exception: Option<Header<'a>>,
+    error_code: Option<Header<'a>>,
+    error_message: Option<Header<'a>>,
+}
+
+impl<'a> Named<'a> {
+    /// Finds them in one pass, and checks all headers on the way.
+    fn find(headers: &'a [u8]) -> Result<Self, AwsEventError> {
+        // What is ASCII is text wherever one cuts it: nearly always, no header has to be looked at by itself.
+        let is_ascii = headers.is_ascii();
+        let mut named = Self::default();
+        for header in Headers(headers) {
+            let header = header?;
+            if !is_ascii {
+                header.read()?;
+            }
+            let place = match header.name {
+                b":message-type" => &mut named.kind,
+                b":event-type" => &mut named.event,
+                b":exception-type" => &mut named.exception,
+                b":error-code" => &mut named.error_code,
+                b":error-message" => &mut named.error_message,
+                _ => continue,
+            };
+            place.get_or_insert(header);
+        }
+        Ok(named)
+    }
+
+    /// The name of a message that ends the stream badly.
+    fn failure(&self) -> Result<Option<String>, AwsEventError> {
+        Ok(match text_of(self.kind) {
+            Some(b"exception") => Some(format!("{EXCEPTION}{}", or_empty(self.exception)?)),
+            Some(b"error") => Some(format!("{ERROR}{}", or_empty(self.error_code)?)),
+            _ => None,
+        })
+    }
+}
+
+/// The bytes of a header that is a text.
+fn text_of(header: Option<Header<'_>>) -> Option<&[u8]> {
+    header.filter(|header| header.tag == TEXT).map(|header| header.value)
+}
+
+/// The text of a header, empty when it is none.
+fn or_empty(header: Option<Header<'_>>) -> Result<&str, AwsEventError> {
+    text_of(header).map_or(Ok(""), text)
 }
 
 /// Cuts a stream of bytes into messages, however the bytes are split into chunks.
@@ -198,8 +303,35 @@ pub struct AwsEventDecoder {
     /// Where the current message begins.
     start: usize,
     limit: usize,
-    /// The name and data of the frame that is handed out, where they are no part of its bytes.
-    made: (String, String),
+    known: Known,
+    /// Name and data of the failure that is handed out.
+    failure: (String, String),
+    /// The data of the frame that is handed out, when its bytes were no UTF-8.
+    mended: String,
+}
+
+/// The headers of the last event, and the event they name: nearly all messages of a stream have the headers of the one before.
+#[derive(Debug, Default)]
+struct Known {
+    headers: Vec<u8>,
+    event: String,
+}
+
+/// Bytes of headers that are worth knowing. An event's have less than a hundred.
+const MAX_KNOWN: usize = 1024;
+
+impl Known {
+    fn is_of(&self, headers: &[u8]) -> bool {
+        self.headers == headers && !headers.is_empty()
+    }
+
+    fn remember(&mut self, headers: &[u8], event: &str) {
+        self.headers.clear();
+        if headers.len() <= MAX_KNOWN {
+            self.headers.extend_from_slice(headers);
+        }
+        event.clone_into(&mut self.event);
+    }
 }
 
 impl Default for AwsEventDecoder {
@@ -211,7 +343,14 @@ impl Default for AwsEventDecoder {
 impl AwsEventDecoder {
     /// A decoder that accepts messages of up to `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, limit, made: Default::default() }
+        Self {
+            buffer: Vec::new(),
+            start: 0,
+            limit,
+            known: Known::default(),
+            failure: Default::default(),
+            mended: String::new(),
+        }
     }
 
     /// Takes the next bytes in. Take all frames out with [`AwsEventDecoder::next_frame`] before the next call, or the buffer grows.
@@ -226,26 +365,33 @@ impl AwsEventDecoder {
     /// # Errors
     /// [`AwsEventError`], at every further call too.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, AwsEventError> {
-        let Some(message) = Message::read(&self.buffer[self.start..], self.limit)? else { return Ok(None) };
-        let raw = &self.buffer[self.start..self.start + message.total_len];
-        self.start += message.total_len;
-        let named = |name| message.text(name).unwrap_or("");
-        let event = match named(":message-type") {
-            "exception" => format!("{EXCEPTION}{}", named(":exception-type")),
-            "error" => format!("{ERROR}{}", named(":error-code")),
-            // Nearly all: nothing is copied.
-            _ => match std::str::from_utf8(message.payload) {
-                Ok(data) => return Ok(Some(Frame { event: named(":event-type"), data, raw })),
-                Err(_) => named(":event-type").to_owned(),
-            },
+        let Some(message) = Whole::cut(&self.buffer[self.start..], self.limit)? else { return Ok(None) };
+        let raw = &self.buffer[self.start..self.start + message.len];
+        if !self.known.is_of(message.headers) {
+            let named = Named::find(message.headers)?;
+            if let Some(event) = named.failure()? {
+                // An error has no payload: its text stands in a header.
+                let data = match text_of(named.error_message) {
+                    Some(said) if message.payload.is_empty() => {
+                        serde_json::json!({ "message": text(said)? }).to_string()
+                    }
+                    _ => String::from_utf8_lossy(message.payload).into_owned(),
+                };
+                self.start += message.len;
+                self.failure = (event, data);
+                return Ok(Some(Frame { event: &self.failure.0, data: &self.failure.1, raw }));
+            }
+            self.known.remember(message.headers, or_empty(named.event)?);
+        }
+        self.start += message.len;
+        let data = match std::str::from_utf8(message.payload) {
+            Ok(data) => data,
+            Err(_) => {
+                self.mended = String::from_utf8_lossy(message.payload).into_owned();
+                &self.mended
+            }
         };
-        // An error has no payload: its text stands in a header.
-        let data = match message.text(":error-message") {
-            Some(text) if message.payload.is_empty() => serde_json::json!({ "message": text }).to_string(),
-            _ => String::from_utf8_lossy(message.payload).into_owned(),
-        };
-        self.made = (event, data);
-        Ok(Some(Frame { event: &self.made.0, data: &self.made.1, raw }))
+        Ok(Some(Frame { event: &self.known.event, data, raw }))
     }
 
     /// The bytes are over.

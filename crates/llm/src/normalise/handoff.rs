@@ -16,7 +16,7 @@ pub(super) type Names = HashMap<ToolCallId, ToolCallId>;
 
 /// Whether an answer is the target's own: thinking and signatures are good for the model that was asked, by the same provider, in the same
 /// format. Which model really answered does not matter.
-fn is_own(message: &AssistantMessage, target: &Model) -> bool {
+pub(super) fn is_own(message: &AssistantMessage, target: &Model) -> bool {
     today(message.provider.as_str()) == today(target.provider.as_str())
         && message.api == target.api
         && message.model == target.id
@@ -36,13 +36,10 @@ pub(super) fn hand_off(
         .iter()
         .filter_map(|block| match &**block {
             Block::Thinking(thinking) => (is_own && is_worth_keeping(thinking)).then(|| Arc::clone(block)),
-            Block::ToolCall(call) if is_own => {
-                renamer.keep(call.id.as_str());
-                Some(Arc::clone(block))
-            }
+            Block::ToolCall(_) if is_own => Some(Arc::clone(block)),
             Block::ToolCall(call) => {
                 let wanted = ids.map_or_else(|| call.id.to_string(), |rule| rule(call.id.as_str(), target, message));
-                let id = ToolCallId::from(renamer.rename(call.id.as_str(), wanted));
+                let id = ToolCallId::from(renamer.rename(call.id.as_str(), &wanted));
                 if id == call.id && call.thought_signature.is_none() {
                     return Some(Arc::clone(block));
                 }

@@ -25,41 +25,91 @@ fn base36(mut number: u32) -> String {
     }
 }
 
-/// An id as Anthropic takes it: at most 64 of `a-zA-Z0-9_-`, everything else as `_`.
+/// The beginning of a hash, which tells apart what was cut.
+pub(crate) fn hash_mark(text: &str) -> String {
+    short_hash(text).chars().take(8).collect()
+}
+
+/// What ids of tool calls look like to a provider: letters and digits of ASCII, and some marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdShape {
+    /// Which other characters there may be.
+    pub marks: &'static str,
+    /// How many characters there may be.
+    pub max: usize,
+    /// Whether marks at the end go that stand for other characters.
+    pub trimmed: bool,
+}
+
+impl IdShape {
+    /// Ids of Anthropic, Bedrock and Google.
+    pub const ANTHROPIC: Self = Self { marks: "_-", max: 64, trimmed: false };
+    /// Ids of OpenAI's chat format.
+    pub const CHAT: Self = Self { max: 40, ..Self::ANTHROPIC };
+    /// Each of the two ids of OpenAI's Responses format.
+    pub const RESPONSES: Self = Self { trimmed: true, ..Self::ANTHROPIC };
+
+    /// The id with `_` in place of what may not be in it, of any length.
+    pub fn spell(&self, id: &str) -> String {
+        self.units(id).collect()
+    }
+
+    /// The same, and not too long.
+    pub fn fit(&self, id: &str) -> String {
+        let mut fit: String = self.units(id).take(self.max).collect();
+        if self.trimmed {
+            fit.truncate(fit.trim_end_matches('_').len());
+        }
+        fit
+    }
+
+    /// One character for each unit of UTF-16, as in the ids of pi's sessions.
+    fn units(self, id: &str) -> impl Iterator<Item = char> {
+        id.encode_utf16().map(move |unit| {
+            let c = char::from_u32(unit.into()).unwrap_or('_');
+            if c.is_ascii_alphanumeric() || self.marks.contains(c) { c } else { '_' }
+        })
+    }
+}
+
+/// An id as Anthropic takes it.
 pub fn anthropic_id(id: &str) -> String {
-    let is_fine = |unit: &u16| u8::try_from(*unit).is_ok_and(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    let units = id.encode_utf16().take(64);
-    units.map(|unit| if is_fine(&unit) { char::from(unit.to_le_bytes()[0]) } else { '_' }).collect()
+    IdShape::ANTHROPIC.fit(id)
 }
 
 /// Keeps names apart that a rule would make equal.
 #[derive(Debug, Default)]
-pub(super) struct Renamer {
+pub(crate) struct Renamer {
     /// Old name by new name.
     used: HashMap<String, String>,
 }
 
 impl Renamer {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Notes a name that stays.
+    /// Notes a name that stays. Before others are renamed, or one of them may get it.
     pub(super) fn keep(&mut self, id: &str) {
         self.used.entry(id.to_owned()).or_insert_with(|| id.to_owned());
     }
 
-    /// The new name of `old`: `wanted`, or when another call has that name already, as long a name that ends in a hash of `old`.
-    pub(super) fn rename(&mut self, old: &str, wanted: String) -> String {
-        let new = match self.used.get(&wanted) {
-            Some(owner) if owner != old => {
-                let hash: String = short_hash(old).chars().take(8).collect();
-                let n_kept = wanted.chars().count().saturating_sub(hash.len());
-                wanted.chars().take(n_kept).chain(hash.chars()).collect()
+    /// The new name of `old`, always the same: `wanted`, or when another has that name already, as long a name that ends in a hash of `old`.
+    pub(crate) fn rename(&mut self, old: &str, wanted: &str) -> String {
+        let mut new = wanted.to_owned();
+        for n_tries in 0_u32.. {
+            match self.used.get(&new) {
+                Some(owner) if owner != old => {}
+                Some(_) => break,
+                None => {
+                    self.used.insert(new.clone(), old.to_owned());
+                    break;
+                }
             }
-            _ => wanted,
-        };
-        self.used.entry(new.clone()).or_insert_with(|| old.to_owned());
+            let mark = if n_tries == 0 { hash_mark(old) } else { hash_mark(&format!("{old}:{n_tries}")) };
+            let n_kept = wanted.chars().count().saturating_sub(mark.len());
+            new = wanted.chars().take(n_kept).chain(mark.chars()).collect();
+        }
         new
     }
 }
@@ -79,15 +129,24 @@ mod tests {
     fn equal_names_are_kept_apart() {
         let mut renamer = Renamer::new();
         let long = |end: &str| format!("{}{end}", "x".repeat(64));
-        let first = renamer.rename(&long("1"), anthropic_id(&long("1")));
-        let second = renamer.rename(&long("2"), anthropic_id(&long("2")));
+        let mut rename = |end: &str| renamer.rename(&long(end), &IdShape::ANTHROPIC.fit(&long(end)));
+        let (first, second) = (rename("1"), rename("2"));
         assert_eq!((first.len(), second.len()), (64, 64));
         assert_ne!(first, second);
-        assert_eq!(renamer.rename(&long("2"), anthropic_id(&long("2"))), second);
+        assert_eq!((rename("2"), rename("1")), (second.clone(), first.clone()));
+        // Also when somebody has that name already.
+        let third = renamer.rename(&second, &second);
+        assert!(![first, second].contains(&third));
     }
 
     #[test]
-    fn anthropic_ids() {
-        assert_eq!(anthropic_id("call_1|fc-1+é😀"), "call_1_fc-1____");
+    fn shapes() {
+        assert_eq!(IdShape::ANTHROPIC.fit("call_1|fc-1+é😀"), "call_1_fc-1____");
+        assert_eq!(IdShape::ANTHROPIC.fit(&"é".repeat(100)), "_".repeat(64));
+        assert_eq!(IdShape::CHAT.fit(&"a".repeat(100)).len(), 40);
+        assert_eq!(IdShape::CHAT.spell(&"a|".repeat(100)), "a_".repeat(100));
+        assert_eq!(IdShape::RESPONSES.fit("call_7|fc+1=="), "call_7_fc_1");
+        assert_eq!(IdShape::RESPONSES.fit(&"é".repeat(100)), "");
+        assert_eq!(IdShape::RESPONSES.fit(&"a".repeat(100)).len(), 64);
     }
 }

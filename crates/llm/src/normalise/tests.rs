@@ -147,6 +147,19 @@ fn any_messages() -> impl Strategy<Value = Vec<Value>> {
     vec(one, 0..12)
 }
 
+#[test]
+fn the_targets_own_calls_keep_their_names() {
+    let foreign = answer("other", "toolUse", json!([call("a+b")]));
+    let own = answer("m", "toolUse", json!([call("a_b")]));
+    let messages = [foreign, own].map(|message| Arc::new(Message::from_value(&message).unwrap()));
+    let rule = |id: &str, _: &Model, _: &crate::message::AssistantMessage| anthropic_id(id);
+    let out = transform(&messages, &target(false), Some(&rule));
+    let ids: Vec<String> =
+        out.iter().filter_map(|m| m.as_assistant()).flat_map(|m| m.tool_calls()).map(|c| c.id.to_string()).collect();
+    assert_eq!((ids.len(), ids[1].as_str()), (2, "a_b"));
+    assert_ne!(ids[0], ids[1]);
+}
+
 proptest! {
     #[test]
     fn laws(messages in any_messages()) {

@@ -148,7 +148,7 @@ fn run(
                     body = None;
                     finish(&request, &mut frames, &mut *decoder, &mut emit);
                 }
-                Ok(Err(error)) => decoder.fail(network(&request, &error), &mut emit),
+                Ok(Err(error)) => decoder.fail(network(&request, error), &mut emit),
                 Err(why) => decoder.fail(stopped(&request, why), &mut emit),
             }
         }
@@ -183,7 +183,7 @@ impl Shared {
             self.wire.sign(call, Signing { url, headers, body })?;
             let sending = self.client.send(outgoing, request.host.env(), watch.connect());
             let sent = watch.for_headers(cancel, sending).await.map_err(|why| stopped(request, why))?;
-            let mut incoming = sent.map_err(|error| network(request, &error))?;
+            let mut incoming = sent.map_err(|error| network(request, error))?;
             watch.headers_arrived();
             if let Some(observer) = &request.options.observer {
                 let seeing = observer.on_response(incoming.status(), incoming.headers(), &request.model);
@@ -318,11 +318,12 @@ pub(super) fn stopped(request: &Request, why: Stopped) -> LlmError {
     LlmError::new(provider_of(request), kind, text)
 }
 
-fn network(request: &Request, error: &HttpError) -> LlmError {
-    let kind = match error {
+fn network(request: &Request, error: HttpError) -> LlmError {
+    let kind = match &error {
         HttpError::Connect { .. } | HttpError::Reset { .. } => LlmErrorKind::Connect,
         HttpError::Cut { .. } => LlmErrorKind::StreamCut,
         HttpError::Invalid { .. } => LlmErrorKind::InvalidRequest,
     };
-    LlmError::new(provider_of(request), kind, error.to_string())
+    let text = error.to_string();
+    LlmError { source: Some(Arc::new(error)), ..LlmError::new(provider_of(request), kind, text) }
 }

@@ -47,6 +47,6 @@ impl WireFormat for Anthropic {
     }
 
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
-        (call.encoding == Encoding::Usual && error::is_strict_limit(error)).then_some(Encoding::PlainTools)
+        (error::is_strict_limit(error) && request::can_relax(call)).then_some(Encoding::PlainTools)
     }
 }

@@ -51,6 +51,6 @@ impl WireFormat for Bedrock {
     }
 
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
-        (call.encoding == Encoding::Usual && anthropic::is_strict_limit(error)).then_some(Encoding::PlainTools)
+        (anthropic::is_strict_limit(error) && request::can_relax(call)).then_some(Encoding::PlainTools)
     }
 }

@@ -39,6 +39,9 @@ impl WireFormat for Responses {
     }
 
     fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
-        error::refusal("OpenAI API error", &call.request.model, status, headers, body)
+        let model = &call.request.model;
+        // Many speak this format, and an error names the one that made it.
+        let whose = if model.provider == *"openai" { "OpenAI" } else { model.provider.as_str() };
+        error::refusal(&format!("{whose} API error"), model, status, headers, body)
     }
 }

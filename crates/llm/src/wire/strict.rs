@@ -81,6 +81,12 @@ pub(crate) fn schema_in(
     schema_for(tool, limits, supported && is_wanted)
 }
 
+/// Whether a request with these tools would be another one without the schemas that are merely preferred.
+pub(crate) fn can_relax<'a>(tools: impl IntoIterator<Item = &'a ToolDecl>, limits: Limits, supported: bool) -> bool {
+    let is_held = |tool: &ToolDecl| schema_for(tool, limits, supported).is_ok_and(|schema| schema.is_some());
+    tools.into_iter().any(|tool| wish(tool) == Wish::Prefer && is_held(tool))
+}
+
 const NEVER: [&str; 18] = [
     "$ref",
     "$defs",
@@ -231,6 +237,17 @@ mod tests {
                 "path": {"type": "string"}, "limit": {"anyOf": [{"type": "number"}, {"type": "null"}]},
                 "mode": {"type": ["string", "null"]}}})
         );
+    }
+
+    #[test]
+    fn only_preferred_schemas_can_be_relaxed() {
+        let plain = json!({"type": "object", "properties": {}});
+        let can = |tools: &[ToolDecl], supported: bool| can_relax(tools, Limits::Anthropic, supported);
+        let [preferred, required] = ["prefer", "require"].map(|wish| tool(plain.clone(), wish));
+        let inexpressible = tool(json!({"type": "object", "additionalProperties": true}), "prefer");
+        assert!(can(&[required.clone(), preferred.clone()], true));
+        assert!(!can(&[required, inexpressible], true));
+        assert!(!can(&[preferred], false));
     }
 
     #[test]

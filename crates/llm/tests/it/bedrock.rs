@@ -150,7 +150,6 @@ fn a_conversation() {
             {"role": "assistant", "content": [
                 {"reasoningContent": {"reasoningText": {"text": "t", "signature": "SIG"}}},
                 {"reasoningContent": {"redactedContent": "cmVk"}},
-                {"text": "unsigned"},
                 {"toolUse": {"toolUseId": "a", "name": "read", "input": {"p": [{"q": 3}]}}},
                 {"toolUse": {"toolUseId": "b", "name": "read", "input": {}}},
             ]},

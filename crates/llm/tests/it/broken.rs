@@ -31,6 +31,8 @@ async fn in_the_middle_of_a_frame() {
 async fn before_the_response() {
     let error = end_with(APIS[0], Reply::fault(Fault::Close)).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Connect, "Connection error."));
+    let cause = error.source.as_deref().and_then(std::error::Error::source).unwrap().to_string();
+    assert!(!cause.is_empty() && !cause.contains("127.0.0.1"), "{cause}");
     let error = end_of(request(model(APIS[0], "http://127.0.0.1:1"))).await.error.unwrap();
     assert_eq!(error.kind, LlmErrorKind::Connect);
     assert!(error.text.contains("refused") && error.text.contains("http://127.0.0.1:1/v1/messages"), "{}", error.text);

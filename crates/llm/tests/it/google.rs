@@ -297,6 +297,18 @@ async fn refusals_carry_their_facts() {
 }
 
 #[tokio::test]
+async fn bodies_that_name_no_status_get_it() {
+    let text = |body: Value| async move {
+        let server = Server::start().await.unwrap();
+        server.reply(Reply::json(502, &body));
+        crate::support::end_of(at(&server.url(), "gemini-2.5-pro", json!({}))).await.error.unwrap().text.clone()
+    };
+    assert_eq!(text(json!({"detail": "no upstream"})).await, r#"502 {"detail":"no upstream"}"#);
+    let own = json!({"error": {"code": 502, "message": "x", "status": "UNAVAILABLE"}});
+    assert_eq!(text(own.clone()).await, own.to_string());
+}
+
+#[tokio::test]
 async fn errors_in_a_stream_ask_to_wait_too() {
     let details = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]);
     let error = json!({"code": 429, "message": "too much", "status": "RESOURCE_EXHAUSTED", "details": details});

@@ -60,6 +60,18 @@ async fn tools_that_require_it_stay_strict() {
 }
 
 #[tokio::test]
+async fn what_would_be_the_same_is_not_sent_again() {
+    let server = Server::start().await.unwrap();
+    server.reply(too_large());
+    let mut request = strict_request(&server);
+    let mut required = request.tools[0].clone();
+    required.constrained_sampling = Some(json!({"type": "json_schema", "strict": "require"}));
+    request.tools = Arc::new([required, tool("plain")]);
+    assert!(!crate::support::end_of(request).await.is_ok());
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn never_twice() {
     let server = Server::start().await.unwrap();
     server.reply(too_large()).reply(too_large());

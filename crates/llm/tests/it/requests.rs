@@ -255,3 +255,40 @@ fn tools_are_declared_with_the_keywords_a_model_takes() {
         assert_eq!(declared(api, "xai", overridden), "type minLength format", "{api}");
     }
 }
+
+#[test]
+fn thoughts_without_a_signature_are_no_words_of_a_model_that_thinks() {
+    let told = |thinking: ThinkingChoice, more: Value| {
+        let mut request = request(model_with(APIS[0], "http://localhost", more));
+        let blocks = json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}]);
+        request.messages = messages(json!([{"role": "assistant", "content": blocks, "api": APIS[0], "provider": "p",
+                                            "model": "m", "stopReason": "stop", "timestamp": 2}]));
+        request.options.thinking = thinking;
+        let blocks = body(&request)["messages"][0]["content"].as_array().unwrap().clone();
+        blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let level = ThinkingChoice::Level;
+    assert_eq!(told(level(ThinkingLevel::High), json!({})), "text");
+    assert_eq!(told(level(ThinkingLevel::High), json!({"compat": {"forceAdaptiveThinking": true}})), "text");
+    assert_eq!(told(ThinkingChoice::Unset, json!({})), "text");
+    // As recorded: nothing is checked where no thinking is wanted.
+    assert_eq!(told(level(ThinkingLevel::Off), json!({})), "text text");
+    let unchecked = json!({"compat": {"allowEmptySignature": true}});
+    assert_eq!(told(level(ThinkingLevel::High), unchecked), "thinking text");
+}
+
+#[test]
+fn choices_are_kept_without_tools_where_servers_take_that() {
+    let choice = |api: &str, member: &str| {
+        let mut request = request(model_with(api, "http://localhost", json!({})));
+        request.options.tool_choice = Some("none".into());
+        let body = body(&request);
+        assert_eq!(body.get("tools"), None, "{api}");
+        body[member].clone()
+    };
+    for api in ["openai-completions", "openai-responses", "azure-openai-responses", "mistral-conversations"] {
+        assert_eq!(choice(api, "tool_choice"), "none", "{api}");
+    }
+    assert_eq!(choice("anthropic-messages", "tool_choice"), Value::Null);
+    assert_eq!(choice("google-generative-ai", "toolConfig"), Value::Null);
+}

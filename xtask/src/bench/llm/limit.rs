@@ -1,21 +1,31 @@
 //! A mere reading of the JSON of an answer: what no decoder can be faster than by much.
 //!
-//! "Reading JSON" can mean three things, so all are measured:
+//! "Reading JSON" can mean several things, so all are measured:
 //!
 //! - [`skip`]: `IgnoredAny`. Checks the grammar of every member and makes nothing of it: strings are not even decoded. Nobody can use what comes
 //!   out, since nothing does.
 //! - [`read`]: every member of every object, borrowed. Each key and string is decoded and checked, each number is made, and nothing is allocated.
 //!   That is what a typed struct which borrows and wants all members would do, without being of one format. **This is the limit of the budgets**:
 //!   the fastest reading from which anything could be used.
+//! - [`check`]: the same, with the checksums that the frames of some formats have. Whoever reads such a format has to compare them, so it is the
+//!   limit for those.
 //! - [`keep`]: `serde_json::Value`, as most clients read. Allocates every key and every string.
 
 use std::hint::black_box;
 
+use anyhow::ensure;
 use memchr::memchr_iter;
 use pinch_llm::frame::Framing;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+
+/// How the frames of a response are cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checksums {
+    Skipped,
+    Checked,
+}
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,21 +41,26 @@ pub(super) type Parse = fn(Framing, &[u8]) -> anyhow::Result<Seen>;
 
 /// Checks the grammar of every text.
 pub(super) fn skip(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
-    each::<IgnoredAny>(framing, body)
+    each::<IgnoredAny>(framing, body, Checksums::Skipped)
 }
 
 /// Reads every member of every text, and keeps none.
 pub(super) fn read(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
-    each::<Members>(framing, body)
+    each::<Members>(framing, body, Checksums::Skipped)
+}
+
+/// The same, with the checksums of frames that have some.
+pub(super) fn check(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+    each::<Members>(framing, body, Checksums::Checked)
 }
 
 /// Reads every text into a value.
 pub(super) fn keep(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
-    each::<Value>(framing, body)
+    each::<Value>(framing, body, Checksums::Skipped)
 }
 
 /// Reads every JSON text of a response.
-fn each<'a, T: Deserialize<'a>>(framing: Framing, body: &'a [u8]) -> anyhow::Result<Seen> {
+fn each<'a, T: Deserialize<'a>>(framing: Framing, body: &'a [u8], checksums: Checksums) -> anyhow::Result<Seen> {
     let mut seen = Seen { n_values: 0, n_bytes: 0 };
     let mut add = |data: &'a [u8]| -> anyhow::Result<()> {
         black_box(serde_json::from_str::<T>(std::str::from_utf8(data)?)?);
@@ -55,7 +70,12 @@ fn each<'a, T: Deserialize<'a>>(framing: Framing, body: &'a [u8]) -> anyhow::Res
     };
     match framing {
         Framing::Sse => data_lines(body).try_for_each(&mut add)?,
-        Framing::AwsEvents => payloads(body).try_for_each(&mut add)?,
+        Framing::AwsEvents => messages(body).try_for_each(|message| {
+            if checksums == Checksums::Checked {
+                message.check()?;
+            }
+            add(message.payload)
+        })?,
     }
     Ok(seen)
 }
@@ -67,15 +87,35 @@ fn data_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.filter_map(|line| line.strip_prefix(b"data: ")).filter(|data| *data != b"[DONE]")
 }
 
-/// The JSON in Amazon's binary events: lengths of the whole and of the headers, a checksum, headers, JSON, a checksum. None is checked.
-fn payloads(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// One of Amazon's binary events: lengths of the whole and of the headers, a checksum, headers, JSON, a checksum.
+struct Message<'a> {
+    whole: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl Message<'_> {
+    /// Computes both checksums in one go and compares them.
+    fn check(&self) -> anyhow::Result<()> {
+        let end = self.whole.len() - 4;
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&self.whole[..8]);
+        ensure!(sum.clone().finalize().to_be_bytes() == self.whole[8..12], "a wrong checksum");
+        sum.update(&self.whole[8..end]);
+        ensure!(sum.finalize().to_be_bytes() == self.whole[end..], "a wrong checksum");
+        Ok(())
+    }
+}
+
+/// Amazon's events one after the other. What is cut off at the end is left out.
+fn messages(body: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {
         let length = |at: usize| rest.get(at..at + 4)?.try_into().ok().map(|bytes| u32::from_be_bytes(bytes) as usize);
         let (whole, headers) = (length(0)?, length(4)?);
         let payload = rest.get(12 + headers..whole.checked_sub(4)?)?;
+        let message = Message { whole: rest.get(..whole)?, payload };
         rest = &rest[whole..];
-        Some(payload)
+        Some(message)
     })
 }
 
@@ -149,8 +189,17 @@ mod tests {
     }
 
     #[test]
+    fn checksums_are_compared() {
+        let mut body =
+            pinch_testing::wires::bedrock::message("messageStart", &serde_json::json!({"role": "assistant"}));
+        assert_eq!(check(Framing::AwsEvents, &body).unwrap(), read(Framing::AwsEvents, &body).unwrap());
+        *body.last_mut().unwrap() ^= 1;
+        assert!(check(Framing::AwsEvents, &body).is_err() && read(Framing::AwsEvents, &body).is_ok());
+    }
+
+    #[test]
     fn broken_json_is_no_limit() {
-        for parse in [skip, read, keep] {
+        for parse in [skip, read, check, keep] {
             assert!(parse(Framing::Sse, b"data: {\"a\":\n\n").is_err());
         }
     }

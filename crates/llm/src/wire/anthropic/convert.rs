@@ -11,8 +11,20 @@ use crate::wire::tool_output::{SEE_IMAGE, images, output_text};
 pub(super) struct Telling {
     /// With a subscription's names of tools.
     pub(super) subscription: bool,
-    /// Thinking without a signature may be sent as thinking.
-    pub(super) allow_empty_signature: bool,
+    /// What becomes of thinking without a signature.
+    pub(super) unsigned: Unsigned,
+}
+
+/// What becomes of thinking without a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsigned {
+    /// It is thinking: the server checks no signatures.
+    Thinking,
+    /// It is text: nothing is checked in a request that wants no thinking. pi does so whatever a request wants, and recorded cases hold us to it
+    /// where thinking is turned off (`request/anthropic/history`).
+    Text,
+    /// It goes: a model that reads its thoughts as its words begins to write them.
+    Nothing,
 }
 
 /// A user message; `None` when nothing of it is left.
@@ -64,10 +76,13 @@ fn assistant_block(block: &Block, telling: Telling) -> Option<Value> {
                     Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": signature}))
                 }
                 None if thinking.redacted || thinking.thinking.trim().is_empty() => None,
-                None if telling.allow_empty_signature => {
-                    Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": ""}))
-                }
-                None => Some(text_part(&thinking.thinking)),
+                None => match telling.unsigned {
+                    Unsigned::Thinking => {
+                        Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": ""}))
+                    }
+                    Unsigned::Text => Some(text_part(&thinking.thinking)),
+                    Unsigned::Nothing => None,
+                },
             }
         }
         Block::ToolCall(call) => Some(tool_use(call, telling)),

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::convert::{self, Telling};
+use super::convert::{self, Telling, Unsigned};
 use super::models;
 use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_token, sent_name};
 use super::system::{PLACEHOLDER_TOOL, Pending};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, ToolDecl};
+use crate::model::Model;
 use crate::model::dialect::KeyHeader;
 use crate::model::record::DEFAULT_MAX_TOKENS;
 use crate::model::thinking::{LevelRule, clamp};
@@ -69,6 +70,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(user) = request.options.metadata.as_ref().and_then(|m| m.get("user_id")).filter(|id| id.is_string()) {
         body.insert("metadata".into(), json!({"user_id": user}));
     }
+    // Anthropic refuses a choice without tools; other formats send it even then.
     if let Some(choice) = tool_choice(request, subscription, is_thinking).filter(|_| !tools.initial.is_empty()) {
         body.insert("tool_choice".into(), choice);
     }
@@ -219,10 +221,12 @@ fn messages(
     thinking: &Thinking,
     cache: Option<&Value>,
 ) -> Vec<Value> {
-    let telling = Telling {
-        subscription: tools.subscription,
-        allow_empty_signature: request.model.dialect.history.allow_empty_signature,
+    let unsigned = match thinking {
+        _ if request.model.dialect.history.allow_empty_signature => Unsigned::Thinking,
+        Thinking::Disabled => Unsigned::Text,
+        Thinking::Unsaid | Thinking::Budget { .. } | Thinking::Adaptive { .. } => Unsigned::Nothing,
     };
+    let telling = Telling { subscription: tools.subscription, unsigned };
     let told = normalise::transform(
         &conversation.messages,
         &request.model,
@@ -292,7 +296,7 @@ impl Tools {
     fn new(call: &Call<'_>, conversation: &Conversation, subscription: bool) -> Result<Self, LlmError> {
         let model = &call.request.model;
         let wire = &model.dialect.wire;
-        let in_place = wire.mid_convo_system && wire.mid_convo_tools && !conversation.head.tools.is_empty();
+        let in_place = changes_in_place(model, conversation);
         let style = ToolStyle {
             subscription,
             eager: wire.eager_tool_input,
@@ -300,8 +304,7 @@ impl Tools {
             encoding: call.encoding,
             family: model.dialect.schema.family,
         };
-        let tools = if in_place { &conversation.head.tools } else { &conversation.current.tools };
-        let written = tools.iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
+        let written = listed(model, conversation).iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
         let initial = written
             .map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))?;
         let adds = in_place
@@ -332,6 +335,30 @@ impl Tools {
         }
         Some(Value::Array(list))
     }
+}
+
+/// Whether the request would be another one without the strict schemas that tools merely prefer.
+pub(super) fn can_relax(call: &Call<'_>) -> bool {
+    let model = &call.request.model;
+    let conversation = conversation(call.request);
+    let added = conversation.messages.iter().filter_map(|message| match &**message {
+        Message::System(change) => Some(&change.tools_added),
+        _ => None,
+    });
+    let added = added.flatten().filter(|_| changes_in_place(model, &conversation));
+    let tools = listed(model, &conversation).iter().chain(added);
+    call.encoding == Encoding::Usual && strict::can_relax(tools, Limits::Anthropic, model.dialect.schema.strict)
+}
+
+/// Whether messages of the conversation add and remove tools, and the list stays as it began.
+fn changes_in_place(model: &Model, conversation: &Conversation) -> bool {
+    let wire = &model.dialect.wire;
+    wire.mid_convo_system && wire.mid_convo_tools && !conversation.head.tools.is_empty()
+}
+
+/// The tools that the list of the request names.
+fn listed<'a>(model: &Model, conversation: &'a Conversation) -> &'a [ToolDecl] {
+    if changes_in_place(model, conversation) { &conversation.head.tools } else { &conversation.current.tools }
 }
 
 /// How a tool is written.

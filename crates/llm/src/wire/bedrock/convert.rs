@@ -77,7 +77,8 @@ fn reasoning(thinking: &Thinking, is_claude: bool) -> Option<Value> {
             Some(json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}))
         }
         _ if is_blank => None,
-        None if is_claude => Some(text_block(text)),
+        // Claude checks signatures, and a model that reads its thoughts as its words begins to write them.
+        None if is_claude => None,
         _ => Some(json!({"reasoningContent": {"reasoningText": {"text": text}}})),
     }
 }

@@ -14,7 +14,7 @@ use crate::thinking::ThinkingLevel;
 use crate::wire::anthropic::effort_word;
 use crate::wire::headers::{self, Layers};
 use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, HttpRequest, address, effort, limit};
+use crate::wire::{Call, Encoding, HttpRequest, address, effort, limit};
 
 /// The smallest budget, and what an answer keeps beside one.
 const LEAST_TOKENS: u64 = 1_024;
@@ -222,6 +222,7 @@ fn tool_config(
     if tools.is_empty() && holds_calls {
         tools = names_in_history(request).into_iter().map(stand_in).collect();
     }
+    // Converse has no place for a choice without tools.
     if tools.is_empty() {
         return Ok(None);
     }
@@ -230,6 +231,13 @@ fn tool_config(
         config["toolChoice"] = choice;
     }
     Ok(Some(config))
+}
+
+/// Whether the request would be another one without the strict schemas that tools merely prefer.
+pub(super) fn can_relax(call: &Call<'_>) -> bool {
+    let Request { system, tools, messages, model, .. } = call.request;
+    let head = system::collapse(system, tools, messages).head;
+    call.encoding == Encoding::Usual && strict::can_relax(&head.tools, Limits::Anthropic, model.dialect.schema.strict)
 }
 
 fn tool_spec(call: &Call<'_>, tool: &ToolDecl) -> Result<Value, strict::Inexpressible> {

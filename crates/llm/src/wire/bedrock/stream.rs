@@ -12,7 +12,7 @@ use crate::frame::Frame;
 use crate::frame::aws_event::{ERROR, EXCEPTION};
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, Read, Text};
+use crate::wire::json_read::{self, RareText, Read, Text};
 use crate::wire::reply::{Reply, Slot};
 use crate::wire::{Call, Decoder, Seen};
 
@@ -73,8 +73,9 @@ struct WireDelta<'a> {
     text: Text<'a>,
     #[serde(borrow, default, rename = "toolUse")]
     tool_use: Option<ToolDelta<'a>>,
+    /// Large and seldom: the reader moves what it makes several times.
     #[serde(borrow, default, rename = "reasoningContent")]
-    reasoning: Option<ReasoningDelta<'a>>,
+    reasoning: Option<Box<ReasoningDelta<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -88,9 +89,9 @@ struct ReasoningDelta<'a> {
     #[serde(borrow, default)]
     text: Text<'a>,
     #[serde(borrow, default)]
-    signature: Text<'a>,
+    signature: RareText<'a>,
     #[serde(borrow, default, rename = "redactedContent")]
-    redacted: Text<'a>,
+    redacted: RareText<'a>,
 }
 
 #[derive(Deserialize)]

@@ -6,14 +6,12 @@ use serde_json::{Map, Value, json};
 use crate::message::{AssistantMessage, Block, Content, Image, Thinking, ToolCall, ToolResult, UserMessage};
 use crate::model::Model;
 use crate::model::dialect::HistoryRules;
-use crate::normalise::ids::short_hash;
+use crate::normalise::ids::{IdShape, hash_mark};
 use crate::wire::tool_output::{images, output_text};
 
 /// Members in which servers put reasoning, in the order in which they are looked at. Only these are ever written back: the name comes from a
 /// session file, and a file that says `role` must not be able to set it.
 pub(super) const REASONING_MEMBERS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
-/// Characters an id may have.
-const MAX_ID: usize = 40;
 
 /// A user message; `None` when nothing of it is left.
 pub(super) fn user(message: &UserMessage) -> Option<Value> {
@@ -146,13 +144,13 @@ pub(super) fn normalise_id(id: &str, target: &Model) -> String {
             max => id.chars().take(max).collect(),
         };
     };
-    let safe = |text: &str| -> String {
-        text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
-    };
-    let whole = format!("{}_{}", safe(call), safe(item));
-    if whole.len() <= MAX_ID {
+    let shape = IdShape::CHAT;
+    let (call, item) = (shape.spell(call), shape.spell(item));
+    let whole = format!("{call}_{item}");
+    if whole.len() <= shape.max {
         return whole;
     }
-    let hash: String = short_hash(id).chars().take(8).collect();
-    format!("{}_{hash}", safe(call).chars().take(MAX_ID - 9).collect::<String>())
+    let mark = hash_mark(id);
+    let n_kept = shape.max.saturating_sub(1 + mark.len());
+    format!("{}_{mark}", call.chars().take(n_kept).collect::<String>())
 }

@@ -208,7 +208,7 @@ fn later_system(change: &SystemMessage, model: &Model) -> Option<Value> {
 fn tools(model: &Model, tools: &[ToolDecl], encoding: Encoding) -> Result<Vec<Value>, LlmError> {
     let rules = &model.dialect.schema;
     let write = |tool: &ToolDecl| {
-        let schema = strict::schema_for(tool, Limits::OpenAi, rules.strict && encoding == Encoding::Usual)?;
+        let schema = strict::schema_in(encoding, tool, Limits::OpenAi, rules.strict)?;
         Ok(function(tool, schema, rules))
     };
     let written: Result<Vec<Value>, strict::Inexpressible> = tools.iter().map(write).collect();

@@ -16,7 +16,9 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
         .is_some_and(|kind| kind.contains("application/json"));
     let json: Option<Value> = serde_json::from_str(text.trim()).ok().filter(|_| is_json);
     let said = match &json {
-        Some(json) => json.to_string(),
+        // Google's own bodies name the status; those of servers in front of it may not.
+        Some(json) if member(json)["code"].is_number() => json.to_string(),
+        Some(json) => format!("{} {json}", status.as_u16()),
         None => {
             let reason = status.canonical_reason().unwrap_or("");
             json!({"error": {"message": text, "code": status.as_u16(), "status": reason}}).to_string()

@@ -69,6 +69,7 @@ pub(in crate::wire) fn body(call: &Call<'_>) -> Value {
     if !tools.is_empty() {
         let declared: Vec<Value> = tools.iter().map(declaration).collect();
         put("tools", json!([{"functionDeclarations": declared}]));
+        // Google refuses a choice without tools.
         if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
             let mode = match choice.as_str() {
                 Some("none") => "NONE",

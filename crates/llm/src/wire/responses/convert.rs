@@ -9,11 +9,8 @@ use super::grammar::GrammarTools;
 use crate::message::block::join_text;
 use crate::message::{AssistantMessage, Block, Content, Image, Text, Thinking, ToolCall, ToolResult, UserMessage};
 use crate::model::Model;
-use crate::normalise::ids::short_hash;
+use crate::normalise::ids::{IdShape, Renamer, hash_mark, short_hash};
 use crate::wire::tool_output;
-
-/// Characters an id may have.
-const MAX_ID: usize = 64;
 
 /// Turns messages into items, one after the other.
 pub(super) struct Items<'a> {
@@ -21,12 +18,14 @@ pub(super) struct Items<'a> {
     pub(super) grammar: &'a GrammarTools,
     /// Calls that were written as calls of custom tools: their results are written so, too.
     custom_calls: HashSet<String>,
+    /// What pairs calls with results: of each id the part that is the call's, unless another call has it.
+    call_ids: Renamer,
     pub(super) items: Vec<Value>,
 }
 
 impl<'a> Items<'a> {
     pub(super) fn new(model: &'a Model, grammar: &'a GrammarTools) -> Self {
-        Self { model, grammar, custom_calls: HashSet::new(), items: Vec::new() }
+        Self { model, grammar, custom_calls: HashSet::new(), call_ids: Renamer::new(), items: Vec::new() }
     }
 
     /// A user message, unless nothing of it is left.
@@ -45,26 +44,43 @@ impl<'a> Items<'a> {
         let begin = self.items.len();
         let is_own = message.model == self.model.id && is_relative(message, self.model);
         let mut n_texts = 0;
+        // An item with an id was left out just before.
+        let mut after_gap = false;
         for block in &message.content {
             match &**block {
-                Block::Thinking(thinking) => self.items.extend(reasoning(thinking)),
-                Block::Text(text) if text.text.trim().is_empty() && text.signature.is_none() => {}
+                Block::Thinking(thinking) => {
+                    if after_gap {
+                        self.drop_last_reasoning(begin);
+                    }
+                    self.items.extend(reasoning(thinking));
+                }
+                // Also one with an id: it is the name of an item, and says nothing about what is in it.
+                Block::Text(text) if text.text.trim().is_empty() => {
+                    after_gap |= text.signature.is_some();
+                    continue;
+                }
                 Block::Text(text) => {
                     self.items.push(output_text(text, number, n_texts));
                     n_texts += 1;
                 }
                 Block::ToolCall(call) => self.call(call, is_own, message),
-                Block::Image(_) | Block::Other(_) => {}
+                Block::Image(_) | Block::Other(_) => continue,
             }
+            after_gap = false;
         }
-        // Reasoning with nothing after it is refused.
+        self.drop_last_reasoning(begin);
+    }
+
+    /// Reasoning is refused without the item that it led to.
+    fn drop_last_reasoning(&mut self, begin: usize) {
         while self.items.len() > begin && self.items.last().is_some_and(|item| item["type"] == "reasoning") {
             self.items.pop();
         }
     }
 
     fn call(&mut self, call: &ToolCall, is_own: bool, message: &AssistantMessage) {
-        let (call_id, item_id) = split_id(call.id.as_str());
+        let call_id = self.call_id(call.id.as_str());
+        let (_, item_id) = split_id(call.id.as_str());
         let is_custom = self.grammar.has(&call.name) || item_id.is_some_and(|id| id.starts_with("ctc_"));
         let text = self.grammar.text_of(&call.name, &call.arguments);
         let text = text.filter(|_| is_custom && self.model.dialect.schema.grammar_tools);
@@ -82,14 +98,14 @@ impl<'a> Items<'a> {
         if let Some(id) = item_id.filter(fits) {
             item.insert("id".into(), id.into());
         }
-        item.insert("call_id".into(), call_id.into());
+        item.insert("call_id".into(), call_id.as_str().into());
         item.insert("name".into(), call.name.as_str().into());
         if let Some(namespace) = call.namespace.as_deref().filter(|_| is_own) {
             item.insert("namespace".into(), namespace.into());
         }
         match text {
             Some(text) => {
-                self.custom_calls.insert(call_id.to_owned());
+                self.custom_calls.insert(call_id);
                 item.insert("input".into(), text.into());
             }
             None => {
@@ -100,16 +116,24 @@ impl<'a> Items<'a> {
         self.items.push(Value::Object(item));
     }
 
+    /// What pairs a call with its result: of two calls never the same, and never nothing.
+    fn call_id(&mut self, id: &str) -> String {
+        match split_id(id) {
+            ("", _) => self.call_ids.rename(id, &hash_mark(id)),
+            (call, _) => self.call_ids.rename(id, call),
+        }
+    }
+
     /// The result of a tool.
     pub(super) fn tool_result(&mut self, result: &ToolResult) {
-        let (call_id, _) = split_id(result.tool_call_id.as_str());
+        let call_id = self.call_id(result.tool_call_id.as_str());
         let mut images = tool_output::images(result).map(image_part).peekable();
         let output: Value = if self.model.images && images.peek().is_some() {
             text_part(&join_text(&result.content, "\n")).into_iter().chain(images).collect()
         } else {
             tool_output::output_text(result).into()
         };
-        let is_custom = self.custom_calls.contains(call_id);
+        let is_custom = self.custom_calls.contains(&call_id);
         let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
         self.items.push(json!({"type": kind, "call_id": call_id, "output": output}));
     }
@@ -148,7 +172,7 @@ fn reasoning(thinking: &Thinking) -> Option<Value> {
 fn output_text(text: &Text, number: usize, n_texts: usize) -> Value {
     let (id, phase) = text.signature.as_deref().map(read_signature).unwrap_or_default();
     let id = match id {
-        Some(id) if id.chars().count() > MAX_ID => format!("msg_{}", short_hash(&id)),
+        Some(id) if id.chars().count() > IdShape::RESPONSES.max => format!("msg_{}", short_hash(&id)),
         Some(id) => id,
         None if n_texts == 0 => format!("msg_pi_{number}"),
         None => format!("msg_pi_{number}_{n_texts}"),
@@ -190,20 +214,14 @@ fn split_id(id: &str) -> (&str, Option<&str>) {
 
 /// The id of another model's call.
 pub(super) fn normalise_id(id: &str, target: &Model, source: &AssistantMessage) -> String {
-    let (call, Some(item)) = split_id(id) else { return safe(id) };
+    let (call, Some(item)) = split_id(id) else { return IdShape::RESPONSES.fit(id) };
     if !target.dialect.history.two_call_ids {
-        return safe(id);
+        return IdShape::RESPONSES.fit(id);
     }
-    let item = if is_relative(source, target) { safe(item) } else { format!("fc_{}", short_hash(item)) };
-    let item = if item.starts_with("fc_") { item } else { safe(&format!("fc_{item}")) };
-    format!("{}|{item}", safe(call))
-}
-
-/// An id of letters the server takes, not too long.
-fn safe(id: &str) -> String {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let safe: String = id.chars().map(|c| if is_fine(c) { c } else { '_' }).take(MAX_ID).collect();
-    safe.trim_end_matches('_').to_owned()
+    let item =
+        if is_relative(source, target) { IdShape::RESPONSES.fit(item) } else { format!("fc_{}", short_hash(item)) };
+    let item = if item.starts_with("fc_") { item } else { IdShape::RESPONSES.fit(&format!("fc_{item}")) };
+    format!("{}|{item}", IdShape::RESPONSES.fit(call))
 }
 
 #[cfg(test)]
@@ -217,12 +235,5 @@ mod tests {
         assert_eq!(read_signature(&write_signature("m", Some("commentary"))), pair("m", Some("commentary")));
         assert_eq!(read_signature(r#"{"v":1,"id":"m","phase":"system"}"#), pair("m", None));
         assert_eq!((read_signature("{"), read_signature("")), ((None, None), (None, None)));
-    }
-
-    #[test]
-    fn safe_ids() {
-        assert_eq!(safe("call_7|fc+1=="), "call_7_fc_1");
-        assert_eq!(safe(&"é".repeat(100)), "");
-        assert_eq!(safe(&"a".repeat(100)).len(), 64);
     }
 }

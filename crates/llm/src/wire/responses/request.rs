@@ -18,7 +18,7 @@ use crate::request::{CacheRetention, Request};
 use crate::schema::clean;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
+use crate::wire::{Call, HttpRequest, address, limit, sampling};
 
 /// The least limit of an answer that OpenAI takes.
 const LEAST_OUTPUT: u64 = 16;
@@ -186,7 +186,7 @@ pub(in crate::wire) fn tools(
         if let Some(custom) = grammar.write(tool) {
             return Ok(custom);
         }
-        let schema = strict::schema_for(tool, Limits::OpenAi, supported && call.encoding == Encoding::Usual)?;
+        let schema = strict::schema_in(call.encoding, tool, Limits::OpenAi, supported)?;
         let is_strict = schema.is_some();
         let mut told = json!({
             "type": "function",

@@ -42,9 +42,13 @@ async fn what_azure_lacks_is_named() {
 // Refusals.
 
 async fn refused(api: &str, reply: Reply) -> Arc<pinch_llm::error::LlmError> {
+    refused_as(api, "p", reply).await
+}
+
+async fn refused_as(api: &str, provider: &str, reply: Reply) -> Arc<pinch_llm::error::LlmError> {
     let server = Server::start().await.unwrap();
     server.reply(reply);
-    let mut request = asked(api, json!({"baseUrl": server.url()}));
+    let mut request = asked(api, json!({"baseUrl": server.url(), "provider": provider}));
     request.host = Host::builder().clock(1_000_000, 0).build();
     let error = end_of(request).await.error.unwrap();
     assert_eq!(server.requests().len(), 1);
@@ -54,11 +58,12 @@ async fn refused(api: &str, reply: Reply) -> Arc<pinch_llm::error::LlmError> {
 #[tokio::test]
 async fn refusals() {
     let body = json!({"error": {"message": "no such model", "code": "model_not_found"}});
-    let error = refused(OPENAI, Reply::json(404, &body)).await;
+    let error = refused_as(OPENAI, "openai", Reply::json(404, &body)).await;
     assert_eq!(error.text, r#"OpenAI API error (404): {"message":"no such model","code":"model_not_found"}"#);
     assert_eq!((error.kind, error.code.as_deref()), (LlmErrorKind::ModelNotFound, Some("model_not_found")));
     let error = refused(AZURE, Reply::status(500).send("gateway exploded")).await;
     assert_eq!(error.text, "Azure OpenAI API error (500): gateway exploded");
+    assert_eq!(refused(OPENAI, Reply::status(500).send("down")).await.text, "p API error (500): down");
     assert_eq!(refused(OPENAI, Reply::status(503)).await.text, "503 status code (no body)");
     let long = json!({"error": {"message": "Your input exceeds the context window of this model."}});
     assert_eq!(refused(OPENAI, Reply::json(400, &long)).await.kind, LlmErrorKind::ContextOverflow);

@@ -234,3 +234,83 @@ fn every_model_of_the_catalog_can_be_asked() {
     }
     assert!(n_asked > 1_000, "only {n_asked} requests were made");
 }
+
+#[test]
+fn texts_without_words_never_go_out() {
+    let thinking = |id: &str| {
+        let item = json!({"type": "reasoning", "id": id, "summary": []}).to_string();
+        json!({"type": "thinking", "thinking": "x", "thinkingSignature": item})
+    };
+    let text = |text: &str, id: &str| json!({"type": "text", "text": text, "textSignature": id});
+    let call = json!({"type": "toolCall", "id": "a|fc_1", "name": "t", "arguments": {}});
+    let sent = |blocks: Value| {
+        let mut request = asked(OPENAI, json!({}));
+        let answer = json!({"role": "assistant", "content": blocks, "api": OPENAI, "provider": "p", "model": "m",
+                            "stopReason": "stop", "timestamp": 2});
+        request.messages = messages(json!([{"role": "user", "content": "x", "timestamp": 1}, answer]));
+        let input = body(&request)["input"].clone();
+        let ids = input.as_array().unwrap().iter().filter_map(|item| item["id"].as_str().map(str::to_owned));
+        ids.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(sent(json!([text(" ", "msg_1"), text("b", "msg_2")])), "msg_2");
+    // Reasoning goes with the item that it led to, and stays where another one follows.
+    assert_eq!(sent(json!([thinking("rs_1"), text("", "msg_1")])), "");
+    assert_eq!(sent(json!([thinking("rs_1"), text("", "msg_1"), call])), "rs_1 fc_1");
+    assert_eq!(sent(json!([thinking("rs_1"), text("", "msg_1"), thinking("rs_2"), call])), "rs_2 fc_1");
+    assert_eq!(sent(json!([thinking("rs_1"), thinking("rs_2"), call])), "rs_1 rs_2 fc_1");
+}
+
+#[test]
+fn calls_of_one_name_are_told_apart() {
+    let mut request = asked(OPENAI, json!({"provider": "openai"}));
+    let answer = |provider: &str, ids: &[&str]| {
+        let calls: Vec<Value> =
+            ids.iter().map(|id| json!({"type": "toolCall", "id": id, "name": "t", "arguments": {}})).collect();
+        json!({"role": "assistant", "content": calls, "api": OPENAI, "provider": provider, "model": "m",
+               "stopReason": "toolUse", "timestamp": 2})
+    };
+    request.messages = messages(json!([
+        {"role": "user", "content": "x", "timestamp": 1},
+        answer("other", &["c+1|fc_1", "c/1|fc_2", "é|fc_3"]),
+        answer("openai", &["c|fc_1", "c|fc_2", "c_1|fc_4"]),
+    ]));
+    let body = body(&request);
+    let ids = |kind: &str| -> Vec<&str> {
+        let items = body["input"].as_array().unwrap().iter().filter(|item| item["type"] == kind);
+        items.map(|item| item["call_id"].as_str().unwrap()).collect()
+    };
+    let calls = ids("function_call");
+    assert_eq!(calls, ids("function_call_output"));
+    let distinct: std::collections::HashSet<_> = calls.iter().collect();
+    assert_eq!((calls.len(), distinct.len()), (6, 6), "{calls:?}");
+    assert_eq!((calls[0], calls[3]), ("c_1", "c"), "the first one keeps its name");
+}
+
+proptest! {
+    #[test]
+    fn calls_keep_their_results_whatever_their_ids(
+        ids in prop::collection::vec(("[ab+/_é]{0,3}|[a+]{60,70}", "[|]?", "(fc_)?[ab+]{0,2}", any::<bool>()), 1..8),
+        two in any::<bool>(),
+    ) {
+        let mut request = asked(OPENAI, json!({"provider": if two { "openai" } else { "p" }}));
+        let answers = ids.iter().map(|(call, bar, item, own)| {
+            let id = format!("{call}{bar}{item}");
+            let model = if *own { "m" } else { "other" };
+            json!({"role": "assistant", "content": [{"type": "toolCall", "id": id, "name": "t", "arguments": {}}],
+                   "api": if *own { OPENAI } else { "anthropic-messages" }, "provider": "openai", "model": model,
+                   "stopReason": "toolUse", "timestamp": 2})
+        });
+        request.messages = messages(answers.collect());
+        let body = body(&request);
+        let items = body["input"].as_array().unwrap();
+        prop_assert_eq!(items.len(), ids.len() * 2);
+        let mut given = std::collections::HashMap::new();
+        for (pair, (call, bar, item, own)) in items.chunks(2).zip(&ids) {
+            let sent = pair[0]["call_id"].as_str().unwrap();
+            prop_assert_eq!(sent, pair[1]["call_id"].as_str().unwrap());
+            prop_assert!(!sent.is_empty() && (*own || sent.len() <= 64), "{}", sent);
+            let id = format!("{call}{bar}{item}");
+            prop_assert_eq!(given.entry(sent.to_owned()).or_insert_with(|| id.clone()), &id);
+        }
+    }
+}
