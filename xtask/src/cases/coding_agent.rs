@@ -2,6 +2,7 @@
 
 mod digest;
 mod files;
+mod pure;
 mod tool;
 
 use super::{Case, Outcome};
@@ -10,6 +11,6 @@ use super::{Case, Outcome};
 pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "tool" => tool::run(case),
-        _ => Outcome::NotImplemented,
+        _ => pure::run(case).unwrap_or(Outcome::NotImplemented),
     }
 }
