@@ -128,6 +128,7 @@ fn child() {
             "talk" => talk(&file).await,
             "fill" => fill(&file).await,
             "hold" => hold(&file),
+            "import" => import(&file),
             other => panic!("no such task: {other}"),
         }
     });
@@ -208,4 +209,11 @@ fn hold(file: &Path) {
     held.lock().unwrap();
     say("held");
     hear();
+}
+
+/// Takes the file into a folder beside it.
+fn import(file: &Path) {
+    let store = JsonlStore::flat(file.parent().unwrap().join("sessions"));
+    let error = store.import(file, "/w").unwrap_err();
+    say(&format!("full {error}"));
 }

@@ -51,3 +51,17 @@ fn killed_in_the_middle_of_a_line_only_that_line_is_lost() {
     let again = run(open(&path)).unwrap();
     assert_eq!((again.entry_ids().len(), again.n_skipped()), (n_acknowledged + n_missing + 1, 1));
 }
+
+#[test]
+fn a_copy_that_finds_no_room_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let long =
+        format!("{{\"type\":\"session\",\"id\":\"s\"}}\n{{\"type\":\"x\",\"id\":\"{}\"}}\n", "x".repeat(200_000));
+    std::fs::write(&path, long).unwrap();
+    let mut child = Other::limited("import", &path, "trap '' XFSZ;");
+    let folder = dir.path().join("sessions");
+    assert_eq!(child.wait_for("full").unwrap(), format!("cannot write {}", folder.join("s.jsonl").display()));
+    assert!(child.ends_well());
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+}

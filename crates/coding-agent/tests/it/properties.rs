@@ -6,8 +6,9 @@ use pinch_coding_agent::entry::{Compaction, CustomMessage, Entry, EntryBody, Ent
 use pinch_coding_agent::session_log::{SessionLog, context_of};
 use pinch_llm::message::{Content, Message};
 use proptest::prelude::*;
+use serde_json::json;
 
-use crate::help::{answer, append, bash, create, file, open, result, user};
+use crate::help::{answer, append, bash, create, file, message, open, result, user};
 
 /// One thing that can happen to a log.
 #[derive(Clone, Debug)]
@@ -17,6 +18,7 @@ pub(crate) enum Step {
     Result(u8),
     Bash,
     Custom,
+    System,
     Level,
     Label(usize),
     Edit(usize, bool),
@@ -33,6 +35,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         4 => (0u8..3).prop_map(Step::Result),
         1 => Just(Step::Bash),
         1 => Just(Step::Custom),
+        1 => Just(Step::System),
         1 => Just(Step::Level),
         1 => any::<usize>().prop_map(Step::Label),
         1 => (any::<usize>(), any::<bool>()).prop_map(|(at, hide)| Step::Edit(at, hide)),
@@ -60,6 +63,7 @@ pub(crate) async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog 
                 display: true,
                 details: None,
             }),
+            Step::System => message(json!({ "role": "system", "content": "prompt", "timestamp": 1 })),
             Step::Level => EntryBody::ThinkingLevelChange { thinking_level: "low".into() },
             Step::Label(at) => EntryBody::Label { target_id: pick(at), label: Some("l".into()) },
             Step::Edit(at, hide) => EntryBody::ContextEdit {

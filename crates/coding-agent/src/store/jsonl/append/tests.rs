@@ -166,3 +166,26 @@ fn a_file_that_is_too_long_is_not_read() {
     let error = run(JsonlJournal::new(path, Durability::Os).load()).unwrap_err();
     assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
 }
+
+#[test]
+fn lines_are_forced_to_the_disk_when_the_setting_says_so() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static FORCED: AtomicUsize = AtomicUsize::new(0);
+    let dir = folder();
+    for (durability, by_append, by_sync) in
+        [(Durability::Os, 0, 0), (Durability::Turn, 0, 1), (Durability::Entry, 1, 1)]
+    {
+        let path = dir.path().join(format!("{durability:?}.jsonl"));
+        let mut journal = JsonlJournal::new(path, durability);
+        journal.disk.force = |_| {
+            FORCED.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        add(&mut journal, "a\n", 0).unwrap();
+        assert_eq!(FORCED.swap(0, Ordering::Relaxed), by_append, "{durability:?}");
+        assert_eq!(journal.is_name_new, durability != Durability::Entry);
+        run(journal.sync()).unwrap();
+        assert_eq!(FORCED.swap(0, Ordering::Relaxed), by_sync, "{durability:?}");
+        assert_eq!(journal.is_name_new, durability == Durability::Os);
+    }
+}
