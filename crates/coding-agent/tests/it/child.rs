@@ -23,7 +23,7 @@ const DURABILITY: &str = "PINCH_TEST_DURABILITY";
 const STEP: &str = "PINCH_TEST_STEP";
 
 /// Appends in the `talk` of one child.
-pub(crate) const TALK: usize = 60;
+pub(crate) const TALK: usize = 400;
 
 /// A child at work. It is killed when it is dropped.
 pub(crate) struct Other {

@@ -206,7 +206,7 @@ pub(super) fn dropped(place: &dyn Place) -> Result<(), String> {
 
 /// Writers side by side, and what each of them writes.
 const WRITERS: usize = 4;
-const LINES: usize = 25;
+const LINES: usize = 150;
 
 pub(super) fn parallel(place: &dyn Place) -> Result<(), String> {
     run(async { begun(place, "s").await.map(drop) })?;

@@ -294,7 +294,7 @@ pub(super) fn cut_under_a_log(place: &dyn Place) -> Result<(), String> {
 
 /// Programs side by side, and what each of them says.
 const PROGRAMS: u64 = 3;
-const TURNS: usize = 20;
+const TURNS: usize = 60;
 
 pub(super) fn parallel(place: &dyn Place) -> Result<(), String> {
     let at = run(async {
