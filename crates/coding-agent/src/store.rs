@@ -216,6 +216,12 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The file to take over is not there.
+    #[error("File not found: {}", path.display())]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// A new session was to begin where there is one already.
     #[error("There is a session already: {}", path.display())]
     Exists {

@@ -191,7 +191,7 @@ async fn an_import_never_overwrites() {
     assert_eq!(store.import(&source, "/w").unwrap(), folder.join("s-1.jsonl"));
     assert_eq!(std::fs::read_to_string(folder.join("s.jsonl")).unwrap(), "another one");
     let none = store.import(&dir.path().join("none.jsonl"), "/w").unwrap_err();
-    assert!(none.is_not_found(), "{none}");
+    assert_eq!(none.to_string(), format!("File not found: {}", dir.path().join("none.jsonl").display()));
     std::fs::write(&source, "no session").unwrap();
     assert!(store.import(&source, "/w").unwrap_err().to_string().contains("not a valid pi session"));
 }

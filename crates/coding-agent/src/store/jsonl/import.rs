@@ -18,7 +18,10 @@ impl JsonlStore {
     /// # Errors
     /// When the file cannot be read, is no session, or cannot be copied; no part of a copy is left then.
     pub fn import(&self, source: &Path, cwd: &str) -> Result<PathBuf, StoreError> {
-        let text = super::read(source)?;
+        let text = super::read(source).map_err(|error| match error {
+            StoreError::NotFound { .. } => StoreError::NoFile { path: source.to_owned() },
+            other => other,
+        })?;
         Header::of_text(&text)
             .map_err(|problem| StoreError::NotASession { path: source.to_owned(), problem: Some(problem) })?;
         let folder = self.folder_for(cwd);
