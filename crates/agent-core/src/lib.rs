@@ -18,6 +18,8 @@ pub mod agent;
 
 pub mod run;
 
+pub mod proxy;
+
 pub use agent::{Agent, CannotContinue};
 pub use event::{AgentEvent, EndReason, RunEnd};
 pub use hooks::Hooks;

@@ -1,12 +1,16 @@
 //! From bytes to frames: the pieces a streamed response is made of. No input or output here: bytes in, frames out.
 
 pub mod sse;
+
+pub mod lines;
+
 #[cfg(feature = "codex-ws")]
 pub mod websocket;
 
 #[cfg(feature = "bedrock")]
 pub mod aws_event;
 
+use lines::LineDecoder;
 use sse::{Oversized, SseDecoder};
 
 /// One piece of a streamed response, borrowed from the decoder that cut it out.
@@ -25,6 +29,8 @@ pub struct Frame<'a> {
 pub enum Framing {
     /// Server-sent events.
     Sse,
+    /// Lines that begin with `data: `.
+    DataLines,
     /// Amazon's binary event stream.
     #[cfg(feature = "bedrock")]
     AwsEvents,
@@ -58,6 +64,8 @@ impl FrameError {
 pub enum Frames {
     /// Server-sent events.
     Sse(SseDecoder),
+    /// Lines that begin with `data: `.
+    DataLines(LineDecoder),
     /// Amazon's binary event stream.
     #[cfg(feature = "bedrock")]
     AwsEvents(aws_event::AwsEventDecoder),
@@ -68,6 +76,7 @@ impl Frames {
     pub fn new(framing: Framing) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::default()),
+            Framing::DataLines => Self::DataLines(LineDecoder::default()),
             #[cfg(feature = "bedrock")]
             Framing::AwsEvents => Self::AwsEvents(aws_event::AwsEventDecoder::default()),
         }
@@ -77,6 +86,7 @@ impl Frames {
     pub fn push(&mut self, chunk: &[u8]) {
         match self {
             Self::Sse(frames) => frames.push(chunk),
+            Self::DataLines(frames) => frames.push(chunk),
             #[cfg(feature = "bedrock")]
             Self::AwsEvents(frames) => frames.push(chunk),
         }
@@ -89,6 +99,7 @@ impl Frames {
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         match self {
             Self::Sse(frames) => Ok(frames.next_frame()?),
+            Self::DataLines(frames) => Ok(frames.next_frame()?),
             #[cfg(feature = "bedrock")]
             Self::AwsEvents(frames) => Ok(frames.next_frame()?),
         }
@@ -101,6 +112,7 @@ impl Frames {
     pub fn finish(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         match self {
             Self::Sse(frames) => Ok(frames.finish()?),
+            Self::DataLines(frames) => Ok(frames.finish()?),
             #[cfg(feature = "bedrock")]
             Self::AwsEvents(frames) => {
                 frames.finish()?;

@@ -46,6 +46,7 @@ pub mod bedrock;
 use crate::error::LlmError;
 use crate::event::Emit;
 use crate::frame::{Frame, Framing};
+use crate::ids::ApiId;
 use crate::request::Request;
 
 /// One call: everything an encoder may look at.
@@ -99,6 +100,11 @@ pub struct Signing<'a> {
 pub trait WireFormat: Send + Sync {
     /// Its name.
     fn api(&self) -> &'static str;
+
+    /// Whether it carries calls of models that speak this format. A format between a client and its own server carries those of all.
+    fn serves(&self, api: &ApiId) -> bool {
+        *api == self.api()
+    }
 
     /// How frames of the response are told apart.
     fn framing(&self) -> Framing {

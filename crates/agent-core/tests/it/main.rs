@@ -4,6 +4,7 @@
 
 mod hooks;
 mod laws;
+mod proxy;
 mod tools;
 
 use std::sync::Arc;

@@ -170,7 +170,7 @@ impl Shared {
     /// Sends the request, in another form if the provider takes the first one not, and returns a response that is good so far.
     async fn open(&self, call: &mut Call<'_>, watch: &mut Watch, cancel: &Cancel) -> Result<Incoming, LlmError> {
         let request = call.request;
-        if request.model.api != *self.wire.api() {
+        if !self.wire.serves(&request.model.api) {
             let text = format!("Mismatched api: {} expected {}", request.model.api, self.wire.api());
             return Err(LlmError::new(provider_of(request), LlmErrorKind::InvalidRequest, text));
         }

@@ -69,7 +69,7 @@ fn each<'a, T: Deserialize<'a>>(framing: Framing, body: &'a [u8], checksums: Che
         Ok(())
     };
     match framing {
-        Framing::Sse => data_lines(body).try_for_each(&mut add)?,
+        Framing::Sse | Framing::DataLines => data_lines(body).try_for_each(&mut add)?,
         Framing::AwsEvents => messages(body).try_for_each(|message| {
             if checksums == Checksums::Checked {
                 message.check()?;

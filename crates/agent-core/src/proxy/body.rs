@@ -1,0 +1,199 @@
+//! The request between client and server.
+
+use std::sync::Arc;
+
+use pinch_llm::message::{Message, ToolDecl};
+use pinch_llm::model::Model;
+use pinch_llm::model::record::RecordError;
+use pinch_llm::request::{
+    Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice,
+};
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::host::Host;
+use pinch_stdx::json::lossy;
+use serde_json::{Map, Value, json};
+
+/// Settings that travel by the names they have among a format's own.
+const NATIVE: [&str; 2] = ["transport", "maxRetryDelayMs"];
+const RETENTIONS: [(CacheRetention, &str); 3] =
+    [(CacheRetention::None, "none"), (CacheRetention::Short, "short"), (CacheRetention::Long, "long")];
+
+/// The body of a request.
+pub(super) fn write(request: &Request) -> Value {
+    let Request { model, system, messages, tools, options, .. } = request;
+    let mut context = Map::new();
+    if !system.is_empty() {
+        context.insert("systemPrompt".into(), system.render().into());
+    }
+    context.insert("messages".into(), messages.iter().map(|message| message.to_value()).collect());
+    if !tools.is_empty() {
+        context.insert("tools".into(), tools.iter().map(|tool| json!(tool)).collect());
+    }
+    json!({"model": model.to_record(), "context": context, "options": write_options(options)})
+}
+
+fn write_options(options: &CallOptions) -> Value {
+    let mut told = Map::new();
+    let mut put = |name: &str, value: Value| {
+        if !value.is_null() {
+            told.insert(name.to_owned(), value);
+        }
+    };
+    put("temperature", json!(options.temperature));
+    put("maxTokens", json!(options.max_tokens));
+    match &options.thinking {
+        // Nothing said of it means none.
+        ThinkingChoice::Level(ThinkingLevel::Off) => {}
+        ThinkingChoice::Level(level) => put("reasoning", level.as_str().into()),
+        ThinkingChoice::Unset => put("thinking", "unset".into()),
+        ThinkingChoice::Native(NativeThinking { enabled, budget, effort, display }) => {
+            put("thinking", json!({"enabled": enabled, "budget": budget, "effort": effort, "display": display}))
+        }
+    }
+    let retention = RETENTIONS.iter().find(|(known, _)| Some(*known) == options.cache_retention);
+    put("cacheRetention", json!(retention.map(|(_, word)| *word)));
+    put("sessionId", json!(options.session_id));
+    if !options.headers.is_empty() {
+        put("headers", options.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect());
+    }
+    put("metadata", json!(options.metadata));
+    for name in NATIVE {
+        put(name, options.native.get(name).cloned().unwrap_or_default());
+    }
+    if options.thinking_budgets != ThinkingBudgets::default() {
+        let ThinkingBudgets { minimal, low, medium, high } = options.thinking_budgets;
+        put("thinkingBudgets", json!({"minimal": minimal, "low": low, "medium": medium, "high": high}));
+    }
+    Value::Object(told)
+}
+
+/// A request as a client sent it. Its observers and deadlines are those of the server: the usual ones.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The model as the client describes it. Nothing in it is to be trusted: neither its URL nor its headers.
+    pub model: Model,
+    /// The prompt.
+    pub system: SystemPrompt,
+    /// The conversation.
+    pub messages: Vec<Arc<Message>>,
+    /// Tools the model may call.
+    pub tools: Arc<[ToolDecl]>,
+    /// Settings of the call.
+    pub options: CallOptions,
+}
+
+/// A body that is no request.
+#[derive(Debug, thiserror::Error)]
+pub enum BadBody {
+    /// It is no JSON.
+    #[error("the body is no JSON")]
+    NotJson {
+        /// What the reader says.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It names no model.
+    #[error("the body has no model")]
+    Model {
+        /// What is wrong with it.
+        #[source]
+        source: RecordError,
+    },
+    /// It has no list of messages, or a list of tools that is none.
+    #[error("the body has no list of {what}")]
+    NoList {
+        /// Of what.
+        what: &'static str,
+    },
+    /// A message or tool cannot be read.
+    #[error("{what} {idx} of the body cannot be read")]
+    Item {
+        /// A message or a tool.
+        what: &'static str,
+        /// Its place in the list.
+        idx: usize,
+        /// What the reader says.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl Asked {
+    /// Reads the body of a request. How long it may be is the server's choice, before it comes here. Options of a wrong type count as missing.
+    ///
+    /// # Errors
+    /// [`BadBody`]; answer it with status 400 and `{"error": text}`.
+    pub fn read(body: &[u8]) -> Result<Self, BadBody> {
+        let body: Value = lossy::from_slice(body).map_err(|source| BadBody::NotJson { source })?;
+        let model = Model::from_record(&body["model"]).map_err(|source| BadBody::Model { source })?;
+        let context = &body["context"];
+        let messages = context["messages"].as_array().ok_or(BadBody::NoList { what: "messages" })?;
+        let messages = messages.iter().enumerate().map(|(idx, message)| match Message::from_value(message) {
+            Ok(message) => Ok(Arc::new(message)),
+            Err(source) => Err(BadBody::Item { what: "message", idx, source }),
+        });
+        let tools = match &context["tools"] {
+            Value::Null => &Vec::new(),
+            tools => tools.as_array().ok_or(BadBody::NoList { what: "tools" })?,
+        };
+        let tools = tools.iter().enumerate().map(|(idx, tool)| {
+            serde_json::from_value(tool.clone()).map_err(|source| BadBody::Item { what: "tool", idx, source })
+        });
+        Ok(Self {
+            model,
+            system: context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default(),
+            messages: messages.collect::<Result<_, _>>()?,
+            tools: tools.collect::<Result<_, _>>()?,
+            options: read_options(&body["options"]),
+        })
+    }
+
+    /// The request for the server's own model, with the server's own credentials.
+    pub fn into_request(self, model: Arc<Model>, auth: Auth, host: Host) -> Request {
+        let Self { system, messages, tools, options, .. } = self;
+        Request { model, system, messages, tools, options, auth, host }
+    }
+}
+
+fn read_options(told: &Value) -> CallOptions {
+    let retention = RETENTIONS.iter().find(|(_, word)| told["cacheRetention"] == *word);
+    let headers = told["headers"].as_object().into_iter().flatten();
+    let native = NATIVE.iter().filter_map(|name| Some(((*name).to_owned(), told.get(*name)?.clone())));
+    let budget = |level: &str| told["thinkingBudgets"][level].as_u64();
+    CallOptions {
+        temperature: told["temperature"].as_f64(),
+        max_tokens: told["maxTokens"].as_u64(),
+        thinking: read_thinking(told),
+        thinking_budgets: ThinkingBudgets {
+            minimal: budget("minimal"),
+            low: budget("low"),
+            medium: budget("medium"),
+            high: budget("high"),
+        },
+        cache_retention: retention.map(|(retention, _)| *retention),
+        session_id: told["sessionId"].as_str().map(str::to_owned),
+        headers: headers
+            .filter(|(_, value)| value.is_string() || value.is_null())
+            .map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned)))
+            .collect(),
+        metadata: told["metadata"].as_object().cloned(),
+        native: native.collect(),
+        ..CallOptions::default()
+    }
+}
+
+fn read_thinking(told: &Value) -> ThinkingChoice {
+    match &told["thinking"] {
+        Value::String(word) if word == "unset" => ThinkingChoice::Unset,
+        Value::Object(native) => {
+            let text = |name: &str| native.get(name).and_then(Value::as_str).map(str::to_owned);
+            ThinkingChoice::Native(NativeThinking {
+                enabled: native.get("enabled").and_then(Value::as_bool),
+                budget: native.get("budget").and_then(Value::as_u64),
+                effort: text("effort"),
+                display: text("display"),
+            })
+        }
+        _ => ThinkingChoice::Level(told["reasoning"].as_str().and_then(ThinkingLevel::parse).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,272 @@
+//! Lines as events: the client's side.
+
+use std::sync::Arc;
+
+use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
+use pinch_llm::event::{BlockKind, Emit, Finished, Fold, StreamEvent};
+use pinch_llm::frame::Frame;
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Usage};
+use pinch_llm::model::Model;
+use pinch_llm::request::ThinkingChoice;
+use pinch_llm::wire::{Call, Decoder, Seen};
+use pinch_stdx::json::lossy;
+use serde_json::Value;
+
+use super::failure;
+use super::writer::rebuilt;
+
+const CUT: &str = "Proxy stream ended unexpectedly";
+const ABORTED: &str = "Request aborted by user";
+
+/// Reads the lines of one answer.
+pub(super) struct LineReader {
+    model: Arc<Model>,
+    /// The message before anything is known of it.
+    empty: AssistantMessage,
+    fold: Fold,
+    blocks: Vec<Place>,
+    started: bool,
+    ended: bool,
+}
+
+/// A block that was begun.
+struct Place {
+    kind: Kind,
+    is_open: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    Call,
+}
+
+impl Kind {
+    /// What it is called in blocks.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Thinking => "thinking",
+            Self::Call => "toolCall",
+        }
+    }
+}
+
+/// An event that cannot be: the text of the error.
+struct Broken(String);
+
+impl LineReader {
+    pub(super) fn new(call: &Call<'_>) -> Self {
+        let model = Arc::clone(&call.request.model);
+        let ids = (model.api.clone(), model.provider.clone(), model.id.clone());
+        let mut empty = AssistantMessage::pending(ids.0, ids.1, ids.2, call.timestamp);
+        if let ThinkingChoice::Level(level) = call.request.options.thinking {
+            empty.thinking_level = Some(level);
+        }
+        Self { model, empty, fold: Fold::new(), blocks: Vec::new(), started: false, ended: false }
+    }
+
+    fn emit(&mut self, event: StreamEvent, emit: &mut Emit) {
+        self.fold.push(&event);
+        emit.push(event);
+    }
+
+    /// Begins the answer, unless it has begun: servers may forget to say so.
+    fn start(&mut self, message: Option<Arc<AssistantMessage>>, emit: &mut Emit) {
+        if !self.started {
+            self.started = true;
+            let message = message.unwrap_or_else(|| Arc::new(self.empty.clone()));
+            self.emit(StreamEvent::Start(message), emit);
+        }
+    }
+
+    fn read(&mut self, event: &Value, emit: &mut Emit) -> Result<Seen, Broken> {
+        let name = event["type"].as_str().unwrap_or("");
+        match name {
+            "start" => self.start(message_in(event, Vec::new())?, emit),
+            "text_start" => self.open(event, Kind::Text, BlockKind::Text, emit)?,
+            "thinking_start" => {
+                let redacted = event["redacted"] == true;
+                self.open(event, Kind::Thinking, BlockKind::Thinking { redacted }, emit)?;
+            }
+            "toolcall_start" => {
+                let text = |member: &str| event[member].as_str().unwrap_or("").to_owned();
+                let kind = BlockKind::ToolCall { id: text("id").into(), name: text("toolName") };
+                self.open(event, Kind::Call, kind, emit)?;
+            }
+            "text_delta" => self.delta(event, name, Kind::Text, emit)?,
+            "thinking_delta" => self.delta(event, name, Kind::Thinking, emit)?,
+            "toolcall_delta" => self.delta(event, name, Kind::Call, emit)?,
+            "text_end" => self.close(event, name, Kind::Text, emit)?,
+            "thinking_end" => self.close(event, name, Kind::Thinking, emit)?,
+            "toolcall_end" => self.close(event, name, Kind::Call, emit)?,
+            "usage" => {
+                self.start(None, emit);
+                let usage = usage_in(event)?.unwrap_or_default();
+                self.emit(StreamEvent::Usage(Box::new(usage)), emit);
+            }
+            "done" => self.done(event, emit)?,
+            "error" => self.failed(event, emit)?,
+            _ => return Ok(Seen::KeepAlive),
+        }
+        Ok(Seen::Content)
+    }
+
+    fn open(&mut self, event: &Value, kind: Kind, block: BlockKind, emit: &mut Emit) -> Result<(), Broken> {
+        let index = index_in(event)?;
+        if index != self.blocks.len() {
+            return Err(Broken(format!("Proxy stream began block {index} and not {}", self.blocks.len())));
+        }
+        self.start(None, emit);
+        self.blocks.push(Place { kind, is_open: true });
+        self.emit(StreamEvent::BlockStart { index, kind: block }, emit);
+        Ok(())
+    }
+
+    /// The block that an event is about.
+    fn place(&mut self, event: &Value, name: &str, kind: Kind) -> Result<(usize, &mut Place), Broken> {
+        let index = index_in(event)?;
+        match self.blocks.get_mut(index) {
+            Some(place) if place.kind == kind && place.is_open => Ok((index, place)),
+            Some(place) if place.kind == kind => Err(Broken(format!("Received {name} for content that had ended"))),
+            _ => Err(Broken(format!("Received {name} for non-{} content", kind.word()))),
+        }
+    }
+
+    fn delta(&mut self, event: &Value, name: &str, kind: Kind, emit: &mut Emit) -> Result<(), Broken> {
+        let (index, _) = self.place(event, name, kind)?;
+        let text = event["delta"].as_str().unwrap_or("").into();
+        self.emit(StreamEvent::Delta { index, text }, emit);
+        Ok(())
+    }
+
+    fn close(&mut self, event: &Value, name: &str, kind: Kind, emit: &mut Emit) -> Result<(), Broken> {
+        let (index, place) = self.place(event, name, kind)?;
+        place.is_open = false;
+        let block = match event.get("block") {
+            Some(block) => Some(block_of(block)?),
+            None => rebuilt(&self.fold, index, event["contentSignature"].as_str()),
+        };
+        if let Some(block) = block {
+            self.emit(StreamEvent::BlockEnd { index, block: Arc::new(block) }, emit);
+        }
+        Ok(())
+    }
+
+    /// The message that an end brings, with what was collected where it does not say otherwise.
+    fn last_message(&self, event: &Value) -> Result<AssistantMessage, Broken> {
+        let so_far = if self.started { self.fold.message() } else { Arc::new(self.empty.clone()) };
+        let mut message = match message_in(event, so_far.content.clone())? {
+            Some(message) => Arc::unwrap_or_clone(message),
+            None => Arc::unwrap_or_clone(so_far),
+        };
+        if let Some(usage) = usage_in(event)? {
+            message.usage = usage;
+        }
+        Ok(message)
+    }
+
+    fn done(&mut self, event: &Value, emit: &mut Emit) -> Result<(), Broken> {
+        let reason = &event["reason"];
+        let good = [StopReason::Stop, StopReason::Length, StopReason::ToolUse, StopReason::Deferred];
+        let stop_reason = good.into_iter().find(|known| *reason == known.as_str());
+        let stop_reason = stop_reason.ok_or_else(|| Broken(format!("Unhandled stop reason: {reason}")))?;
+        let message = AssistantMessage { stop_reason, ..self.last_message(event)? };
+        self.end(message, None, emit);
+        Ok(())
+    }
+
+    fn failed(&mut self, event: &Value, emit: &mut Emit) -> Result<(), Broken> {
+        let mut message = self.last_message(event)?;
+        let is_aborted = event["reason"] == "aborted";
+        message.stop_reason = if is_aborted { StopReason::Aborted } else { StopReason::Error };
+        message.error_message = event["errorMessage"].as_str().map(str::to_owned).or(message.error_message);
+        let text = message.error_message.clone().unwrap_or_default();
+        let error = failure::read(&event["error"]).unwrap_or_else(|| match is_aborted {
+            true => LlmError::new(self.model.provider.clone(), LlmErrorKind::Aborted, text),
+            false => LlmError::refused(self.model.provider.clone(), None, None, text),
+        });
+        self.end(message, Some(error), emit);
+        Ok(())
+    }
+
+    fn end(&mut self, message: AssistantMessage, error: Option<LlmError>, emit: &mut Emit) {
+        let emitted = match (self.started, self.blocks.is_empty()) {
+            (false, _) => Emitted::Nothing,
+            (true, true) => Emitted::Started,
+            (true, false) => Emitted::Content,
+        };
+        let error = error.map(|error| Arc::new(LlmError { emitted, ..error }));
+        self.ended = true;
+        self.emit(StreamEvent::End(Finished { message: Arc::new(message), error }), emit);
+    }
+}
+
+fn index_in(event: &Value) -> Result<usize, Broken> {
+    let index = event["contentIndex"].as_u64().and_then(|index| usize::try_from(index).ok());
+    index.ok_or_else(|| Broken("Proxy stream names no block".into()))
+}
+
+fn usage_in(event: &Value) -> Result<Option<Usage>, Broken> {
+    match event.get("usage") {
+        None | Some(Value::Null) => Ok(None),
+        Some(usage) => serde_json::from_value(usage.clone()).map(Some).map_err(|why| unreadable("usage", &why)),
+    }
+}
+
+fn block_of(block: &Value) -> Result<Block, Broken> {
+    serde_json::from_value(block.clone()).map_err(|why| unreadable("block", &why))
+}
+
+/// The message of an event, with this content unless it brings its own.
+fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<AssistantMessage>>, Broken> {
+    let Some(told) = event.get("message").filter(|told| told.is_object()) else { return Ok(None) };
+    let brings_content = told.get("content").is_some();
+    match Message::from_value(told) {
+        Ok(Message::Assistant(message)) if brings_content => Ok(Some(message)),
+        Ok(Message::Assistant(message)) => {
+            Ok(Some(Arc::new(AssistantMessage { content, ..Arc::unwrap_or_clone(message) })))
+        }
+        Ok(_) => Err(Broken("Proxy stream brought a message that is no answer".into())),
+        Err(why) => Err(unreadable("message", &why)),
+    }
+}
+
+fn unreadable(what: &str, why: &serde_json::Error) -> Broken {
+    Broken(format!("Proxy stream brought a {what} that cannot be read: {why}"))
+}
+
+impl Decoder for LineReader {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+        if self.ended {
+            return Seen::KeepAlive;
+        }
+        let read = match lossy::from_str::<Value>(frame.data) {
+            Ok(event) => self.read(&event, emit),
+            Err(why) => Err(Broken(format!("Could not parse proxy event: {why}"))),
+        };
+        read.unwrap_or_else(|Broken(text)| {
+            self.fail(LlmError::new(self.model.provider.clone(), LlmErrorKind::Protocol, text), emit);
+            Seen::Content
+        })
+    }
+
+    fn finish(&mut self, emit: &mut Emit) {
+        self.fail(LlmError::new(self.model.provider.clone(), LlmErrorKind::StreamCut, CUT), emit);
+    }
+
+    fn fail(&mut self, mut error: LlmError, emit: &mut Emit) {
+        if self.ended {
+            return;
+        }
+        let mut message = if self.started { Arc::unwrap_or_clone(self.fold.message()) } else { self.empty.clone() };
+        message.stop_reason = StopReason::Error;
+        if error.kind == LlmErrorKind::Aborted {
+            message.stop_reason = StopReason::Aborted;
+            error.text = ABORTED.into();
+        }
+        message.error_message = Some(error.text.clone());
+        self.end(message, Some(error), emit);
+    }
+}

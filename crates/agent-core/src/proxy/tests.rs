@@ -1,0 +1,320 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
+use pinch_llm::event::laws::Laws;
+use pinch_llm::event::{BlockKind, Emit, Finished, Fold, StreamEvent};
+use pinch_llm::frame::{Frames, Framing};
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Text, Thinking, ToolCall, Usage};
+use pinch_llm::model::Model;
+use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_llm::wire::{Call, Decoder, Encoding};
+use pinch_stdx::host::Host;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::reader::LineReader;
+use super::{Asked, BadBody, LineWriter, body};
+
+fn request() -> Request {
+    let record =
+        json!({"id": "m", "api": "a", "provider": "p", "baseUrl": "http://x", "compat": {"supportsStore": false}});
+    Request {
+        model: Arc::new(Model::from_record(&record).unwrap()),
+        system: SystemPrompt::text("Be brief."),
+        messages: vec![Arc::new(Message::user("hi", 1))],
+        tools: Arc::default(),
+        options: CallOptions::default(),
+        auth: Auth::key("never sent"),
+        host: Host::builder().build(),
+    }
+}
+
+/// The events of lines that come in these chunks. Each must obey the laws.
+fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<StreamEvent> {
+    let request = request();
+    let mut reader = LineReader::new(&Call { request: &request, timestamp: 5, encoding: Encoding::Usual });
+    let (mut frames, mut emit) = (Frames::new(Framing::DataLines), Emit::default());
+    for chunk in chunks {
+        frames.push(chunk);
+        while let Some(frame) = frames.next_frame().unwrap() {
+            reader.push(frame, &mut emit);
+        }
+    }
+    if let Some(frame) = frames.finish().unwrap() {
+        reader.push(frame, &mut emit);
+    }
+    reader.finish(&mut emit);
+    let mut laws = Laws::default();
+    let events: Vec<StreamEvent> = std::iter::from_fn(|| emit.pop()).collect();
+    events.iter().for_each(|event| laws.check(event).unwrap());
+    events
+}
+
+/// All that is in an event.
+fn in_words(event: &StreamEvent) -> String {
+    let error = |error: &LlmError| {
+        let LlmError { provider, kind, status, code, request_id, retry_after, should_retry, emitted, text, .. } = error;
+        format!(
+            "{provider} {kind:?} {status:?} {code:?} {request_id:?} {retry_after:?} {should_retry:?} {emitted:?} {text}"
+        )
+    };
+    match event {
+        StreamEvent::End(Finished { message, error: failure }) => {
+            format!("end {message:?} {:?}", failure.as_deref().map(error))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn words(events: &[StreamEvent]) -> Vec<String> {
+    events.iter().map(in_words).collect()
+}
+
+/// What may happen next in an answer.
+#[derive(Clone, Debug)]
+enum Step {
+    Open(u8, String),
+    Delta(usize, String),
+    /// Ends a block: as its deltas make it, or otherwise.
+    Close(usize, Option<String>, bool),
+    Usage(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let text = "[a-c\"{}:,0-9 \u{e9}\n\\\\]{0,6}";
+    let step = prop_oneof![
+        (0u8..4, text).prop_map(|(kind, id)| Step::Open(kind, id)),
+        (0usize..4, text).prop_map(|(at, text)| Step::Delta(at, text)),
+        (0usize..4, prop::option::of(text), any::<bool>()).prop_map(|(at, sig, odd)| Step::Close(at, sig, odd)),
+        (0u64..9).prop_map(Step::Usage),
+    ];
+    prop::collection::vec(step, 0..14)
+}
+
+fn closed(fold: &Fold, at: usize, signature: Option<String>, odd: bool) -> Block {
+    match Arc::unwrap_or_clone(fold.block(at).unwrap()) {
+        Block::Text(_) if odd => Block::Text(Text { text: "corrected".into(), signature }),
+        Block::Text(text) => Block::Text(Text { signature, ..text }),
+        Block::Thinking(thinking) => {
+            Block::Thinking(Thinking { signature, redacted: odd || thinking.redacted, ..thinking })
+        }
+        Block::ToolCall(call) if odd => {
+            Block::ToolCall(ToolCall { thought_signature: signature, arguments_error: Some("cut".into()), ..call })
+        }
+        other => other,
+    }
+}
+
+/// The events of an answer, put together step by step as a decoder would.
+fn answer(steps: &[Step], end: u8, started: bool) -> Vec<StreamEvent> {
+    let mut base = AssistantMessage::pending("a".into(), "real".into(), "m".into(), 7);
+    let mut events = Vec::new();
+    let mut fold = Fold::new();
+    let mut open: Vec<bool> = Vec::new();
+    let mut push = |event: StreamEvent, fold: &mut Fold| {
+        fold.push(&event);
+        events.push(event);
+    };
+    if started {
+        base.response_id = Some("r".into());
+        push(StreamEvent::Start(Arc::new(base.clone())), &mut fold);
+    }
+    for step in steps.iter().filter(|_| started) {
+        match step {
+            Step::Open(kind, id) => {
+                let kind = match kind {
+                    0 => BlockKind::Text,
+                    1 => BlockKind::Thinking { redacted: false },
+                    2 => BlockKind::Thinking { redacted: true },
+                    _ => BlockKind::ToolCall { id: id.clone().into(), name: "t".into() },
+                };
+                push(StreamEvent::BlockStart { index: open.len(), kind }, &mut fold);
+                open.push(true);
+            }
+            Step::Delta(at, text) if open.get(*at) == Some(&true) => {
+                push(StreamEvent::Delta { index: *at, text: text.as_str().into() }, &mut fold);
+            }
+            Step::Close(at, signature, odd) if open.get(*at) == Some(&true) => {
+                open[*at] = false;
+                let block = Arc::new(closed(&fold, *at, signature.clone(), *odd));
+                push(StreamEvent::BlockEnd { index: *at, block }, &mut fold);
+            }
+            Step::Usage(output) => {
+                let usage = Usage { output: *output, ..Usage::default() };
+                push(StreamEvent::Usage(Box::new(usage)), &mut fold);
+            }
+            Step::Delta(..) | Step::Close(..) => {}
+        }
+    }
+    let mut message = if started { (*fold.message()).clone() } else { base };
+    message.raw_stop_reason = Some("end".into());
+    message.duration_ms = Some(3);
+    let mut failure = None;
+    match end {
+        0 => message.stop_reason = StopReason::Stop,
+        1 => message.stop_reason = StopReason::ToolUse,
+        2 => {
+            message.stop_reason = StopReason::Length;
+            message.content.push(Arc::new(Block::text("said at the end only")));
+        }
+        kind => {
+            let kind = if kind == 3 { LlmErrorKind::Aborted } else { LlmErrorKind::RateLimit };
+            let is_aborted = kind == LlmErrorKind::Aborted;
+            message.stop_reason = if is_aborted { StopReason::Aborted } else { StopReason::Error };
+            message.error_message = Some("no".into());
+            failure = Some(Arc::new(LlmError {
+                status: http::StatusCode::from_u16(429).ok(),
+                code: Some("slow".into()),
+                request_id: Some("q".into()),
+                retry_after: Some(Duration::from_millis(1_500)),
+                should_retry: Some(true),
+                emitted: match (started, open.is_empty()) {
+                    (false, _) => Emitted::Nothing,
+                    (true, true) => Emitted::Started,
+                    (true, false) => Emitted::Content,
+                },
+                ..LlmError::new("real".into(), kind, "no")
+            }));
+        }
+    }
+    push(StreamEvent::End(Finished { message: Arc::new(message), error: failure }), &mut fold);
+    events
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_server_got_the_client_gets(
+        steps in steps(), end in 0u8..5, started in prop::bool::weighted(0.9), cuts in prop::collection::vec(0usize..3_000, 0..6),
+    ) {
+        let events = answer(&steps, end, started);
+        let mut writer = LineWriter::new();
+        let lines: String = events.iter().map(|event| writer.line(event)).collect();
+        // Also when the last line lacks its end.
+        let bytes = lines.trim_end().as_bytes();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let chunks = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+        prop_assert_eq!(words(&read(chunks)), words(&events));
+    }
+
+    #[test]
+    fn any_lines_end(lines in prop::collection::vec(any_line(), 0..12)) {
+        let events = read([lines.concat().as_bytes()]);
+        let n_ends = events.iter().filter(|event| matches!(event, StreamEvent::End(_))).count();
+        prop_assert_eq!(n_ends, 1);
+    }
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    let kinds = [
+        "start",
+        "text_start",
+        "text_delta",
+        "text_end",
+        "toolcall_start",
+        "toolcall_delta",
+        "toolcall_end",
+        "thinking_start",
+        "thinking_end",
+        "usage",
+        "done",
+        "error",
+        "surprise",
+    ];
+    let event = (prop::sample::select(kinds.to_vec()), 0u64..3, prop::sample::select(vec!["stop", "aborted", "x"]))
+        .prop_map(|(kind, index, reason)| {
+            let event =
+                json!({"type": kind, "contentIndex": index, "delta": "{\"a", "reason": reason, "usage": {"input": 1}});
+            format!("data: {event}\n")
+        });
+    prop_oneof![8 => event, 1 => "[a-z:{ ]{0,9}\n", 1 => "data: [\\[{\"a0]{0,6}\n"]
+}
+
+/// Lines as pi's own server writes them.
+fn pi(events: &[Value]) -> Vec<StreamEvent> {
+    let lines: String = events.iter().map(|event| format!("data: {event}\n")).collect();
+    read([lines.as_bytes()])
+}
+
+fn end_of(events: &[StreamEvent]) -> &Finished {
+    match events.last() {
+        Some(StreamEvent::End(finished)) => finished,
+        other => panic!("{other:?} is no end"),
+    }
+}
+
+#[test]
+fn servers_of_pi_are_understood() {
+    let usage = json!({"input": 3, "output": 2, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 5,
+        "cost": {"input": 0.5, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0.5}});
+    let events = pi(&[
+        json!({"type": "start"}),
+        json!({"type": "thinking_start", "contentIndex": 0}),
+        json!({"type": "thinking_delta", "contentIndex": 0, "delta": "hm"}),
+        json!({"type": "thinking_end", "contentIndex": 0, "contentSignature": "SIG"}),
+        json!({"type": "text_start", "contentIndex": 1}),
+        json!({"type": "text_delta", "contentIndex": 1, "delta": "hé"}),
+        json!({"type": "text_end", "contentIndex": 1}),
+        json!({"type": "toolcall_start", "contentIndex": 2, "id": "c", "toolName": "read"}),
+        json!({"type": "toolcall_delta", "contentIndex": 2, "delta": "{\"path\":"}),
+        json!({"type": "toolcall_delta", "contentIndex": 2, "delta": "\"a\"}"}),
+        json!({"type": "toolcall_end", "contentIndex": 2}),
+        json!({"type": "done", "reason": "toolUse", "usage": usage}),
+    ]);
+    let Finished { message, error } = end_of(&events);
+    assert!(error.is_none());
+    assert_eq!((message.stop_reason, message.timestamp, message.usage.total_tokens), (StopReason::ToolUse, 5, 5));
+    assert_eq!((message.usage.cost.total, message.provider.as_str()), (0.5, "p"));
+    let content: Vec<Value> = message.content.iter().map(|block| json!(**block)).collect();
+    assert_eq!(
+        content,
+        [
+            json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "SIG"}),
+            json!({"type": "text", "text": "hé"}),
+            json!({"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}),
+        ]
+    );
+    let ended = |event: Value| {
+        let events = pi(&[event]);
+        let Finished { message, error } = end_of(&events);
+        let error = error.as_ref().unwrap();
+        (message.stop_reason, error.kind, error.text.clone())
+    };
+    let slow = json!({"type": "error", "reason": "error", "errorMessage": "429 rate limit", "usage": usage});
+    assert_eq!(ended(slow), (StopReason::Error, LlmErrorKind::RateLimit, "429 rate limit".into()));
+    let aborted = json!({"type": "error", "reason": "aborted", "usage": usage});
+    assert_eq!(ended(aborted).0, StopReason::Aborted);
+}
+
+#[test]
+fn what_cannot_be_is_an_error() {
+    let text = |events: &[Value]| end_of(&pi(events)).error.as_ref().unwrap().text.clone();
+    let start = json!({"type": "text_start", "contentIndex": 0});
+    let delta = json!({"type": "thinking_delta", "contentIndex": 0, "delta": "x"});
+    assert_eq!(text(&[start.clone(), delta]), "Received thinking_delta for non-thinking content");
+    let delta = json!({"type": "text_delta", "contentIndex": 1, "delta": "x"});
+    assert_eq!(text(&[start.clone(), delta]), "Received text_delta for non-text content");
+    let end = json!({"type": "text_end", "contentIndex": 0});
+    assert_eq!(text(&[start.clone(), end.clone(), end]), "Received text_end for content that had ended");
+    assert_eq!(text(&[start.clone(), start.clone()]), "Proxy stream began block 0 and not 1");
+    assert_eq!(text(&[json!({"type": "done", "reason": "maybe"})]), "Unhandled stop reason: \"maybe\"");
+    let events = pi(&[start, json!({"type": "text_delta", "contentIndex": 0, "delta": "half"})]);
+    let Finished { message, error } = end_of(&events);
+    let error = error.as_ref().unwrap();
+    assert_eq!((error.text.as_str(), error.kind), ("Proxy stream ended unexpectedly", LlmErrorKind::StreamCut));
+    assert_eq!((message.text(""), error.emitted), ("half".into(), Emitted::Content));
+}
+
+#[test]
+fn bodies_that_are_no_requests() {
+    let read = |body: &str| Asked::read(body.as_bytes()).map(drop).unwrap_err();
+    assert!(matches!(read("{"), BadBody::NotJson { .. }));
+    assert!(matches!(read("{}"), BadBody::Model { .. }));
+    let mut body = body::write(&request());
+    body["context"]["tools"] = json!([7]);
+    assert_eq!(read(&body.to_string()).to_string(), "tool 0 of the body cannot be read");
+    body["context"]["messages"] = json!("x");
+    assert!(matches!(read(&body.to_string()), BadBody::NoList { what: "messages" }));
+}
