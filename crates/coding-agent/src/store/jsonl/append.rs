@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
 use pinch_stdx::fs::{Access, write_atomic};
 
-use super::super::{Appended, Durability, Journal, StoreError};
+use super::super::{Appended, Durability, Journal, StoreError, Stored};
 
 /// How often, and how long after the last time, a file held by somebody else is tried again: five seconds in all.
 const LOCK_TRIES: u32 = 500;
@@ -218,6 +218,12 @@ impl Drop for Locked<'_> {
 }
 
 impl Journal for JsonlJournal {
+    fn stored(&mut self) -> Option<Arc<dyn Stored>> {
+        let stored = super::read::LongFile::open(&self.path)?;
+        self.exists = true;
+        Some(Arc::new(stored))
+    }
+
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
         let text = super::read(&self.path);
         self.exists = text.is_ok();
