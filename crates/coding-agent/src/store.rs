@@ -224,11 +224,11 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file holds something else; it was not touched.
-    #[error("Session file is not a valid pi session: {}{}", path.display(), problem.as_ref().map(|p| format!(" ({p})")).unwrap_or_default())]
+    #[error("Session file is not a valid pi session: {}", path.display())]
     NotASession {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its first line.
+        /// What is wrong with its first line. The text is pi's, for scripts that look for it, and leaves this out.
         problem: Option<String>,
     },
     /// The file became shorter, was removed or was replaced while it was open.
