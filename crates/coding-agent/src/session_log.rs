@@ -1,12 +1,13 @@
 //! One session: a tree of entries, appended to and never rewritten.
 //!
-//! The log keeps the bytes of the session and an index; entries are parsed when asked for. Everything but loading and appending is
-//! synchronous. Three rules hold for every caller: a tool call has exactly one result before the next message (see [`heal`]), an entry
+//! The log keeps an index and the bytes of the session, those of a long one in its file; entries are parsed when asked for. Everything but
+//! loading and appending is synchronous. Three rules hold for every caller: a tool call has exactly one result before the next message (see [`heal`]), an entry
 //! that could not be written does not exist in memory either, and what other programs append is followed or branched from, never
 //! overwritten.
 //!
 //! A new session has no file before its first message of user or model; what comes before waits in memory.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use pinch_llm::message::{Message, ToolCall};
 use pinch_stdx::host::Host;
 
 mod threads;
+mod parts;
+mod segment;
 pub(crate) mod index;
 pub mod roles;
 mod guard;
@@ -36,7 +39,7 @@ pub use roles::convert_to_llm;
 use crate::entry::migrate::migrate;
 use crate::entry::scan::{self, Kind};
 use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
-use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError};
+use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, Stored};
 use index::Index;
 
 /// How often something is tried again because somebody else wrote in between.
@@ -122,6 +125,16 @@ impl SessionLog {
         new: NewSession,
     ) -> Result<Self, StoreError> {
         let mut journal = store.open(at).await?;
+        // What cannot be indexed where it is stored is loaded, and says there what is wrong with it.
+        if let Some((header, index, end)) = journal.stored().and_then(index_stored) {
+            let mut log = Self::empty(host, Some(store), Some(journal), header);
+            if log.header.cwd.is_none() {
+                log.cwd = new.cwd;
+            }
+            log.index = index;
+            log.loaded(end);
+            return Ok(log);
+        }
         for _ in 0..MAX_TRIES {
             let text = match journal.load().await {
                 Ok(text) => text,
@@ -205,8 +218,12 @@ impl SessionLog {
 
     /// Takes over what is stored.
     fn load(&mut self, text: Bytes, end: u64) {
-        let slots = self.index.push(text);
-        self.leaf = slots.end.checked_sub(1);
+        self.index.push(text);
+        self.loaded(end);
+    }
+
+    fn loaded(&mut self, end: u64) {
+        self.leaf = self.index.slots().len().checked_sub(1);
         self.end = end;
         self.waiting = None;
         if self.index.n_skipped > 0 {
@@ -368,8 +385,13 @@ impl SessionLog {
     }
 
     /// The line of an entry as it is stored.
-    pub fn line(&self, id: &EntryId) -> Option<&[u8]> {
+    pub fn line(&self, id: &EntryId) -> Option<Cow<'_, [u8]>> {
         self.index.find(id.as_str()).map(|at| self.index.line(at))
+    }
+
+    /// The line of an entry, for a copy of it.
+    fn stored_line(&self, at: usize) -> Result<Cow<'_, [u8]>, StoreError> {
+        self.index.try_line(at).map_err(StoreError::io("read", self.path().unwrap_or(Path::new(""))))
     }
 
     /// All entries in file order, parsed one by one.
@@ -406,6 +428,21 @@ fn line(text: &str) -> Vec<u8> {
     let mut line = text.as_bytes().to_vec();
     line.push(b'\n');
     line
+}
+
+/// Header, entries and length of a text that is left where it is stored; `None` when it has to be loaded: it is of an older version, or its
+/// beginning is odd.
+fn index_stored(text: Arc<dyn Stored>) -> Option<(Header, Index, u64)> {
+    const MAX_HEADER: u64 = 1 << 20;
+    let end = text.len();
+    let mut beginning = vec![0; usize::try_from(end.min(MAX_HEADER)).ok()?];
+    text.read_at(0, &mut beginning).ok()?;
+    let whole = memchr::memrchr(b'\n', &beginning)?;
+    let header = Header::of_text(&beginning[..whole]).ok()?;
+    if header.version < VERSION || end > MAX_TEXT {
+        return None;
+    }
+    Some((header, Index::of_stored(text).ok()?, end))
 }
 
 /// A header of the current version.

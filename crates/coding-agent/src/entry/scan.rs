@@ -4,7 +4,6 @@
 //! large text costs little more than reading it.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use memchr::memchr;
 
@@ -55,13 +54,7 @@ pub(crate) struct Line<'a> {
 
 /// The lines of a text with their places, blank ones left out, without their ends. A byte order mark at the start is passed over.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    lines_in(bytes, 0..bytes.len())
-}
-
-/// Those of a part that begins and ends with whole lines.
-pub(crate) fn lines_in(bytes: &[u8], part: Range<usize>) -> impl Iterator<Item = (usize, &[u8])> {
-    let bytes = &bytes[..part.end];
-    let mut at = if part.start == 0 && bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { part.start };
+    let mut at = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     std::iter::from_fn(move || {
         while at < bytes.len() {
             let start = at;

@@ -12,7 +12,10 @@ use crate::store::StoreError;
 impl SessionLog {
     /// The active branch as the text of a session: a header of this moment with the session's id, then the entries as one chain. Lines stay
     /// as they are stored, but for parents that are not the line before.
-    pub fn export_jsonl(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// When a line cannot be read any more.
+    pub fn export_jsonl(&self) -> Result<Vec<u8>, StoreError> {
         let mut header = self.header.clone();
         header.version = VERSION;
         header.timestamp = self.host.now_iso();
@@ -22,29 +25,30 @@ impl SessionLog {
         let mut before: Option<EntryId> = None;
         for at in self.index.path(self.leaf) {
             let entry = self.index.entry(at);
-            match text::parse_object(self.index.line(at)) {
+            let line = self.stored_line(at)?;
+            match text::parse_object(&line) {
                 Some(mut raw) if entry.parent_id != before => {
                     let parent = before.as_ref().map_or(Value::Null, |id| id.as_str().into());
                     raw.insert("parentId".into(), parent);
                     text.extend_from_slice(text::to_line(&raw).as_bytes());
                 }
-                _ => text.extend_from_slice(self.index.line(at)),
+                _ => text.extend_from_slice(&line),
             }
             text.push(b'\n');
             before = Some(entry.id.clone());
         }
-        text
+        Ok(text)
     }
 
     /// Writes [`SessionLog::export_jsonl`] to a file, in place of what is there; the folder is made when it is missing. The usual name is
     /// [`export_file_name`](crate::entry::names::export_file_name).
     ///
     /// # Errors
-    /// When the file cannot be written; what was there stays then.
+    /// When a line cannot be read or the file cannot be written; what was there stays then.
     pub fn export_to(&self, path: &Path) -> Result<(), StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(StoreError::io("create", folder))?;
         }
-        write_atomic(path, &self.export_jsonl(), Access::Keep).map_err(StoreError::io("write", path))
+        write_atomic(path, &self.export_jsonl()?, Access::Keep).map_err(StoreError::io("write", path))
     }
 }

@@ -103,7 +103,7 @@ impl SessionLog {
         let header = new_header(&self.host, None, &self.cwd, parent);
         let mut copy = line(&header.to_line());
         let n_before = copy.len();
-        let last = self.copy_path(&path, &mut copy);
+        let last = self.copy_path(&path, &mut copy)?;
         self.copy_labels(&path, last, &mut copy);
         let begins = |role: Role| matches!(role, Role::User | Role::Assistant);
         let at_once = path.iter().any(|at| begins(self.index.slots()[*at].role));
@@ -139,7 +139,7 @@ impl SessionLog {
     }
 
     /// Copies the entries of a path but for labels; entries that followed one follow what is before it. Returns the last entry.
-    fn copy_path(&self, path: &[usize], copy: &mut Vec<u8>) -> Option<EntryId> {
+    fn copy_path(&self, path: &[usize], copy: &mut Vec<u8>) -> Result<Option<EntryId>, StoreError> {
         let slots = self.index.slots();
         // What stands in for a label: as a parent the entry before it, as the first kept entry the one after it.
         let mut next_of: HashMap<&str, &EntryId> = HashMap::new();
@@ -164,7 +164,8 @@ impl SessionLog {
                 }
                 _ => None,
             };
-            match text::parse_object(self.index.line(*at)) {
+            let line = self.stored_line(*at)?;
+            match text::parse_object(&line) {
                 Some(mut raw) if after_label || kept.is_some() => {
                     if after_label {
                         raw.insert("parentId".into(), before.map_or(Value::Null, |id| id.as_str().into()));
@@ -174,13 +175,13 @@ impl SessionLog {
                     }
                     copy.extend_from_slice(text::to_line(&raw).as_bytes());
                 }
-                _ => copy.extend_from_slice(self.index.line(*at)),
+                _ => copy.extend_from_slice(&line),
             }
             copy.push(b'\n');
             before = Some(&slot.id);
             after_label = false;
         }
-        before.cloned()
+        Ok(before.cloned())
     }
 
     /// Sets the labels of the path's entries again, as a chain after the last entry.

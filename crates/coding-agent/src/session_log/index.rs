@@ -2,15 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use serde_json::Map;
 
+use super::parts::{self, Found, Part};
+use super::segment::{Segment, Window};
 use super::threads;
 use crate::entry::scan::{self, Kind, Role};
 use crate::entry::{Entry, EntryBody, EntryId};
+use crate::store::Stored;
 
 /// Stands for "no entry" in a slot.
 const NONE: u32 = u32::MAX;
@@ -36,10 +40,10 @@ pub struct Label {
     pub timestamp: String,
 }
 
-/// The bytes of a session as they came, and a slot for each entry. Entries are parsed when asked for.
+/// The text of a session, in memory or where it is stored, and a slot for each entry. Entries are parsed when asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    segments: Vec<Bytes>,
+    segments: Vec<Segment>,
     slots: Vec<Slot>,
     ids: HashMap<EntryId, u32>,
     labels: HashMap<EntryId, Label>,
@@ -52,23 +56,40 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// The entries of a stored text. Lines are read when they are asked for.
+    ///
+    /// # Errors
+    /// When the text cannot be read.
+    pub(crate) fn of_stored(text: Arc<dyn Stored>) -> io::Result<Self> {
+        let mut parts = parts::of_stored(&*text)?;
+        let torn = parts.iter_mut().map(|part| std::mem::take(&mut part.torn)).find(|torn| !torn.is_empty());
+        let mut index = Self::default();
+        index.add(Segment::Stored { text, torn: torn.unwrap_or_default() }, parts);
+        Ok(index)
+    }
+
     /// Adds the lines of a text; returns the slots of its entries.
     pub(crate) fn push(&mut self, text: Bytes) -> Range<usize> {
+        let parts = parts::of_text(&text);
+        self.add(Segment::Kept(text), parts)
+    }
+
+    fn add(&mut self, text: Segment, parts: Vec<Part>) -> Range<usize> {
         let first = self.slots.len();
         let segment = number(self.segments.len());
         let mut parents = Vec::new();
-        let parts = parts(&text, threads::worth(text.len()));
-        for part in threads::map(&parts, parts.len(), |part| Part::scan(&text, part.clone(), segment)) {
+        for part in parts {
             self.n_skipped += part.n_skipped;
             self.ids.reserve(part.found.len());
-            for (slot, parent) in part.found {
-                self.ids.insert(slot.id.clone(), number(self.slots.len()));
-                self.slots.push(slot);
+            for Found { start, len, id, parent, kind, role } in part.found {
+                let start = u32::try_from(start).unwrap_or(NONE);
+                self.ids.insert(id.clone(), number(self.slots.len()));
+                self.slots.push(Slot { segment, start, len: number(len), parent: NONE, id, kind, role });
                 parents.push(parent);
             }
         }
         for (at, parent) in (first..).zip(parents) {
-            let parent = parent.and_then(|id| self.ids.get(&*id).copied()).unwrap_or(NONE);
+            let parent = parent.and_then(|id| self.ids.get(&id).copied()).unwrap_or(NONE);
             self.out_of_order |= parent != NONE && parent as usize >= at;
             self.slots[at].parent = parent;
         }
@@ -84,8 +105,7 @@ impl Index {
     /// Adds what was appended after the text that is known. When that ended inside of a line, it was read while somebody was writing: the
     /// line is whole now.
     pub(crate) fn push_tail(&mut self, tail: Bytes) -> Range<usize> {
-        let known = self.segments.last().map_or(&[][..], |last| last);
-        let torn = &known[memchr::memrchr(b'\n', known).map_or(0, |at| at + 1)..];
+        let torn = self.segments.last().map_or(&[][..], Segment::torn);
         let is_whole = torn.trim_ascii().is_empty() || scan::line(torn.trim_ascii()).is_some();
         if is_whole {
             return self.push(tail);
@@ -96,7 +116,7 @@ impl Index {
     }
 
     fn note_label(&mut self, at: usize) {
-        let Some(entry) = Entry::parse(self.line(at)) else { return };
+        let Some(entry) = Entry::parse(&self.line(at)) else { return };
         if let EntryBody::Label { target_id, label } = entry.body {
             match label {
                 Some(text) => drop(self.labels.insert(target_id, Label { text, timestamp: entry.timestamp })),
@@ -127,31 +147,57 @@ impl Index {
     }
 
     /// The bytes of an entry's line.
-    pub(crate) fn line(&self, at: usize) -> &[u8] {
+    ///
+    /// # Errors
+    /// When they are not in memory and cannot be read any more.
+    pub(crate) fn try_line(&self, at: usize) -> io::Result<Cow<'_, [u8]>> {
         let slot = &self.slots[at];
-        let start = slot.start as usize;
-        &self.segments[slot.segment as usize][start..start + slot.len as usize]
+        self.segments[slot.segment as usize].read(slot.start, slot.len)
     }
 
-    /// The entry, parsed now or before.
+    /// The bytes of an entry's line; none when they cannot be read any more, which is said in the trace.
+    pub(crate) fn line(&self, at: usize) -> Cow<'_, [u8]> {
+        self.try_line(at).unwrap_or_else(|error| {
+            tracing::warn!(%error, id = %self.slots[at].id, "an entry of a session cannot be read any more");
+            Cow::Borrowed(&[])
+        })
+    }
+
+    /// The entry, parsed now or before. One that cannot be read any more says nothing.
     pub(crate) fn entry(&self, at: usize) -> Arc<Entry> {
-        if let Some(entry) = self.parsed().get(&number(at)) {
-            return Arc::clone(entry);
-        }
+        let parsed = self.parsed().get(&number(at)).cloned();
+        parsed.unwrap_or_else(|| self.parse(at, &self.line(at)))
+    }
+
+    /// Several entries, parsed now or before.
+    pub(crate) fn entries(&self, places: &[usize]) -> Vec<Arc<Entry>> {
+        let n_bytes = places.iter().map(|at| self.slots[*at].len as usize).sum();
+        threads::in_chunks(places, threads::worth(n_bytes), |places| {
+            let mut window = Window::default();
+            let mut entry = |at: usize| {
+                let parsed = self.parsed().get(&number(at)).cloned();
+                parsed.unwrap_or_else(|| {
+                    let slot = &self.slots[at];
+                    match window.read(&self.segments[slot.segment as usize], slot.start, slot.len) {
+                        Ok(line) => self.parse(at, line),
+                        Err(_) => self.entry(at),
+                    }
+                })
+            };
+            places.iter().map(|at| entry(*at)).collect()
+        })
+    }
+
+    /// An entry from its line. What stands there when somebody wrote over it is not the entry.
+    fn parse(&self, at: usize, line: &[u8]) -> Arc<Entry> {
         let slot = &self.slots[at];
-        let entry = Entry::parse(self.line(at)).unwrap_or_else(|| Entry {
+        let entry = Entry::parse(line).filter(|entry| entry.id == slot.id).unwrap_or_else(|| Entry {
             id: slot.id.clone(),
             parent_id: self.parent(at).map(|parent| self.slots[parent].id.clone()),
             timestamp: String::new(),
             body: EntryBody::Other(Map::new()),
         });
         Arc::new(entry)
-    }
-
-    /// Several entries, parsed now or before.
-    pub(crate) fn entries(&self, places: &[usize]) -> Vec<Arc<Entry>> {
-        let n_bytes = places.iter().map(|at| self.slots[*at].len as usize).sum();
-        threads::map(places, threads::worth(n_bytes), |at| self.entry(*at))
     }
 
     /// Keeps an entry parsed.
@@ -185,44 +231,6 @@ impl Index {
     }
 }
 
-/// The entries of a part of a text, each with the id of its parent.
-#[derive(Default)]
-struct Part<'a> {
-    found: Vec<(Slot, Option<Cow<'a, str>>)>,
-    n_skipped: usize,
-}
-
-impl<'a> Part<'a> {
-    fn scan(text: &'a [u8], part: Range<usize>, segment: u32) -> Self {
-        let mut all = Self::default();
-        for (at, line) in scan::lines_in(text, part) {
-            let seen = scan::line(line).map(|seen| (seen.kind, seen.role, seen.id, seen.parent_id));
-            match seen {
-                Some((Kind::Session, ..)) => {}
-                Some((kind, role, Some(id), parent)) => {
-                    let (start, len, id) = (number(at), number(line.len()), EntryId::new(id));
-                    all.found.push((Slot { segment, start, len, parent: NONE, id, kind, role }, parent));
-                }
-                _ => all.n_skipped += 1,
-            }
-        }
-        all
-    }
-}
-
-/// Parts of whole lines that make up a text.
-fn parts(text: &[u8], n_parts: usize) -> Vec<Range<usize>> {
-    let mut parts = Vec::with_capacity(n_parts);
-    let mut start = 0;
-    for n in 1..=n_parts {
-        let from = (text.len() / n_parts * n).max(start);
-        let end = memchr::memchr(b'\n', &text[from..]).filter(|_| n < n_parts).map_or(text.len(), |at| from + at + 1);
-        parts.push(start..end);
-        start = end;
-    }
-    parts
-}
-
 /// Places are kept in 32 bits: a session of 4 GiB cannot be in memory twice over anyway.
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(NONE - 1)
@@ -231,31 +239,6 @@ fn number(at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parts_find_what_the_whole_holds() {
-        let line = |n: usize| match n % 7 {
-            0 => "no entry\n".to_owned(),
-            1 => "\n".to_owned(),
-            _ => format!("{{\"type\":\"x\",\"id\":\"{n}\",\"parentId\":\"{}\"}}\n", n - 1),
-        };
-        let text: String = std::iter::once("\u{feff}".to_owned()).chain((0..50).map(line)).collect();
-        let whole: Vec<String> = Part::scan(text.as_bytes(), 0..text.len(), 0).found.iter().map(told).collect();
-        assert_eq!(whole.len(), 35);
-        for n_parts in 1..60 {
-            let parts = parts(text.as_bytes(), n_parts).into_iter().map(|part| Part::scan(text.as_bytes(), part, 0));
-            let (found, n_skipped) = parts.fold((Vec::new(), 0), |(mut found, n_skipped), part| {
-                found.extend(part.found.iter().map(told));
-                (found, n_skipped + part.n_skipped)
-            });
-            assert_eq!((found, n_skipped), (whole.clone(), 8), "{n_parts} parts");
-        }
-        assert_eq!(parts(b"", 3), [0..0, 0..0, 0..0]);
-    }
-
-    fn told((slot, parent): &(Slot, Option<Cow<'_, str>>)) -> String {
-        format!("{slot:?} {parent:?}")
-    }
 
     #[test]
     fn circles_are_cut() {

@@ -14,14 +14,23 @@ pub(super) fn worth(n_bytes: usize) -> usize {
 
 /// Does something with each item and keeps the order; so many threads share the work.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], n_threads: usize, each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    in_chunks(items, n_threads, |chunk| chunk.iter().map(&each).collect())
+}
+
+/// Like [`map`], for work on neighbours that has something in common.
+pub(super) fn in_chunks<T: Sync, R: Send>(
+    items: &[T],
+    n_threads: usize,
+    work: impl Fn(&[T]) -> Vec<R> + Sync,
+) -> Vec<R> {
     if n_threads < 2 {
-        return items.iter().map(each).collect();
+        return work(items);
     }
-    let each = &each;
+    let work = &work;
     std::thread::scope(|threads| {
         let parts: Vec<_> = items
             .chunks(items.len().div_ceil(n_threads).max(1))
-            .map(|part| threads.spawn(move || part.iter().map(each).collect::<Vec<R>>()))
+            .map(|part| threads.spawn(move || work(part)))
             .collect();
         let done = parts.into_iter().map(|part| part.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
         done.flatten().collect()

@@ -112,7 +112,7 @@ async fn an_export_begins_where_a_parent_is_missing() {
     let path = dir.path().join("s.jsonl");
     let orphan = "{\"type\":\"future\",\"id\":\"b\",\"parentId\":\"gone\", \"n\":1.0}\n{\"type\":\"future\",\"id\":\"c\",\"parentId\":\"b\", \"n\":1.0}\n";
     write(&path, &(header("s", "/w") + orphan), 0);
-    let text = String::from_utf8(open(&path).await.unwrap().export_jsonl()).unwrap();
+    let text = String::from_utf8(open(&path).await.unwrap().export_jsonl().unwrap()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[1], "{\"type\":\"future\",\"id\":\"b\",\"parentId\":null,\"n\":1}");
     assert_eq!(lines[2], "{\"type\":\"future\",\"id\":\"c\",\"parentId\":\"b\", \"n\":1.0}", "byte for byte");
@@ -124,7 +124,7 @@ async fn a_session_of_memory_can_be_branched_and_exported() {
     let ids = append(&mut log, [user("q"), answer("a", &[]), user("next")]).await;
     log.create_branched_session(&ids[1]).await.unwrap();
     assert_eq!(shown(&log), ["user q", "assistant a"]);
-    assert_eq!(log.export_jsonl().split(|byte| *byte == b'\n').count(), 4);
+    assert_eq!(log.export_jsonl().unwrap().split(|byte| *byte == b'\n').count(), 4);
     assert!(log.path().is_none());
     log.new_session(NewSession::in_folder("/w")).await.unwrap();
     assert_eq!(log.entry_ids().len(), 0);

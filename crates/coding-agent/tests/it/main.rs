@@ -12,6 +12,7 @@ mod folders;
 mod full_disk;
 mod guard;
 mod help;
+mod long;
 mod properties;
 mod refresh;
 mod replay;

@@ -172,7 +172,8 @@ proptest! {
             for (n, line) in lines.iter().enumerate() {
                 let id = EntryId::new(format!("e{n}"));
                 for log in [&log, &again, &copy] {
-                    prop_assert_eq!(log.line(&id).map(String::from_utf8_lossy), Some(line.into()));
+                    let stored = log.line(&id);
+                    prop_assert_eq!(stored.as_deref().map(String::from_utf8_lossy), Some(line.into()));
                 }
             }
             Ok(())

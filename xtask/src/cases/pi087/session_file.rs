@@ -100,6 +100,14 @@ fn one(what: &str, expected: &Value, seen: &Seen<'_>) -> Option<Value> {
         };
         return Some(lines.map(row).collect());
     }
+    if has("unchanged") || has("untouched") {
+        let before = |name: &String| input["files"][name].as_str().map(|text| text.replace("$CWD", &ran.cwd));
+        let mut files = ran.files_after.as_object()?.iter();
+        return Some(files.all(|(name, after)| before(name).as_deref() == after.as_str()).into());
+    }
+    if has("content of the file") || has("file afterwards") {
+        return file(what, ran).map(Value::from);
+    }
     if has("message") || has("roles of the request") {
         let request = if has("first request") { ran.requests.first() } else { ran.requests.last() };
         let body = request?.json();

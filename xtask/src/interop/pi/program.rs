@@ -129,7 +129,7 @@ impl Program for Pinch {
         };
         // As they are stored: what a program does not know it has to leave as it is.
         let lines = log.entry_ids().filter_map(|id| log.line(id));
-        let entries: Vec<Value> = lines.map(lossy::from_slice).collect::<Result<_, _>>()?;
+        let entries: Vec<Value> = lines.map(|line| lossy::from_slice(&line)).collect::<Result<_, _>>()?;
         Ok(json!({
             "header": {
                 "version": header.version, "id": header.id, "timestamp": header.timestamp, "cwd": header.cwd,

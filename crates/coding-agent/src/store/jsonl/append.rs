@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
 use pinch_stdx::fs::{Access, write_atomic};
 
-use super::super::{Appended, Durability, Journal, StoreError};
+use super::super::{Appended, Durability, Journal, StoreError, Stored};
 
 /// How often, and how long after the last time, a file held by somebody else is tried again: five seconds in all.
 const LOCK_TRIES: u32 = 500;
@@ -29,6 +29,8 @@ pub(super) struct JsonlJournal {
     file: Option<Arc<File>>,
     /// We made the file, and its name may not be on the disk yet.
     is_name_new: bool,
+    /// Where our own last append ended: a line end stands before it.
+    line_end: Option<u64>,
     /// The length of the file with the rest of a failed append that could not be cut off. The next append cuts it.
     left_over: Option<u64>,
 }
@@ -48,7 +50,16 @@ impl Default for Disk {
 
 impl JsonlJournal {
     pub(super) fn new(path: PathBuf, durability: Durability) -> Self {
-        Self { path, durability, disk: Disk::default(), exists: false, file: None, is_name_new: false, left_over: None }
+        Self {
+            path,
+            durability,
+            disk: Disk::default(),
+            exists: false,
+            file: None,
+            is_name_new: false,
+            line_end: None,
+            left_over: None,
+        }
     }
 
     /// The open file; a new one is created exclusively, so that two sessions never share one by accident.
@@ -89,7 +100,7 @@ impl JsonlJournal {
             let tail = read_from(file.0, end).map_err(io("read"))?;
             return Ok(Appended::Moved { tail: Bytes::from(tail) });
         }
-        let is_glued = end > 0 && !ends_with_newline(file.0, end).map_err(io("read"))?;
+        let is_glued = end > 0 && self.line_end != Some(end) && !ends_with_newline(file.0, end).map_err(io("read"))?;
         let wrote = if is_glued { self.write(file.0, &[b"\n", lines].concat()) } else { self.write(file.0, lines) };
         if let Err(error) = wrote {
             // All or nothing: what is there of the lines must not turn up later as somebody else's.
@@ -99,7 +110,9 @@ impl JsonlJournal {
             return Err(error);
         }
         self.is_name_new &= self.durability != Durability::Entry;
-        Ok(Appended::At(end + u64::from(is_glued) + lines.len() as u64))
+        let end = end + u64::from(is_glued) + lines.len() as u64;
+        self.line_end = lines.ends_with(b"\n").then_some(end);
+        Ok(Appended::At(end))
     }
 
     fn write(&self, mut file: &File, lines: &[u8]) -> Result<(), StoreError> {
@@ -218,6 +231,12 @@ impl Drop for Locked<'_> {
 }
 
 impl Journal for JsonlJournal {
+    fn stored(&mut self) -> Option<Arc<dyn Stored>> {
+        let stored = super::read::LongFile::open(&self.path)?;
+        self.exists = true;
+        Some(Arc::new(stored))
+    }
+
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
         let text = super::read(&self.path);
         self.exists = text.is_ok();

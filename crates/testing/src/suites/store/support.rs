@@ -191,7 +191,8 @@ pub(super) fn shown(log: &SessionLog) -> Vec<String> {
 /// Everything of a log that a second program must see alike, leaf apart: that is not stored.
 pub(super) fn facts(log: &SessionLog) -> Value {
     let entries: Vec<Value> = log.entries().map(|entry| entry.to_value()).collect();
-    let lines: Vec<_> = log.entry_ids().map(|id| log.line(id).map(String::from_utf8_lossy)).collect();
+    let lines: Vec<_> =
+        log.entry_ids().map(|id| log.line(id).map(|line| String::from_utf8_lossy(&line).into_owned())).collect();
     let mut labels: Vec<_> = log.labels().map(|(id, label)| (id.to_string(), label.text.clone())).collect();
     labels.sort();
     json!({ "header": log.header().to_line(), "entries": entries, "lines": lines, "labels": labels, "name": log.name() })

@@ -1,0 +1,205 @@
+//! Finding the entries of a text, part by part.
+
+use std::io;
+use std::ops::Range;
+
+use memchr::{memchr, memrchr};
+
+use super::threads;
+use crate::entry::EntryId;
+use crate::entry::scan::{self, Kind, Role};
+use crate::store::Stored;
+
+/// Bytes of a stored text that are looked at together.
+const BUFFER: usize = 1 << 20;
+
+/// An entry and where it stands in its text.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) start: u64,
+    pub(super) len: usize,
+    pub(super) id: EntryId,
+    pub(super) parent: Option<EntryId>,
+    pub(super) kind: Kind,
+    pub(super) role: Role,
+}
+
+/// What stands in a part of a text: in the lines that begin there.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) found: Vec<Found>,
+    /// Lines that are no entries.
+    pub(super) n_skipped: usize,
+    /// What stands behind the last line end of the text.
+    pub(super) torn: Vec<u8>,
+}
+
+impl Part {
+    /// Looks at lines whose first byte stands at `base`; true when one begins at `end` or later, which is another part's.
+    fn add_lines(&mut self, lines: &[u8], base: u64, end: u64) -> bool {
+        let mut from = if base == 0 && lines.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        while from < lines.len() {
+            if base + from as u64 >= end {
+                return true;
+            }
+            let stop = memchr(b'\n', &lines[from..]).map_or(lines.len(), |at| from + at);
+            let line = lines[from..stop].trim_ascii_start();
+            if !line.is_empty() {
+                self.add(line.trim_ascii_end(), base + (stop - line.len()) as u64);
+            }
+            from = stop + 1;
+        }
+        false
+    }
+
+    fn add(&mut self, line: &[u8], start: u64) {
+        let Some(seen) = scan::line(line) else {
+            self.n_skipped += 1;
+            return;
+        };
+        match (seen.kind, seen.id) {
+            (Kind::Session, _) => {}
+            (_, None) => self.n_skipped += 1,
+            (kind, Some(id)) => {
+                // Most entries follow the one before them.
+                let before = self.found.last().map(|found| &found.id);
+                let parent = seen.parent_id.map(|id| match before {
+                    Some(before) if before.as_str() == id => before.clone(),
+                    _ => EntryId::new(id),
+                });
+                let (id, role) = (EntryId::new(id), seen.role);
+                self.found.push(Found { start, len: line.len(), id, parent, kind, role });
+            }
+        }
+    }
+}
+
+/// The entries of a text.
+pub(super) fn of_text(text: &[u8]) -> Vec<Part> {
+    let ranges = whole_lines(text, threads::worth(text.len()));
+    threads::map(&ranges, ranges.len(), |range| {
+        let mut part = Part::default();
+        part.add_lines(&text[range.clone()], range.start as u64, u64::MAX);
+        part
+    })
+}
+
+/// Ranges of whole lines that make up a text.
+fn whole_lines(text: &[u8], n_parts: usize) -> Vec<Range<usize>> {
+    let mut parts = Vec::with_capacity(n_parts);
+    let mut start = 0;
+    for n in 1..=n_parts {
+        let from = (text.len() / n_parts * n).max(start);
+        let end = memchr(b'\n', &text[from..]).filter(|_| n < n_parts).map_or(text.len(), |at| from + at + 1);
+        parts.push(start..end);
+        start = end;
+    }
+    parts
+}
+
+/// The entries of a stored text, of which no more than a buffer is in memory at a time.
+pub(super) fn of_stored(text: &dyn Stored) -> io::Result<Vec<Part>> {
+    in_parts(text, threads::worth(usize::try_from(text.len()).unwrap_or(usize::MAX)), BUFFER)
+}
+
+fn in_parts(text: &dyn Stored, n_parts: usize, buffer: usize) -> io::Result<Vec<Part>> {
+    let part = text.len().div_ceil(n_parts as u64);
+    let ranges: Vec<_> = (0..n_parts as u64).map(|n| n * part..((n + 1) * part).min(text.len())).collect();
+    threads::map(&ranges, n_parts, |range| of_range(text, range.clone(), vec![0; buffer])).into_iter().collect()
+}
+
+fn of_range(text: &dyn Stored, range: Range<u64>, mut buffer: Vec<u8>) -> io::Result<Part> {
+    let mut part = Part::default();
+    // What stands before the first line end belongs to the part before, unless that ends with it.
+    let mut is_others = range.start > 0;
+    let mut base = range.start.saturating_sub(1);
+    let mut filled = 0;
+    while base < range.end {
+        let at = base + filled as u64;
+        let wanted = (buffer.len() - filled).min(usize::try_from(text.len() - at).unwrap_or(usize::MAX));
+        if wanted == 0 {
+            if !is_others {
+                part.add_lines(&buffer[..filled], base, range.end);
+                part.torn = buffer[..filled].to_vec();
+            }
+            break;
+        }
+        text.read_at(at, &mut buffer[filled..filled + wanted])?;
+        filled += wanted;
+        let Some(last) = memrchr(b'\n', &buffer[..filled]) else {
+            if filled == buffer.len() {
+                buffer.resize(2 * filled, 0);
+            }
+            continue;
+        };
+        let from = if is_others { memchr(b'\n', &buffer[..=last]).map_or(0, |at| at + 1) } else { 0 };
+        is_others = false;
+        if part.add_lines(&buffer[from..=last], base + from as u64, range.end) {
+            break;
+        }
+        buffer.copy_within(last + 1..filled, 0);
+        filled -= last + 1;
+        base += last as u64 + 1;
+    }
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Memory(Vec<u8>);
+
+    impl Stored for Memory {
+        fn len(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+            into.copy_from_slice(&self.0[at as usize..][..into.len()]);
+            Ok(())
+        }
+    }
+
+    /// Everything that was found, in words.
+    fn told(parts: &[Part]) -> (Vec<String>, usize) {
+        let found = parts.iter().flat_map(|part| &part.found).map(|found| format!("{found:?}")).collect();
+        (found, parts.iter().map(|part| part.n_skipped).sum())
+    }
+
+    #[track_caller]
+    fn check(text: &str, n_found: usize, n_skipped: usize) {
+        let mut whole = Part::default();
+        whole.add_lines(text.as_bytes(), 0, u64::MAX);
+        let whole = told(&[whole]);
+        assert_eq!((whole.0.len(), whole.1), (n_found, n_skipped));
+        for n_parts in 1..24 {
+            let ranges = whole_lines(text.as_bytes(), n_parts);
+            assert_eq!((ranges[0].start, ranges[n_parts - 1].end), (0, text.len()));
+            for buffer in [1, 2, 7, 64, 1000, 4000] {
+                let parts = in_parts(&Memory(text.into()), n_parts, buffer).unwrap();
+                assert_eq!(told(&parts), whole, "{n_parts} parts, a buffer of {buffer} bytes");
+                let torn = &text[text.rfind('\n').map_or(0, |at| at + 1)..];
+                let told: Vec<u8> = parts.into_iter().flat_map(|part| part.torn).collect();
+                assert_eq!(told, torn.as_bytes(), "{n_parts} parts, a buffer of {buffer} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_find_what_the_whole_holds() {
+        let line = |n: usize| match n % 7 {
+            0 => "no entry\n".to_owned(),
+            1 => "\n".to_owned(),
+            2 => format!("   {{\"type\":\"x\",\"id\":\"{n}\"}}  \r\n"),
+            _ => format!("{{\"type\":\"x\",\"id\":\"{n}\",\"parentId\":\"{}\"}}\n", n - 1),
+        };
+        let text: String = std::iter::once("\u{feff}".to_owned()).chain((2..50).map(line)).collect();
+        check(&text, 35, 7);
+        check(&format!("{text}{{\"type\":\"x\",\"id\":\"last\"}}"), 36, 7);
+        check(&format!("{text}{{\"type\":\"x\",\"id\":\"torn"), 35, 8);
+        check("", 0, 0);
+        check("\n\n", 0, 0);
+    }
+}

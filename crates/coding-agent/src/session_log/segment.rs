@@ -1,0 +1,79 @@
+//! Where the lines of a session are: in memory, or where they are stored.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use memchr::memrchr;
+
+use crate::store::Stored;
+
+/// Bytes that are read at once when many lines are wanted: lines of a branch stand near each other.
+const WINDOW: u64 = 256 * 1024;
+
+/// A piece of a session's text.
+#[derive(Debug)]
+pub(super) enum Segment {
+    /// In memory.
+    Kept(Bytes),
+    /// Where it is stored.
+    Stored {
+        text: Arc<dyn Stored>,
+        /// What stands behind the last line end.
+        torn: Vec<u8>,
+    },
+}
+
+impl Segment {
+    /// Bytes of it.
+    pub(super) fn read(&self, start: u32, len: u32) -> io::Result<Cow<'_, [u8]>> {
+        match self {
+            Self::Kept(text) => Ok(Cow::Borrowed(&text[start as usize..][..len as usize])),
+            Self::Stored { text, .. } => {
+                let mut bytes = vec![0; len as usize];
+                text.read_at(start.into(), &mut bytes)?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
+
+    /// What stands behind the last line end.
+    pub(super) fn torn(&self) -> &[u8] {
+        match self {
+            Self::Kept(text) => &text[memrchr(b'\n', text).map_or(0, |at| at + 1)..],
+            Self::Stored { torn, .. } => torn,
+        }
+    }
+}
+
+/// Reads lines one after another; of a stored text many at once.
+#[derive(Default)]
+pub(super) struct Window {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// Bytes of a segment. A session has one stored segment at most, its first.
+    pub(super) fn read<'a>(&'a mut self, segment: &'a Segment, start: u32, len: u32) -> io::Result<&'a [u8]> {
+        let text = match segment {
+            Segment::Kept(text) => return Ok(&text[start as usize..][..len as usize]),
+            Segment::Stored { text, .. } => text,
+        };
+        let (start, len) = (u64::from(start), u64::from(len));
+        if start < self.at || start + len > self.at + self.bytes.len() as u64 {
+            let n_bytes = len.max(WINDOW).min(text.len().saturating_sub(start).max(len));
+            self.bytes.resize(usize::try_from(n_bytes).unwrap_or(usize::MAX), 0);
+            self.at = start;
+            if let Err(error) = text.read_at(start, &mut self.bytes) {
+                self.bytes.clear();
+                return Err(error);
+            }
+        }
+        let from = usize::try_from(start - self.at).unwrap_or(usize::MAX);
+        self.bytes
+            .get(from..from + usize::try_from(len).unwrap_or(0))
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+}

@@ -1,0 +1,49 @@
+//! What is known to differ between pinch and a version of pi.
+
+/// A difference between pinch and a version of pi.
+pub(in super::super) struct Known {
+    pub(in super::super) version: &'static str,
+    /// `*` stands for all.
+    pub(in super::super) scenario: &'static str,
+    /// Members of the view of which one at least differs; none: the session cannot be written by this version.
+    pub(in super::super) members: &'static [&'static str],
+    pub(in super::super) reason: &'static str,
+}
+
+const NO_SYSTEM: &str = "does not know system messages: it keeps old ones after a compaction, and sends none";
+const NO_EDITS: &str = "does not know context edits and shows what was there before";
+const NO_REPAIR: &str = "shows null as it is, where 0.87.1 and pinch show an empty list";
+
+/// The scenario whose messages have members of no version.
+pub(super) const UNKNOWN: &str = "members that nobody knows";
+const NOT_IN_MEMORY: &str = "has unknown members of messages in memory, too; pinch leaves them in the file";
+
+/// What is known. A difference that does not show any more is a failure, too.
+pub(in super::super) const KNOWN: &[Known] = &[
+    Known { version: "0.73.1", scenario: "system messages", members: &["messages", "sent"], reason: NO_SYSTEM },
+    Known { version: "0.49.3", scenario: "system messages", members: &["messages", "sent"], reason: NO_SYSTEM },
+    Known { version: "0.73.1", scenario: "context edits", members: &["messages", "sent"], reason: NO_EDITS },
+    Known { version: "0.49.3", scenario: "context edits", members: &["messages", "sent"], reason: NO_EDITS },
+    Known { version: "0.73.1", scenario: "context edits", members: &[], reason: "cannot write context edits" },
+    Known { version: "0.49.3", scenario: "context edits", members: &[], reason: "cannot write context edits" },
+    Known { version: "0.73.1", scenario: "usage notes", members: &[], reason: "cannot write usage notes" },
+    Known { version: "0.49.3", scenario: "usage notes", members: &[], reason: "cannot write usage notes" },
+    Known {
+        version: "0.49.3",
+        scenario: "a name that is cleared",
+        members: &["name"],
+        reason: "looks for the last name that is not blank",
+    },
+    Known {
+        version: "0.49.3",
+        scenario: "odd labels and names",
+        members: &["name"],
+        reason: "trims names when it writes them only",
+    },
+    Known { version: "0.73.1", scenario: "null content", members: &["messages", "sent"], reason: NO_REPAIR },
+    Known { version: "0.49.3", scenario: "null content", members: &["messages", "sent"], reason: NO_REPAIR },
+    Known { version: "0.87.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    Known { version: "0.73.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    Known { version: "0.49.3", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    Known { version: "0.49.3", scenario: "*", members: &["labelTimes"], reason: "does not tell when labels were set" },
+];
