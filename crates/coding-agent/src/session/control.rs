@@ -1,5 +1,6 @@
 //! Steering a session while a run has it borrowed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_agent_core::queue::{QueueKind, QueueMode, Queues};
@@ -29,6 +30,8 @@ pub struct SessionControl {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
+    /// There may be changes; looked at before every event, so that the lock need not be taken.
+    has_changes: AtomicBool,
     changed: Notify,
 }
 
@@ -132,11 +135,15 @@ impl SessionControl {
     /// Changes the session: see [`Change`].
     pub fn change(&self, change: Change) {
         self.lock().changes.push(change);
+        self.shared.has_changes.store(true, Ordering::Release);
         self.shared.changed.notify_waiters();
     }
 
     /// Takes the changes that can be made now; commands of the user wait for the end of the run.
     pub(super) fn take_changes(&self, at_end: bool) -> Vec<Change> {
+        if !at_end && !self.shared.has_changes.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
         self.lock().changes.extract_if(.., |change| at_end || !matches!(change, Change::Bash(_))).collect()
     }
 
