@@ -77,6 +77,12 @@ pub(super) fn peak_mb(pid: impl std::fmt::Display) -> Option<f64> {
     status_mb(pid, "VmHWM:")
 }
 
+/// Milliseconds of the processors that this process has used.
+pub(super) fn used_ms() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
+}
+
 /// Memory that a program, or this one as `self`, has in use, in megabytes.
 pub(super) fn in_use_mb(pid: impl std::fmt::Display) -> Option<f64> {
     status_mb(pid, "VmRSS:")

@@ -55,6 +55,8 @@ fn several(shape: Shape) -> anyhow::Result<Vec<Child>> {
 pub(super) struct Child {
     /// Opening and building the context.
     pub(super) open_ms: f64,
+    /// The same in time of the processors, which does not depend on what else runs.
+    pub(super) cpu_ms: f64,
     /// Memory in use with both.
     pub(super) rss_mb: f64,
     /// The most it was until then.
@@ -77,11 +79,11 @@ pub(super) fn open(path: &Path, n_appends: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let host = Host::system();
-        let began = Instant::now();
+        let (began, used) = (Instant::now(), process::used_ms());
         let store = Arc::new(JsonlStore::flat(path.parent().context("no folder")?));
         let mut log = SessionLog::open(&host, store, &SessionRef::Path(path.to_owned()), "/").await?;
         let context = log.context();
-        let open_ms = began.elapsed().as_secs_f64() * 1e3;
+        let (open_ms, cpu_ms) = (began.elapsed().as_secs_f64() * 1e3, process::used_ms() - used);
         let n_shown = N_ENTRIES - COMPACTED_AT;
         anyhow::ensure!(context.messages.len() >= n_shown, "only {} messages", context.messages.len());
         let rss_mb = process::in_use_mb("self").context("no /proc")?;
@@ -95,7 +97,7 @@ pub(super) fn open(path: &Path, n_appends: usize) -> anyhow::Result<()> {
         }
         // Nothing was measured where nothing was appended.
         let append_us = if appends.is_empty() { 0.0 } else { median(appends) };
-        println!("{}", serde_json::to_string(&Child { open_ms, rss_mb, peak_mb, append_us })?);
+        println!("{}", serde_json::to_string(&Child { open_ms, cpu_ms, rss_mb, peak_mb, append_us })?);
         Ok(())
     })
 }

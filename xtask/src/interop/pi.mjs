@@ -88,30 +88,31 @@ function view(path) {
 	}
 }
 
-// Times in milliseconds, after as many rounds to warm up.
+// Milliseconds by the clock and of the processors, after as many rounds to warm up.
 async function timed(rounds, work) {
-	const times = [];
+	const [ms, cpu] = [[], []];
 	for (let round = 0; round < 2 * rounds; round++) {
-		const began = performance.now();
+		const [began, used] = [performance.now(), process.cpuUsage()];
 		await work();
-		times.push(performance.now() - began);
+		const { user, system } = process.cpuUsage(used);
+		ms.push(performance.now() - began);
+		cpu.push((user + system) / 1000);
 	}
-	return times.slice(rounds);
+	return { ms: ms.slice(rounds), cpu: cpu.slice(rounds) };
 }
 
 const measure = {
-	open: async ({ path, rounds }) => ({ ms: await timed(rounds, () => SessionManager.open(path).buildSessionContext()) }),
+	open: ({ path, rounds }) => timed(rounds, () => SessionManager.open(path).buildSessionContext()),
 	append: async ({ path, rounds }) => {
 		session = SessionManager.open(path);
 		const message = { role: "user", content: [{ type: "text", text: "message" }], timestamp: 0 };
-		return { ms: await timed(rounds, () => session.appendMessage(message)) };
+		return timed(rounds, () => session.appendMessage(message));
 	},
-	list: async ({ cwd, folder, rounds, n }) => ({
-		ms: await timed(rounds, async () => {
+	list: ({ cwd, folder, rounds, n }) =>
+		timed(rounds, async () => {
 			const found = await SessionManager.list(cwd, folder);
 			if (found.length !== n) throw new Error(`${found.length} sessions instead of ${n}`);
 		}),
-	}),
 	// Whoever asks looks at the process from outside; what is open stays so.
 	memory: ({ path }) => {
 		session = SessionManager.open(path);
