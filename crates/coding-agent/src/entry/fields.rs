@@ -35,7 +35,9 @@ impl<'de> Deserialize<'de> for EntryIdText {
 }
 
 pub(super) fn parse(line: &[u8]) -> Option<Entry> {
-    if let Ok(wire) = serde_json::from_slice::<MessageLine<'_>>(line)
+    // Checked once as a whole, the line's strings need not be checked one by one.
+    if let Ok(text) = std::str::from_utf8(line)
+        && let Ok(wire) = serde_json::from_str::<MessageLine<'_>>(text)
         && wire.r#type == "message"
     {
         return Some(Entry {

@@ -45,7 +45,8 @@ pub struct Label {
 pub(crate) struct Index {
     segments: Vec<Segment>,
     slots: Vec<Slot>,
-    ids: HashMap<EntryId, u32>,
+    /// Hashed fast, with a secret of this process: a session has tens of thousands, and a file must not choose where they fall.
+    ids: HashMap<EntryId, u32, foldhash::fast::RandomState>,
     labels: HashMap<EntryId, Label>,
     /// Some entry stands before its parent, so chains may be circles.
     out_of_order: bool,
@@ -88,8 +89,15 @@ impl Index {
                 parents.push(parent);
             }
         }
+        // Of an id that stands twice the last one is meant, which only the map knows.
+        let unique = self.ids.len() == self.slots.len();
         for (at, parent) in (first..).zip(parents) {
-            let parent = parent.and_then(|id| self.ids.get(&id).copied()).unwrap_or(NONE);
+            let before = at.checked_sub(1).filter(|before| unique && parent.as_ref() == Some(&self.slots[*before].id));
+            let parent = match before {
+                // Nearly all entries follow the one before them.
+                Some(before) => number(before),
+                None => parent.and_then(|id| self.ids.get(&id).copied()).unwrap_or(NONE),
+            };
             self.out_of_order |= parent != NONE && parent as usize >= at;
             self.slots[at].parent = parent;
         }
