@@ -14,7 +14,7 @@ use super::list::{self, ListCache, ListProgress, SessionFile, SessionSummary, St
 use super::{Durability, Journal, ListScope, MAX_TEXT, SessionRef, SessionStore, StoreError};
 use crate::entry::{Header, names, scan};
 
-mod read;
+mod long_file;
 
 mod append;
 
@@ -281,7 +281,7 @@ pub(super) fn read(path: &Path) -> Result<Bytes, StoreError> {
         // A pipe would keep us waiting, and a device has no end.
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
     });
-    let text = size.and_then(|size| if size > MAX_TEXT { Ok(None) } else { read::whole(path).map(Some) });
+    let text = size.and_then(|size| if size > MAX_TEXT { Ok(None) } else { fs::read(path).map(Some) });
     match text {
         Ok(Some(text)) => Ok(Bytes::from(text)),
         Ok(None) => Err(StoreError::TooLarge { path: path.to_owned() }),

@@ -232,7 +232,7 @@ impl Drop for Locked<'_> {
 
 impl Journal for JsonlJournal {
     fn stored(&mut self) -> Option<Arc<dyn Stored>> {
-        let stored = super::read::LongFile::open(&self.path)?;
+        let stored = super::long_file::LongFile::open(&self.path)?;
         self.exists = true;
         Some(Arc::new(stored))
     }
