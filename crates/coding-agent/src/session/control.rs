@@ -205,8 +205,8 @@ impl SessionControl {
 
     /// How many messages of the user wait.
     pub fn n_waiting(&self) -> usize {
-        let (steering, follow_up) = self.waiting();
-        steering.len() + follow_up.len()
+        let count = |kind| self.queues.list(kind).iter().filter(|w| matches!(*w.message, Message::User(_))).count();
+        count(QueueKind::Steering) + count(QueueKind::FollowUp)
     }
 
     /// Empties both queues and returns the texts of the user that were in them.

@@ -184,7 +184,7 @@ impl Running<'_> {
                 AgentEvent::TurnEnd { goes_on, .. } => {
                     log.sync().await?;
                     tell.give(SessionEvent::Agent(event)).await;
-                    let follows = goes_on || tell.control.n_waiting() > 0;
+                    let follows = goes_on || !queues.is_empty();
                     if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context().messages) {
                         let wanted = Wanted::by_itself(CompactionReason::Threshold, false);
                         compact(tell, &summariser, log, wanted, &self.cancel).await?;
