@@ -11,7 +11,7 @@ use pinch_agent_core::Agent;
 use pinch_agent_core::hooks::{Hooks, NoHooks};
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::ids::{ModelId, ProviderId};
-use pinch_llm::message::{AssistantMessage, Message, StopReason};
+use pinch_llm::message::Message;
 use pinch_llm::model::{Model, thinking};
 use pinch_llm::provider::Provider;
 use pinch_llm::request::CallOptions;
@@ -24,7 +24,7 @@ use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRul
 use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::prompt::Prompt as SystemPrompt;
-use crate::recovery::{RecoveryPlan, RecoveryState};
+use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
 use crate::resources::templates::Templates;
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
@@ -33,6 +33,7 @@ use crate::tools::facts::Facts;
 mod input;
 pub mod control;
 pub mod models;
+mod look;
 mod hooks;
 mod tell;
 mod changes;
@@ -46,6 +47,7 @@ pub mod replace;
 
 pub use control::{Busy, Change, SessionControl};
 pub use input::Prompt;
+pub use look::SessionView;
 pub use models::{Direction, FindModel, ScopedModel};
 pub use replace::{ForkAt, ForkError};
 pub use run::SessionRun;
@@ -332,10 +334,45 @@ impl AgentSession {
 
     /// The text of the last answer; empty answers that were cancelled are passed over.
     pub fn last_text(&self) -> Option<String> {
-        let counts = |a: &&Arc<AssistantMessage>| !(a.content.is_empty() && a.stop_reason == StopReason::Aborted);
-        let answer = self.agent.messages.iter().rev().find_map(|message| message.as_assistant().filter(counts))?;
-        let text = answer.text("").trim().to_owned();
-        (!text.is_empty()).then_some(text)
+        self.view().last_text()
+    }
+
+    /// The session as it is now.
+    pub fn view(&self) -> SessionView<'_> {
+        SessionView {
+            log: &self.log,
+            model: &self.agent.model,
+            thinking: self.agent.thinking,
+            conversation: Some(&self.agent.messages),
+        }
+    }
+
+    /// Shows the session to those who wanted to look at it when a run ended: see [`SessionControl::look`].
+    pub fn answer_looks(&self) {
+        self.control.show(&self.view());
+    }
+
+    /// Whether conversations are compacted by themselves, as settings and [`SessionControl::set_auto_compaction`] say.
+    pub fn auto_compaction(&self) -> bool {
+        self.control.switches().compaction.unwrap_or(self.compaction.settings.enabled)
+    }
+
+    /// What is repeated, as the plan and what was switched since say.
+    fn plan_now(&self) -> RecoveryPlan {
+        let switches = self.control.switches();
+        let usual = RecoveryPlan::default();
+        let mut plan = self.plan;
+        match switches.retry {
+            Some(false) => plan.turn.max_retries = 0,
+            Some(true) if plan.turn.max_retries == 0 => plan.turn.max_retries = usual.turn.max_retries,
+            _ => {}
+        }
+        match switches.compaction {
+            Some(false) => plan.overflow = OverflowRecovery::Off,
+            Some(true) if plan.overflow == OverflowRecovery::Off => plan.overflow = usual.overflow,
+            _ => {}
+        }
+        plan
     }
 
     /// What tools may know of the session as it is now.

@@ -1,5 +1,6 @@
 //! Compaction and summaries of branches by the session's own model.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pinch_llm::message::Message;
@@ -21,9 +22,9 @@ use crate::event::{SessionEvent, SummarySource};
 use crate::recovery::TurnRetry;
 use crate::session_log::SessionLog;
 
-use super::AgentSession;
 use super::changes::Standing;
 use super::tell::Listener;
+use super::{AgentSession, SessionControl, SessionView};
 
 /// Who makes summaries: the agent's model as it stands. A copy, because a run has the agent borrowed.
 pub(super) struct Summariser {
@@ -35,6 +36,7 @@ pub(super) struct Summariser {
     settings: CompactionSettings,
     retry: TurnRetry,
     hooks: Arc<dyn SummaryHooks>,
+    control: SessionControl,
 }
 
 /// What compaction is asked for.
@@ -56,7 +58,7 @@ impl Summariser {
     pub(super) fn of(session: &AgentSession) -> Self {
         let agent = &session.agent;
         Self {
-            settings: session.compaction.for_model(&agent.model),
+            settings: rules_now(&session.compaction, &session.control).for_model(&agent.model),
             model: Arc::clone(&agent.model),
             provider: Arc::clone(&agent.provider),
             thinking: agent.thinking,
@@ -64,12 +66,13 @@ impl Summariser {
             host: agent.host.clone(),
             retry: session.plan.turn,
             hooks: Arc::clone(&session.summaries),
+            control: session.control.clone(),
         }
     }
 
     /// Goes over to the model and the level that the session has now.
     pub(super) fn follow(&mut self, standing: &Standing, rules: &CompactionRules) {
-        self.settings = rules.for_model(&standing.model);
+        self.settings = rules_now(rules, &self.control).for_model(&standing.model);
         self.model = Arc::clone(&standing.model);
         self.thinking = standing.thinking;
     }
@@ -102,7 +105,8 @@ impl Summariser {
         let Wanted { reason, focus, will_retry } = wanted;
         let preparation = compaction::prepare_log(log, &self.settings)?;
         let ahead = CompactionAhead { preparation: &preparation, reason, focus, will_retry };
-        let before = cancel.run(self.hooks.before_compaction(&ahead, cancel)).await;
+        let view = SessionView::of_log(log, &self.model, self.thinking);
+        let before = cancel.run(self.control.showing(&view, self.hooks.before_compaction(&ahead, cancel))).await;
         let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
             BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
             BeforeCompaction::Instead(made) => *made,
@@ -111,7 +115,7 @@ impl Summariser {
                 let step = |step| tell.event(step_event(step, SummarySource::Compaction, Some(reason)));
                 let retry = SummaryRetry { plan: self.retry, host: &self.host, tell: &step };
                 let model = SummaryModel { focus: focus.map(str::to_owned), ..self.model(&build, retry) };
-                model.summarise(&preparation, cancel).await?
+                self.control.showing(&view, model.summarise(&preparation, cancel)).await?
             }
         };
         cancel.check().map_err(|_| CompactError::Cancelled)?;
@@ -171,6 +175,18 @@ impl Summariser {
     /// Whether a conversation has come near to the model's window.
     pub(super) fn is_due(&self, messages: &[Arc<Message>]) -> bool {
         compaction::due(&self.settings, estimate::context_tokens(messages).tokens, self.model.context_window)
+    }
+}
+
+/// The rules with what was switched since.
+fn rules_now<'a>(rules: &'a CompactionRules, control: &SessionControl) -> Cow<'a, CompactionRules> {
+    match control.switches().compaction {
+        Some(on) if on != rules.settings.enabled => {
+            let mut changed = rules.clone();
+            changed.settings.enabled = on;
+            Cow::Owned(changed)
+        }
+        _ => Cow::Borrowed(rules),
     }
 }
 

@@ -13,6 +13,7 @@ use pinch_stdx::host::Host;
 use tokio::sync::Notify;
 
 use super::input::user_message;
+use super::look::Look;
 use crate::entry::{CustomMessage, EntryBody};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::templates::Templates;
@@ -32,6 +33,8 @@ struct Shared {
     state: Mutex<State>,
     /// There may be changes; looked at before every event, so that the lock need not be taken.
     has_changes: AtomicBool,
+    /// Somebody may want to look.
+    has_looks: AtomicBool,
     changed: Notify,
 }
 
@@ -44,6 +47,15 @@ struct State {
     changes: Vec<Change>,
     /// What the run has taken in and the agent has not.
     adopted: Adopted,
+    looks: Vec<Look>,
+    switches: Switches,
+}
+
+/// What is switched on or off while the session lives; `None`: as its parts say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Switches {
+    pub(super) compaction: Option<bool>,
+    pub(super) retry: Option<bool>,
 }
 
 /// What the next request of a run is made with; `None`: as it is.
@@ -166,17 +178,56 @@ impl SessionControl {
         take(&mut self.lock().adopted)
     }
 
-    /// Waits until there are changes that can be made while a run goes on.
+    /// Waits until there are changes that can be made while a run goes on, or somebody wants to look.
     pub(super) async fn has_changes(&self) {
+        self.wait_for(|state| {
+            !state.looks.is_empty() || state.changes.iter().any(|change| !matches!(change, Change::Bash(_)))
+        })
+        .await;
+    }
+
+    /// Waits until somebody wants to look.
+    pub(super) async fn has_looks(&self) {
+        self.wait_for(|state| !state.looks.is_empty()).await;
+    }
+
+    async fn wait_for(&self, is_there: impl Fn(&State) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.shared.changed.notified());
-            // What changes between the look and the wait must not be missed.
+            // What changes between the test and the wait must not be missed.
             changed.as_mut().enable();
-            if self.lock().changes.iter().any(|change| !matches!(change, Change::Bash(_))) {
+            if is_there(&self.lock()) {
                 return;
             }
             changed.await;
         }
+    }
+
+    pub(super) fn push_look(&self, look: Look) {
+        self.lock().looks.push(look);
+        self.shared.has_looks.store(true, Ordering::Release);
+        self.shared.changed.notify_waiters();
+    }
+
+    pub(super) fn take_looks(&self) -> Vec<Look> {
+        if !self.shared.has_looks.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.lock().looks)
+    }
+
+    /// Switches compactions that happen by themselves on or off.
+    pub fn set_auto_compaction(&self, on: bool) {
+        self.lock().switches.compaction = Some(on);
+    }
+
+    /// Switches the repetition of failed answers on or off.
+    pub fn set_auto_retry(&self, on: bool) {
+        self.lock().switches.retry = Some(on);
+    }
+
+    pub(super) fn switches(&self) -> Switches {
+        self.lock().switches
     }
 
     /// Stops the prompt under way with its retries and compactions. Queues are left alone.

@@ -14,7 +14,7 @@ use pinch_stdx::pull::{Pulled, pulled};
 use super::changes::{Standing, adopt};
 use super::compacting::{Summariser, Wanted};
 use super::tell::{SessionItem, Tell};
-use super::{AgentSession, SessionError};
+use super::{AgentSession, SessionError, SessionView};
 use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
 use crate::recovery::{Failure, Recovery, TurnRetry, recover};
@@ -156,6 +156,7 @@ impl Running<'_> {
                 summariser.follow(&standing, compaction);
                 tell.control.adopt(standing.take_news());
             }
+            tell.control.show(&SessionView::of_log(log, &standing.model, standing.thinking));
             let event = match event {
                 Some(AgentEvent::AgentEnd(end)) => break end,
                 Some(event) => event,
@@ -221,6 +222,7 @@ impl Running<'_> {
     /// Decides what follows a run, and does it.
     async fn after_run(&mut self, end: RunEnd) -> Result<Next, SessionError> {
         let answer = end.messages.iter().rev().find_map(|message| message.as_assistant().cloned());
+        let plan = self.session.plan_now();
         let model = &self.session.agent.model;
         let recovery = answer.as_ref().map_or(Recovery::Done, |message| {
             let failure = Failure {
@@ -229,7 +231,7 @@ impl Running<'_> {
                 context_window: model.context_window,
                 same_model: message.provider == model.provider && message.model == model.id,
             };
-            recover(&mut self.session.state, &failure, &self.session.plan)
+            recover(&mut self.session.state, &failure, &plan)
         });
         let will_retry = matches!(recovery, Recovery::Again { .. } | Recovery::Compact);
         let aborted = end.why == EndReason::Aborted;
@@ -287,13 +289,14 @@ impl Running<'_> {
         let wait = self.session.control.new_wait(&self.cancel);
         let start = SessionEvent::RetryStart {
             attempt,
-            max_attempts: self.session.plan.turn.max_retries,
+            max_attempts: self.session.plan_now().turn.max_retries,
             delay_ms: u64::try_from(nominal.as_millis()).unwrap_or(u64::MAX),
             error_message,
         };
         self.tell.give(start).await;
         let pause = TurnRetry::wait(nominal, at_least, self.session.host.ids().fraction());
-        if wait.run(tokio::time::sleep(pause)).await.is_err() {
+        let waited = wait.run(tokio::time::sleep(pause));
+        if self.session.control.showing(&self.session.view(), waited).await.is_err() {
             self.session.state.attempt = 0;
             let final_error = Some("Retry cancelled".to_owned());
             self.tell.give(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pinch_llm::message::{Message, Usage};
 
-use super::AgentSession;
+use super::{AgentSession, SessionView};
 use crate::compaction::estimate;
 use crate::entry::EntryBody;
 use crate::session_log::SessionLog;
@@ -100,24 +100,36 @@ impl ContextUsage {
 impl AgentSession {
     /// What the session has come to. Reads all entries of all branches.
     pub fn stats(&self) -> SessionStats {
+        self.view().stats()
+    }
+
+    /// How full the model's window is; `None` when the model does not tell its size.
+    pub fn context_usage(&self) -> Option<ContextUsage> {
+        self.view().context_usage()
+    }
+}
+
+impl SessionView<'_> {
+    /// What the session has come to. Reads all entries of all branches.
+    pub fn stats(&self) -> SessionStats {
         let messages = self.messages();
         let count = |is: fn(&Message) -> bool| messages.iter().filter(|message| is(message)).count();
         SessionStats {
-            session_file: self.path(),
+            session_file: self.log.path().map(PathBuf::from),
             session_id: self.log.id().to_owned(),
             user_messages: count(|message| matches!(message, Message::User(_))),
             assistant_messages: count(|message| matches!(message, Message::Assistant(_))),
             tool_calls: messages.iter().filter_map(|m| m.as_assistant()).map(|m| m.tool_calls().count()).sum(),
             tool_results: count(|message| matches!(message, Message::ToolResult(_))),
             total_messages: messages.len(),
-            spent: Spent::of(&self.log),
+            spent: Spent::of(self.log),
             context: self.context_usage(),
         }
     }
 
     /// How full the model's window is; `None` when the model does not tell its size.
     pub fn context_usage(&self) -> Option<ContextUsage> {
-        let context_window = Some(self.model().context_window).filter(|window| *window > 0)?;
+        let context_window = Some(self.model.context_window).filter(|window| *window > 0)?;
         let is_known = self.log.active_branch().entries().rev().find_map(|entry| match &entry.body {
             EntryBody::Compaction(_) => Some(false),
             EntryBody::Message(message) => {
@@ -126,7 +138,7 @@ impl AgentSession {
             }
             _ => None,
         });
-        let tokens = is_known.unwrap_or(true).then(|| estimate::context_tokens(self.messages()).tokens);
+        let tokens = is_known.unwrap_or(true).then(|| estimate::context_tokens(&self.messages()).tokens);
         Some(ContextUsage { tokens, context_window })
     }
 }

@@ -11,7 +11,7 @@ use super::{AgentSession, SessionError};
 use crate::compaction::CompactError;
 use crate::compaction::branch::{self, BranchInstructions, LeftBranch};
 use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, Moved};
-use crate::entry::{BranchSummary, Entry, EntryBody, EntryId};
+use crate::entry::{BranchSummary, EntryBody, EntryId};
 use crate::event::SessionEvent;
 
 /// Where to go, and what becomes of the branch that is left.
@@ -184,11 +184,7 @@ impl AgentSession {
 
     /// The messages of the user that a conversation can be forked before: entry and text, in file order.
     pub fn fork_points(&self) -> Vec<(EntryId, String)> {
-        let point = |entry: std::sync::Arc<Entry>| match entry.body.as_message().map(|message| &**message) {
-            Some(Message::User(user)) => Some((entry.id.clone(), user.content.text(""))),
-            _ => None,
-        };
-        self.log.entries().filter_map(point).filter(|(_, text)| !text.is_empty()).collect()
+        self.view().fork_points()
     }
 
     /// Where the leaf comes to stand, and the text to say anew.

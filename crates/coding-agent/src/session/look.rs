@@ -1,0 +1,100 @@
+//! Looking at a session, also while a run has it borrowed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use pinch_llm::message::{AssistantMessage, Message, StopReason};
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+
+use super::control::SessionControl;
+use crate::entry::{Entry, EntryId};
+use crate::session_log::SessionLog;
+
+/// A session at one moment.
+#[derive(Debug)]
+pub struct SessionView<'a> {
+    /// The log.
+    pub log: &'a SessionLog,
+    /// The model that is asked next.
+    pub model: &'a Arc<Model>,
+    /// The thinking level of the next request.
+    pub thinking: ThinkingLevel,
+    /// The conversation, where somebody has it at hand.
+    pub(super) conversation: Option<&'a [Arc<Message>]>,
+}
+
+impl<'a> SessionView<'a> {
+    pub(super) fn of_log(log: &'a SessionLog, model: &'a Arc<Model>, thinking: ThinkingLevel) -> Self {
+        Self { log, model, thinking, conversation: None }
+    }
+
+    /// The conversation as the model is shown it, before roles are converted.
+    pub fn messages(&self) -> Cow<'a, [Arc<Message>]> {
+        match self.conversation {
+            Some(messages) => Cow::Borrowed(messages),
+            None => Cow::Owned(self.log.context().messages),
+        }
+    }
+
+    /// The text of the last answer; empty answers that were cancelled are passed over.
+    pub fn last_text(&self) -> Option<String> {
+        let counts = |a: &&Arc<AssistantMessage>| !(a.content.is_empty() && a.stop_reason == StopReason::Aborted);
+        let messages = self.messages();
+        let answer = messages.iter().rev().find_map(|message| message.as_assistant().filter(counts))?;
+        let text = answer.text("").trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The messages of the user that a conversation can be forked before: entry and text, in file order.
+    pub fn fork_points(&self) -> Vec<(EntryId, String)> {
+        let point = |entry: Arc<Entry>| match entry.body.as_message().map(|message| &**message) {
+            Some(Message::User(user)) => Some((entry.id.clone(), user.content.text(""))),
+            _ => None,
+        };
+        self.log.entries().filter_map(point).filter(|(_, text)| !text.is_empty()).collect()
+    }
+}
+
+/// What somebody wants to do with a session that a run has borrowed.
+pub(super) struct Look(Box<dyn FnOnce(&SessionView<'_>) + Send>);
+
+impl Look {
+    pub(super) fn new(look: impl FnOnce(&SessionView<'_>) + Send + 'static) -> Self {
+        Self(Box::new(look))
+    }
+}
+
+impl fmt::Debug for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Look")
+    }
+}
+
+impl SessionControl {
+    /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at
+    /// [`super::AgentSession::view`] itself; what still waits when a run ends is for [`super::AgentSession::answer_looks`].
+    pub fn look(&self, look: impl FnOnce(&SessionView<'_>) + Send + 'static) {
+        self.push_look(Look::new(look));
+    }
+
+    /// Shows the session to those who want to look at it.
+    pub(super) fn show(&self, view: &SessionView<'_>) {
+        for Look(look) in self.take_looks() {
+            look(view);
+        }
+    }
+
+    /// Does something that takes time, and shows the session meanwhile.
+    pub(super) async fn showing<T>(&self, view: &SessionView<'_>, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.has_looks() => self.show(view),
+            }
+        }
+    }
+}
