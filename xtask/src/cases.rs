@@ -10,6 +10,7 @@ pub(crate) mod compare;
 mod llm;
 mod llm_pure;
 mod pi087;
+mod program;
 mod providers;
 mod runner;
 mod scripted;

@@ -140,14 +140,16 @@ pub(crate) enum Mode {
     Text,
     /// Every event as a line of JSON.
     Json,
+    /// Lines of JSON in both directions, for programs.
+    Rpc,
 }
 
 fn parse_mode(word: &str) -> Result<Mode, String> {
     match word {
         "text" => Ok(Mode::Text),
         "json" => Ok(Mode::Json),
-        "rpc" => Err("RPC mode is not part of this version".into()),
-        _ => Err(format!("Invalid mode \"{word}\". Valid values: text, json")),
+        "rpc" => Ok(Mode::Rpc),
+        _ => Err(format!("Invalid mode \"{word}\". Valid values: text, json, rpc")),
     }
 }
 

@@ -51,7 +51,7 @@ const PROBE: Duration = Duration::from_millis(400);
 pub(crate) async fn find(
     wishes: &Wishes<'_>,
     registry: &ModelRegistry,
-    auth: &dyn Fn(&ProviderId) -> bool,
+    auth: &(dyn Fn(&ProviderId) -> bool + Sync),
     host: &Host,
 ) -> Result<Choice, Failure> {
     let keyed = |model: Arc<Model>| Choice { model, thinking: None, keyless: false };

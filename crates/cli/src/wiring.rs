@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_embed::agent_core::ToolSet;
 use pinch_embed::coding_agent::auth::{AuthStorage, Authorised, FixedAuth, RequestAuth};
 use pinch_embed::coding_agent::machine::LocalMachine;
@@ -10,9 +11,12 @@ use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_embed::coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_embed::coding_agent::recovery::transport::RepeatingProvider;
 use pinch_embed::coding_agent::resources::context_files;
+use pinch_embed::coding_agent::runtime::{SessionFactory, SessionRuntime};
+use pinch_embed::coding_agent::services::Services;
 use pinch_embed::coding_agent::session::{AgentSession, SessionParts};
+use pinch_embed::coding_agent::session_log::SessionLog;
 use pinch_embed::coding_agent::settings::Settings;
-use pinch_embed::coding_agent::tools::bash::Shell;
+use pinch_embed::coding_agent::tools::bash::{BashTool, Shell};
 use pinch_embed::coding_agent::tools::choice;
 use pinch_embed::coding_agent::tools::facts::SessionFacts;
 use pinch_embed::coding_agent::tools::file_queue::FileQueue;
@@ -31,57 +35,90 @@ use crate::find_model::{self, Choice, Wishes};
 use crate::folders::{Folders, expand_home};
 use crate::open_log::open_log;
 
-/// A session with all its parts, ready to be asked, and who gives it credentials.
-pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSession, Arc<dyn RequestAuth>), Failure> {
+/// A session with all its parts, ready to be asked.
+pub(crate) async fn runtime(args: ChatArgs, host: &Host) -> Result<SessionRuntime, Failure> {
     let folders = Folders::find(args.agent_dir.as_deref(), host)?;
-    let (settings, problems) = Settings::load(&folders.agent_dir.join("settings.json"));
-    warn_of(&problems);
-    let log = open_log(args, &folders, &settings, host).await?;
-    let cwd = PathBuf::from(log.cwd());
-    let context = log.context();
-    let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
-    warn_of(&problems);
-    let registry = Arc::new(registry);
-    let (choice, provider, auth) =
-        choose(args, &folders, &settings, &registry, &context, host).await.map_err(|failure| {
-            // What is missing may stand in the part that cannot be read.
-            let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
-            Failure { kind, ..failure }
-        })?;
-    let facts = SessionFacts::default();
-    let tools = tools(args, &cwd, &settings, &facts, host)?;
-    let system = system_prompt(args, &folders, &cwd, &tools, host)?;
-    let options = CallOptions {
-        thinking_budgets: settings.thinking_budgets,
-        deadlines: settings.deadlines,
-        ..CallOptions::default()
-    };
-    let wanted = match &args.thinking {
-        None => choice.thinking,
-        Some(word) => Some(ThinkingLevel::parse(word).ok_or_else(|| {
-            let text = format!("Invalid thinking level \"{word}\". Valid values: {}", level_words());
-            Failure::user(text)
-        })?),
-    };
-    let is_new = context.messages.is_empty();
-    let thinking = wanted.or_else(|| is_new.then(|| settings.default_thinking.unwrap_or(ThinkingLevel::Medium)));
-    let provider = Arc::new(RepeatingProvider::new(provider, settings.recovery.transport));
-    let usual = SessionParts::new(host.clone(), log, choice.model, provider);
-    let session = AgentSession::start(SessionParts {
-        thinking,
-        usual_thinking: settings.default_thinking,
-        auth: Some(Arc::clone(&auth)),
-        tools,
-        system,
-        branch_reserve_tokens: settings.branch_reserve_tokens.unwrap_or(usual.branch_reserve_tokens),
-        compaction: settings.compaction,
-        plan: settings.recovery,
-        options,
-        ..usual
-    })
-    .await?;
-    facts.set(session.facts());
-    Ok((session, auth))
+    let (settings, _) = Settings::load(&folders.agent_dir.join("settings.json"));
+    let log = open_log(&args, &folders, &settings, host).await?;
+    let maker = Maker { args, folders, host: host.clone() };
+    let (session, services) = maker.make(log).await?;
+    Ok(SessionRuntime::new(session, services, Arc::new(maker)))
+}
+
+/// Makes sessions as the flags want them.
+struct Maker {
+    args: ChatArgs,
+    folders: Folders,
+    host: Host,
+}
+
+impl SessionFactory for Maker {
+    fn create(&self, log: SessionLog) -> BoxFuture<'_, Result<(AgentSession, Arc<Services>), String>> {
+        Box::pin(async { self.make(log).await.map_err(|failure| failure.text) })
+    }
+}
+
+impl Maker {
+    async fn make(&self, log: SessionLog) -> Result<(AgentSession, Arc<Services>), Failure> {
+        let Self { args, folders, host } = self;
+        let (settings, problems) = Settings::load(&folders.agent_dir.join("settings.json"));
+        warn_of(&problems);
+        let cwd = PathBuf::from(log.cwd());
+        let context = log.context();
+        let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
+        warn_of(&problems);
+        let registry = Arc::new(registry);
+        let (choice, provider, auth, known) =
+            choose(args, folders, &settings, &registry, &context, host).await.map_err(|failure| {
+                // What is missing may stand in the part that cannot be read.
+                let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
+                Failure { kind, ..failure }
+            })?;
+        let facts = SessionFacts::default();
+        let parts = tool_parts(&cwd, &settings, &facts, host)?;
+        let tools = tools(args, &settings, &parts)?;
+        let system = system_prompt(args, folders, &cwd, &tools, host)?;
+        let options = CallOptions {
+            thinking_budgets: settings.thinking_budgets,
+            deadlines: settings.deadlines,
+            ..CallOptions::default()
+        };
+        let wanted = match &args.thinking {
+            None => choice.thinking,
+            Some(word) => Some(ThinkingLevel::parse(word).ok_or_else(|| {
+                let text = format!("Invalid thinking level \"{word}\". Valid values: {}", level_words());
+                Failure::user(text)
+            })?),
+        };
+        let is_new = context.messages.is_empty();
+        let thinking = wanted.or_else(|| is_new.then(|| settings.default_thinking.unwrap_or(ThinkingLevel::Medium)));
+        let provider = Arc::new(RepeatingProvider::new(provider, settings.recovery.transport));
+        let usual = SessionParts::new(host.clone(), log, choice.model, provider);
+        let session = AgentSession::start(SessionParts {
+            thinking,
+            usual_thinking: settings.default_thinking,
+            auth: Some(Arc::clone(&auth)),
+            tools,
+            system,
+            branch_reserve_tokens: settings.branch_reserve_tokens.unwrap_or(usual.branch_reserve_tokens),
+            compaction: settings.compaction.clone(),
+            plan: settings.recovery,
+            options,
+            ..usual
+        })
+        .await?;
+        facts.set(session.facts());
+        let services = Services {
+            host: host.clone(),
+            cwd,
+            agent_dir: folders.agent_dir.clone(),
+            settings,
+            models: registry,
+            auth: known,
+            shell: Arc::new(BashTool::new(&parts)),
+        };
+        Ok((session, Arc::new(services)))
+    }
 }
 
 fn level_words() -> String {
@@ -96,7 +133,7 @@ async fn choose(
     registry: &Arc<ModelRegistry>,
     context: &pinch_embed::coding_agent::session_log::Context,
     host: &Host,
-) -> Result<(Choice, Arc<dyn Provider>, Arc<dyn RequestAuth>), Failure> {
+) -> Result<(Choice, Arc<dyn Provider>, Arc<dyn RequestAuth>, Arc<RegistryAuth>), Failure> {
     let (storage, problems) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
     warn_of(&problems);
     let base = RegistryAuth::new(Arc::clone(registry), storage.clone(), None, host.clone());
@@ -112,19 +149,20 @@ async fn choose(
     };
     let choice = find_model::find(&wishes, registry, &has_auth, host).await?;
     let model = &choice.model;
+    let given = args.api_key.as_deref().map(|key| (model.provider.clone(), Secret::new(key)));
+    let known = Arc::new(RegistryAuth::new(Arc::clone(registry), storage, given, host.clone()));
     let auth: Arc<dyn RequestAuth> = if choice.keyless {
         Arc::new(FixedAuth(Auth::keyless()))
     } else {
         if !has_auth(&model.provider) {
             return Err(no_key(&model.provider, &folders.agent_dir));
         }
-        let given = args.api_key.as_deref().map(|key| (model.provider.clone(), Secret::new(key)));
-        Arc::new(RegistryAuth::new(Arc::clone(registry), storage, given, host.clone()))
+        Arc::clone(&known) as Arc<dyn RequestAuth>
     };
     let provider = ProviderRegistry::builtin().get(&model.api).map_err(|error| {
         Failure::configuration(format!("{error}. The model {}/{} needs it", model.provider, model.id))
     })?;
-    Ok((choice, Arc::new(Authorised::new(provider, Arc::clone(&auth))), auth))
+    Ok((choice, Arc::new(Authorised::new(provider, Arc::clone(&auth))), auth, known))
 }
 
 /// No key for a provider that was named.
@@ -137,22 +175,20 @@ pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
     Failure::configuration(format!("No API key found for {provider}. {rest}"))
 }
 
-/// The tools that flags and settings name, in the order of their names there.
-fn tools(
-    args: &ChatArgs,
-    cwd: &Path,
-    settings: &Settings,
-    facts: &SessionFacts,
-    host: &Host,
-) -> Result<ToolSet, Failure> {
-    let parts = ToolParts {
+/// What tools of a working directory are built from.
+fn tool_parts(cwd: &Path, settings: &Settings, facts: &SessionFacts, host: &Host) -> Result<ToolParts, Failure> {
+    Ok(ToolParts {
         machine: Arc::new(LocalMachine),
         place: Place { cwd: cwd.to_owned(), home: host.home().map(Path::to_owned) },
         files: FileQueue::default(),
         shell: shell(settings, host)?,
         facts: facts.clone(),
-    };
-    let all = all_tools(&parts);
+    })
+}
+
+/// The tools that flags and settings name, in the order of their names there.
+fn tools(args: &ChatArgs, settings: &Settings, parts: &ToolParts) -> Result<ToolSet, Failure> {
+    let all = all_tools(parts);
     let names = tool_names(args, settings)?;
     Ok(names.iter().filter_map(|name| all.get(name).cloned()).collect())
 }

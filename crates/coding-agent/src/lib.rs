@@ -39,7 +39,11 @@ pub mod event;
 
 pub mod protocol;
 
+pub mod services;
+
 pub mod session;
+
+pub mod runtime;
 
 pub mod modes;
 

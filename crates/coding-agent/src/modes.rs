@@ -2,3 +2,4 @@
 
 pub mod print;
 pub mod json;
+pub mod rpc;

@@ -1,8 +1,7 @@
 //! Cases of the suite `pi087`: the program, run as its users run it.
 
-mod program;
+mod output;
 mod request;
-mod server;
 mod session_file;
 mod shape;
 mod tool;
@@ -15,6 +14,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "request" => request::run(case),
         "session_file" => session_file::run(case),
         "tool" => tool::run(case),
+        "json" | "print" | "rpc" | "cli" => output::run(case),
         _ => Outcome::NotImplemented,
     }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pinch_embed::coding_agent::auth::RequestAuth as _;
 use pinch_embed::coding_agent::images;
 use pinch_embed::coding_agent::modes::print::Printed;
 use pinch_embed::coding_agent::modes::{json, print};
@@ -15,6 +16,7 @@ use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 
 use crate::args::{ChatArgs, Mode};
+use crate::commands::rpc;
 use crate::exit::{Failure, Kind, warn};
 use crate::{folders, signals, wiring};
 
@@ -23,21 +25,27 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs the command.
 pub(crate) async fn run(args: ChatArgs) -> Result<ExitCode, Failure> {
+    if args.mode == Some(Mode::Rpc) {
+        return rpc::run(args).await;
+    }
     let host = Host::system();
     let cancel = Cancel::new();
     let prompts = prompts(&args, &host, &cancel)?;
     if prompts.is_empty() {
         return Err(nothing_to_say(&args));
     }
-    let (mut session, auth) = wiring::session(&args, &host).await?;
+    let mode = args.mode;
+    let mut runtime = wiring::runtime(args, &host).await?;
+    let auth = std::sync::Arc::clone(&runtime.services().auth);
+    let session = runtime.session_mut();
     let mut out = std::io::stdout();
-    if args.mode == Some(Mode::Json) {
-        let (done, code) = signals::guard(&cancel, json::json(&mut session, prompts, &mut out)).await;
+    if mode == Some(Mode::Json) {
+        let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out)).await;
         auth.settle().await;
         done?;
         return Ok(code.unwrap_or(ExitCode::SUCCESS));
     }
-    let (printed, code) = signals::guard(&cancel, print::print(&mut session, prompts, &mut out)).await;
+    let (printed, code) = signals::guard(&cancel, print::print(session, prompts, &mut out)).await;
     auth.settle().await;
     let printed = printed?;
     if let Some(code) = code {

@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
 
-use crate::compaction::{Compacted, CompactionReason};
+use super::results;
+use crate::compaction::CompactionReason;
 use crate::event::SessionEvent;
 
 /// Turns events into lines. It remembers what an update line repeats: the usage so far and what the open blocks are.
@@ -93,7 +94,7 @@ impl EventWriter {
             SessionEvent::CompactionEnd { reason, result, aborted, will_retry, error_message } => {
                 let mut value = json!({"type": compaction[1], "reason": reason.as_str()});
                 if let Some(result) = result {
-                    value["result"] = compacted(result);
+                    value["result"] = results::compacted(result);
                 }
                 value["aborted"] = (*aborted).into();
                 value["willRetry"] = (*will_retry).into();
@@ -296,23 +297,6 @@ fn is_in_049(event: &SessionEvent) -> bool {
         | SessionEvent::InfoChanged { .. }
         | SessionEvent::Conflict { .. } => false,
     }
-}
-
-/// The result of a compaction as events and RPC show it.
-fn compacted(result: &Compacted) -> Value {
-    let mut value = json!({
-        "summary": result.summary,
-        "firstKeptEntryId": result.first_kept_entry_id.as_str(),
-        "tokensBefore": result.tokens_before,
-        "estimatedTokensAfter": result.estimated_tokens_after,
-    });
-    if let Some(details) = &result.details {
-        value["details"] = details.clone();
-    }
-    if let Some(usage) = &result.usage {
-        value["usage"] = serde_json::to_value(usage).unwrap_or(Value::Null);
-    }
-    value
 }
 
 /// Anything that can stand as a member's value.

@@ -226,6 +226,11 @@ impl SessionControl {
         self.lock().switches.retry = Some(on);
     }
 
+    /// Whether compactions happen by themselves, when that was switched.
+    pub fn auto_compaction(&self) -> Option<bool> {
+        self.lock().switches.compaction
+    }
+
     pub(super) fn switches(&self) -> Switches {
         self.lock().switches
     }

@@ -60,18 +60,7 @@ impl AgentSession {
         models: &[ScopedModel],
         direction: Direction,
     ) -> Result<Option<ScopedModel>, SessionError> {
-        if models.len() < 2 {
-            return Ok(None);
-        }
-        let current = &self.agent.model;
-        let is_current =
-            |scoped: &ScopedModel| scoped.model.provider == current.provider && scoped.model.id == current.id;
-        let at = models.iter().position(is_current).unwrap_or(0);
-        let step = match direction {
-            Direction::Forward => 1,
-            Direction::Backward => models.len() - 1,
-        };
-        let next = &models[(at + step) % models.len()];
+        let Some(next) = next_of(models, &self.agent.model, direction) else { return Ok(None) };
         self.set_model(Arc::clone(&next.model)).await?;
         if let Some(level) = next.thinking {
             self.set_thinking(level).await?;
@@ -102,13 +91,35 @@ impl AgentSession {
     /// # Errors
     /// When the change cannot be written.
     pub async fn cycle_thinking(&mut self) -> Result<Option<ThinkingLevel>, SessionError> {
-        let levels = self.thinking_levels();
-        if levels.len() < 2 {
-            return Ok(None);
+        match next_level(&self.agent.model, self.agent.thinking) {
+            Some(level) => self.set_thinking(level).await.map(Some),
+            None => Ok(None),
         }
-        let at = levels.iter().position(|level| *level == self.agent.thinking).unwrap_or(levels.len() - 1);
-        self.set_thinking(levels[(at + 1) % levels.len()]).await.map(Some)
     }
+}
+
+/// The next or previous of some models; a model that is not among them counts as the first. `None` when there are fewer than two.
+pub fn next_of<'a>(models: &'a [ScopedModel], current: &Model, direction: Direction) -> Option<&'a ScopedModel> {
+    if models.len() < 2 {
+        return None;
+    }
+    let is_current = |scoped: &ScopedModel| scoped.model.provider == current.provider && scoped.model.id == current.id;
+    let at = models.iter().position(is_current).unwrap_or(0);
+    let step = match direction {
+        Direction::Forward => 1,
+        Direction::Backward => models.len() - 1,
+    };
+    models.get((at + step) % models.len())
+}
+
+/// The next thinking level that a model has, after the last the first; `None` when it has only one.
+pub fn next_level(model: &Model, now: ThinkingLevel) -> Option<ThinkingLevel> {
+    let levels = thinking::supported(model);
+    if levels.len() < 2 {
+        return None;
+    }
+    let at = levels.iter().position(|level| *level == now).unwrap_or(levels.len() - 1);
+    levels.get((at + 1) % levels.len()).copied()
 }
 
 pub(super) fn model_change(model: &Model) -> EntryBody {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::program;
 use crate::cases::compare::same;
+use crate::cases::program;
 use crate::cases::{Case, Outcome};
 
 /// Members of a declared tool that are compared; the others are wording.

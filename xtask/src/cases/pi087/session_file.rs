@@ -3,8 +3,8 @@
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::program::{self, Ran};
 use super::shape;
+use crate::cases::program::{self, Ran};
 use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
@@ -19,9 +19,9 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     };
     for (name, expected) in wanted {
         let mut expected = expected.clone();
-        notation::put_in(&mut expected, &[("$CWD", &ran.cwd)]);
+        ran.put_in(&mut expected);
         let actual = match (name.as_str(), what) {
-            ("sessions", _) => Some(ran.sessions.iter().map(|(file, text)| session(file, text)).collect()),
+            ("sessions", _) => Some(sessions(&ran)),
             ("requestCount", _) => Some(ran.requests.len().into()),
             ("filesAfter", _) => Some(ran.files_after.clone()),
             ("output", _) => Some(ran.stdout.as_str().into()),
@@ -39,6 +39,30 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
         }
     }
     Outcome::Passed
+}
+
+/// All session files as cases write them.
+pub(super) fn sessions(ran: &Ran) -> Value {
+    ran.sessions.iter().map(|(file, text)| session(file, text)).collect()
+}
+
+/// The lines of every session file, in columns.
+pub(super) fn value_of(what: &str, expected: &Value, ran: &Ran, input: &Value) -> Option<Value> {
+    if what.contains("for each session file") {
+        let columns = columns(what);
+        let row = |line: Value| columns.iter().map(|column| parent_or(&line, column)).collect::<Value>();
+        let rows = |(_, text): &(String, String)| lines(text).into_iter().map(row).collect::<Value>();
+        return Some(ran.sessions.iter().map(rows).collect());
+    }
+    one(what, expected, &Seen { ran, input })
+}
+
+/// A member of a line; a session that follows another one says so where messages have their role.
+fn parent_or(line: &Value, column: &str) -> Value {
+    match column {
+        "role" if line["parentSession"].is_string() => "has parentSession".into(),
+        _ => member_of_line(line, column),
+    }
 }
 
 /// What a value is read from.

@@ -146,7 +146,7 @@ impl Matcher<'_> {
 
     /// Matches a text with placeholders; new ones are bound to what they stand for.
     fn same_text(&mut self, expected: &str, actual: &str) -> bool {
-        let Ok(placeholder) = Regex::new(r"<(id\d+|uuid\d+|ts|filets)>") else { return false };
+        let Ok(placeholder) = Regex::new(r"<(id\d+|uuid\d*|ts|iso|filets|timestamp|8 hex)>") else { return false };
         let mut pattern = String::from("^(?s)");
         let mut names = Vec::new();
         let mut done = 0;
@@ -160,7 +160,8 @@ impl Matcher<'_> {
                     pattern.push_str(match &name[1..3] {
                         "id" => "([0-9a-f]{8})",
                         "uu" => "([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
-                        "ts" => r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",
+                        "8 " => "([0-9a-f]{8})",
+                        "ts" | "is" => r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",
                         _ => r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z)",
                     });
                     names.push(name);
@@ -175,7 +176,7 @@ impl Matcher<'_> {
             if self.input.contains(value) {
                 return false;
             }
-            if !(name.starts_with("<id") || name.starts_with("<uuid")) {
+            if !name.contains(|c: char| c.is_ascii_digit()) || name == "<8 hex>" {
                 continue;
             }
             // One placeholder, one value; another placeholder, another value.

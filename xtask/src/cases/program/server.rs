@@ -5,7 +5,7 @@ use pinch_testing::wires::{anthropic, completions};
 use serde_json::{Value, json};
 
 /// Starts a server that answers request number n with `script[n - 1]`, and with the last one when the script is over.
-pub(super) async fn start(script: &Value) -> Result<Server, String> {
+pub(crate) async fn start(script: &Value) -> Result<Server, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     let script = script.as_array().cloned().unwrap_or_default();
     let n_asked = std::sync::atomic::AtomicUsize::new(0);

@@ -7,36 +7,63 @@ use std::time::Duration;
 
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
-use super::server;
 use crate::cargo;
 use crate::cases::Case;
+use crate::cases::sessions::notation;
+
+pub(crate) mod lines;
+mod server;
+mod talk;
 
 /// No run of the program takes longer.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// What came of a case.
-pub(super) struct Ran {
+pub(crate) struct Ran {
     /// All requests to the model, in order.
-    pub(super) requests: Vec<Recorded>,
+    pub(crate) requests: Vec<Recorded>,
     /// What the last run wrote to standard output.
-    pub(super) stdout: String,
+    pub(crate) stdout: String,
+    /// The same as lines of JSON, where it is.
+    pub(crate) lines: Vec<Value>,
     /// What the last run wrote to standard error.
-    pub(super) stderr: String,
+    pub(crate) stderr: String,
     /// What every run wrote to standard error, in order.
-    pub(super) all_stderr: Vec<String>,
+    pub(crate) all_stderr: Vec<String>,
     /// How the last run ended.
-    pub(super) exit_code: Option<i32>,
+    pub(crate) exit_code: Option<i32>,
     /// The content of the files that the case asks for, by name.
-    pub(super) files_after: Value,
+    pub(crate) files_after: Value,
     /// The session files below the agent's folder, by name: their paths there and their content.
-    pub(super) sessions: Vec<(String, String)>,
+    pub(crate) sessions: Vec<(String, String)>,
     /// The working directory.
-    pub(super) cwd: String,
+    pub(crate) cwd: String,
+    /// The agent's folder.
+    pub(crate) agent_dir: String,
+    /// The port of the scripted server.
+    pub(crate) port: u16,
+}
+
+impl Ran {
+    /// What stands for the folders and the port in what a case expects.
+    pub(crate) fn put_in(&self, expected: &mut Value) {
+        let port = self.port.to_string();
+        notation::put_in(expected, &[("$CWD", &self.cwd), ("$AGENT_DIR", &self.agent_dir), ("<port>", &port)]);
+    }
+}
+
+/// The code of a program that a signal ended, as shells tell it.
+fn signal_code(status: std::process::ExitStatus) -> Option<i32> {
+    #[cfg(unix)]
+    return std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
+    #[cfg(not(unix))]
+    return None;
 }
 
 /// Where the program is; built when it is not there. Under test the tests' own build is taken.
-pub(super) fn pinch() -> Result<&'static Path, String> {
+pub(crate) fn pinch() -> Result<&'static Path, String> {
     static PINCH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PINCH.get_or_init(|| {
         let folder = cargo::target_dir().map_err(|why| format!("{why:#}"))?.join("debug");
@@ -54,7 +81,7 @@ pub(super) fn pinch() -> Result<&'static Path, String> {
 }
 
 /// Runs all that a case says.
-pub(super) fn run(case: &Case<'_>) -> Result<Ran, String> {
+pub(crate) fn run(case: &Case<'_>) -> Result<Ran, String> {
     let program = pinch()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
     runtime.block_on(run_all(case, program))
@@ -72,7 +99,7 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
     let places = Places { cwd: place("work")?, agent: place("agent")?, home: place("home")?, port: server.port() };
     places.write_configuration(case.file, input)?;
     let whole_runs = input["runs"].as_array().cloned().unwrap_or_else(|| vec![json!({"args": input["args"]})]);
-    let (mut stdout, mut all_stderr, mut exit_code) = (String::new(), Vec::new(), None);
+    let (mut stdout, mut lines, mut all_stderr, mut exit_code) = (String::new(), Vec::new(), Vec::new(), None);
     for one in &whole_runs {
         places.write_files(&places.cwd, &one["files"])?;
         let args = one["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -86,26 +113,46 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
             .env("PI_CODING_AGENT_DIR", &places.agent)
             .env("PI_OFFLINE", "1")
             .env("TZ", "UTC")
-            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .kill_on_drop(true);
         for (name, value) in input["env"].as_object().into_iter().flatten() {
             command.env(name, places.fill(value.as_str().unwrap_or_default()));
         }
-        let output = tokio::time::timeout(MAX_TIME, command.output()).await;
-        let output = output.map_err(|_| format!("not over after {MAX_TIME:?}"))?.map_err(|why| why.to_string())?;
+        let is_talk = input["lines"].is_array();
+        let piped = input["stdin"].as_str();
+        command.stdin(if is_talk || piped.is_some() { Stdio::piped() } else { Stdio::null() });
+        let mut child = command.spawn().map_err(|why| why.to_string())?;
+        let work = async {
+            if is_talk {
+                let talk = talk::Talk::new(&mut child, &input["replies"])?;
+                lines = talk.run(&child, &input["lines"], input, |text| places.fill(text)).await?;
+            } else if let (Some(text), Some(mut to)) = (piped, child.stdin.take()) {
+                to.write_all(text.as_bytes()).await.map_err(|why| why.to_string())?;
+            }
+            child.wait_with_output().await.map_err(|why| why.to_string())
+        };
+        let output = tokio::time::timeout(MAX_TIME, work).await;
+        let output = output.map_err(|_| format!("not over after {MAX_TIME:?}"))??;
         stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !is_talk {
+            lines = stdout.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+        }
         all_stderr.push(String::from_utf8_lossy(&output.stderr).into_owned());
-        exit_code = output.status.code();
+        exit_code = output.status.code().or_else(|| signal_code(output.status));
     }
     Ok(Ran {
         requests: server.requests(),
         stdout,
+        lines,
         stderr: all_stderr.last().cloned().unwrap_or_default(),
         all_stderr,
         exit_code,
         files_after: places.read_files(&input["filesToCompare"]),
         sessions: places.read_sessions(),
         cwd: places.cwd.to_string_lossy().into_owned(),
+        agent_dir: places.agent.to_string_lossy().into_owned(),
+        port: places.port,
     })
 }
 
@@ -120,11 +167,18 @@ struct Places {
 impl Places {
     fn write_configuration(&self, file: &Value, input: &Value) -> Result<(), String> {
         let fixtures = &file["fixtures"];
-        let models = if input["modelsJson"].is_null() { &fixtures["modelsJson"] } else { &input["modelsJson"] };
+        let usual = |name: &str, old: &str| {
+            if fixtures[name].is_null() { fixtures[old].clone() } else { fixtures[name].clone() }
+        };
+        let models = match &input["modelsJson"] {
+            Value::Null => usual("modelsJson", "rpcModelsJson"),
+            own => own.clone(),
+        };
         self.write(&self.agent.join("models.json"), &self.fill(&models.to_string()))?;
-        let mut settings = fixtures["settings"].as_object().cloned().unwrap_or_default();
+        let mut settings = usual("settings", "rpcSettings").as_object().cloned().unwrap_or_default();
         settings.extend(input["settings"].as_object().cloned().unwrap_or_default());
         self.write(&self.agent.join("settings.json"), &self.fill(&Value::Object(settings).to_string()))?;
+        self.write_files(&self.agent, &fixtures["rpcAgentDirFiles"])?;
         self.write_files(&self.agent, &input["agentFiles"])?;
         self.write_files(&self.cwd, &input["files"])
     }

@@ -1,0 +1,108 @@
+//! `pinch --mode rpc`: lines of JSON in both directions.
+
+use std::io::{BufRead as _, Read as _, Write as _};
+use std::process::ExitCode;
+
+use bytes::Bytes;
+use pinch_embed::coding_agent::auth::RequestAuth as _;
+use pinch_embed::coding_agent::modes::rpc::{self, Incoming, Lines, MAX_LINE, RpcError};
+use pinch_embed::stdx::cancel::Cancel;
+use pinch_embed::stdx::host::Host;
+use tokio::sync::mpsc;
+
+use crate::args::ChatArgs;
+use crate::exit::Failure;
+use crate::{signals, wiring};
+
+/// Lines of the client that are read ahead.
+const READ_AHEAD: usize = 16;
+/// Lines for the client that may wait for it.
+const MAX_WAITING: usize = 256;
+/// Bytes that are gathered before they are written, while more are coming.
+const GATHERED: usize = 32 * 1024;
+
+/// Serves the client at standard input and output until it has nothing more to say.
+pub(crate) async fn run(args: ChatArgs) -> Result<ExitCode, Failure> {
+    if args.messages.iter().any(|message| message.starts_with('@')) {
+        return Err(Failure::user("@file arguments are not supported in RPC mode"));
+    }
+    let host = Host::system();
+    let stop = Cancel::new();
+    let mut runtime = wiring::runtime(args, &host).await?;
+    let (to_writer, outgoing) = mpsc::channel(MAX_WAITING);
+    let (to_session, incoming) = mpsc::channel(READ_AHEAD);
+    // The reader waits for its client for ever, so it is never waited for.
+    std::thread::spawn(move || read(&to_session));
+    let writer = std::thread::spawn(move || write(outgoing));
+    let lines = Lines { incoming, outgoing: to_writer };
+    let (done, code) = signals::guard(&stop, rpc::rpc(&mut runtime, lines, &stop)).await;
+    runtime.services().auth.settle().await;
+    drop(runtime);
+    match done {
+        // What is written last is read, unless a signal says that there is no time for it.
+        Ok(()) if code.is_none() => drop(tokio::task::spawn_blocking(move || writer.join()).await),
+        Ok(()) => {}
+        Err(RpcError::NobodyReads) => {}
+    }
+    Ok(code.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Hands on what the client writes, line by line; a last line without a line feed counts.
+fn read(to: &mpsc::Sender<Incoming>) {
+    let mut input = std::io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        match (&mut input).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let is_whole = line.last() == Some(&b'\n');
+        if is_whole {
+            line.pop();
+        } else if line.len() > MAX_LINE {
+            if skip_line(&mut input).is_err() || to.blocking_send(Incoming::TooLong).is_err() {
+                return;
+            }
+            continue;
+        }
+        if to.blocking_send(Incoming::Line(line.into())).is_err() {
+            return;
+        }
+    }
+}
+
+/// Passes over the rest of a line.
+fn skip_line(input: &mut impl std::io::BufRead) -> std::io::Result<()> {
+    loop {
+        let piece = input.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let (n, is_end) = match piece.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (piece.len(), false),
+        };
+        input.consume(n);
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes what comes; ends when nobody reads, or nothing more comes.
+fn write(mut lines: mpsc::Receiver<Bytes>) {
+    let mut out = std::io::stdout().lock();
+    let mut gathered = Vec::with_capacity(2 * GATHERED);
+    while let Some(line) = lines.blocking_recv() {
+        gathered.extend_from_slice(&line);
+        while gathered.len() < GATHERED
+            && let Ok(line) = lines.try_recv()
+        {
+            gathered.extend_from_slice(&line);
+        }
+        if out.write_all(&gathered).and_then(|()| out.flush()).is_err() {
+            return;
+        }
+        gathered.clear();
+    }
+}

@@ -1,0 +1,324 @@
+//! What a client may do while a prompt runs or a conversation is compacted.
+
+use futures::{Stream, StreamExt};
+use pinch_agent_core::event::AgentEvent;
+use pinch_agent_core::queue::QueueKind;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use serde_json::{Value, json};
+
+use super::desk::{Desk, Question, Status};
+use super::io::{Heard, Incoming, Io, Ran};
+use crate::compaction::{CompactError, Compacted};
+use crate::event::SessionEvent;
+use crate::protocol::command::{ClientLine, Command, Request, Said};
+use crate::protocol::response::Answerer;
+use crate::protocol::results;
+use crate::session::{Change, SessionError, SessionView};
+use crate::session_log::roles::BashExecution;
+
+/// A piece of what the session is at.
+pub(super) enum Work {
+    /// Something happened.
+    Event(SessionEvent),
+    /// The session cannot go on.
+    Failed(SessionError),
+    /// The conversation is compacted, or is not.
+    Compacted(Result<Compacted, CompactError>),
+}
+
+/// What the session is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Prompt,
+    Compaction,
+}
+
+/// A client and a session at work.
+pub(super) struct Busy<'a> {
+    io: &'a mut Io,
+    desk: &'a Desk,
+    kind: Kind,
+    /// Stops the work.
+    cancel: Cancel,
+    /// Who asked for it, until it is answered.
+    asker: Option<Answerer>,
+    /// Who waits for the end.
+    aborts: Vec<Answerer>,
+    /// Who waits for the end of the wait.
+    retry_aborts: Vec<Answerer>,
+    waits_for_retry: bool,
+    is_compacting: bool,
+    left: Left,
+}
+
+/// What is to be done when the work is over.
+#[derive(Default)]
+pub(super) struct Left {
+    /// Commands that need the session for themselves.
+    pub(super) requests: Vec<Request>,
+    /// Commands of the user that ended while a conversation was compacted.
+    pub(super) ran: Vec<Ran>,
+}
+
+impl<'a> Busy<'a> {
+    pub(super) fn new(io: &'a mut Io, desk: &'a Desk, kind: Kind, cancel: Cancel, asker: Answerer) -> Self {
+        Self {
+            io,
+            desk,
+            kind,
+            cancel,
+            asker: Some(asker),
+            aborts: Vec::new(),
+            retry_aborts: Vec::new(),
+            waits_for_retry: false,
+            is_compacting: false,
+            left: Left::default(),
+        }
+    }
+
+    /// Pulls the work to its end and serves the client meanwhile.
+    pub(super) async fn pull(mut self, work: impl Stream<Item = Work>) -> Left {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                piece = work.next() => match piece {
+                    Some(piece) => self.take(piece).await,
+                    None => break,
+                },
+                heard = self.io.hear() => match heard {
+                    Heard::Line(line) => self.line(line).await,
+                    Heard::Ran(ran) => self.ran(*ran).await,
+                    // What has begun comes to its end, unless nobody is there to see it.
+                    Heard::End if self.io.nobody_reads() => self.cancel.cancel(CancelReason::Shutdown),
+                    Heard::End => {}
+                },
+            }
+        }
+        // A prompt that went through without a word was somebody else's: an extension took it.
+        if let Some(asker) = self.asker.take() {
+            self.io.write(asker.with(&json!({"disposition": "handled"}))).await;
+        }
+        for answerer in self.retry_aborts.drain(..).chain(self.aborts.drain(..)) {
+            self.io.write(answerer.done()).await;
+        }
+        self.left
+    }
+
+    async fn take(&mut self, piece: Work) {
+        match piece {
+            Work::Event(event) => self.event(event).await,
+            Work::Failed(error) => {
+                let text = with_causes(&error);
+                let line = match self.asker.take() {
+                    Some(asker) => asker.failed(&text),
+                    None => format!("{}\n", json!({"type": "session_error", "error": text})).into_bytes(),
+                };
+                self.io.write(line).await;
+            }
+            Work::Compacted(end) => {
+                if let Some(asker) = self.asker.take() {
+                    let line = match end {
+                        Ok(done) => asker.with(&results::compacted(&done)),
+                        Err(error) => asker.failed(&with_causes(&error)),
+                    };
+                    self.io.write(line).await;
+                }
+            }
+        }
+    }
+
+    async fn event(&mut self, event: SessionEvent) {
+        if self.kind == Kind::Prompt
+            && let Some(asker) = self.asker.take()
+        {
+            self.io.write(asker.with(&json!({"disposition": "started"}))).await;
+        }
+        match &event {
+            SessionEvent::CompactionStart { .. } => self.is_compacting = true,
+            SessionEvent::CompactionEnd { .. } => self.is_compacting = false,
+            SessionEvent::RetryStart { .. } => self.waits_for_retry = true,
+            SessionEvent::RetryEnd { .. } | SessionEvent::Agent(AgentEvent::AgentStart) => self.waits_for_retry = false,
+            _ => {}
+        }
+        self.io.event(&event).await;
+        if !self.waits_for_retry {
+            for answerer in std::mem::take(&mut self.retry_aborts) {
+                self.io.write(answerer.done()).await;
+            }
+        }
+    }
+
+    async fn line(&mut self, line: Incoming) {
+        match line.read() {
+            Ok(ClientLine::Command(request)) => self.command(*request).await,
+            Ok(ClientLine::UiReply(reply)) => self.desk.reply(reply),
+            Err(refused) => self.io.write(refused.line()).await,
+        }
+    }
+
+    async fn command(&mut self, request: Request) {
+        let answerer = Answerer::of(&request);
+        if let Some(line) = self.desk.answer(&answerer, &request.command) {
+            return self.io.write(line).await;
+        }
+        let status = Status {
+            is_streaming: self.kind == Kind::Prompt,
+            is_compacting: self.is_compacting || self.kind == Kind::Compaction,
+        };
+        let command = match Question::new(self.desk, answerer.clone(), request.command.clone(), status) {
+            Ok(question) => return self.look(move |view| question.answer(view)),
+            Err(command) => command,
+        };
+        match command {
+            Command::Prompt { queue, .. } if self.kind == Kind::Compaction && queue.is_none() => {
+                self.left.requests.push(request);
+            }
+            Command::Prompt { said, queue } => self.prompt(&answerer, said, queue).await,
+            Command::Steer(said) => self.queue(&answerer, QueueKind::Steering, said).await,
+            Command::FollowUp(said) => self.queue(&answerer, QueueKind::FollowUp, said).await,
+            Command::ClearQueue => {
+                let line = self.desk.clear_queues(self.io, &answerer).await;
+                self.io.write(line).await;
+            }
+            Command::Abort => {
+                self.aborts.push(answerer);
+                self.cancel.cancel(CancelReason::User);
+            }
+            Command::AbortRetry if self.waits_for_retry => {
+                self.retry_aborts.push(answerer);
+                self.desk.control.cancel_retry();
+            }
+            Command::AbortRetry => self.io.write(answerer.done()).await,
+            Command::AbortBash => {
+                self.io.stop_commands();
+                self.io.write(answerer.done()).await;
+            }
+            Command::Bash { command, exclude } => self.io.start(answerer, self.desk.shell(), command, exclude),
+            Command::SetModel { provider, model } => match self.desk.available(&provider, &model) {
+                Ok(model) => {
+                    self.desk.control.change(Change::Model(std::sync::Arc::clone(&model)));
+                    self.desk.services.remember_model(&model);
+                    self.look(move |view| answerer.with(&view.model.to_record()));
+                }
+                Err(why) => self.io.write(answerer.failed(&why)).await,
+            },
+            Command::CycleModel => {
+                let desk = self.desk.clone();
+                self.look(move |view| answerer.with(&desk.cycle_model_in_run(view)));
+            }
+            Command::SetThinkingLevel { level } => {
+                let desk = self.desk.clone();
+                self.look(move |view| {
+                    let level = pinch_llm::model::thinking::clamp_word(view.model, &level);
+                    desk.control.change(Change::Thinking(level));
+                    desk.services.remember_thinking(view.model, level);
+                    answerer.done()
+                });
+            }
+            Command::CycleThinkingLevel => {
+                let desk = self.desk.clone();
+                self.look(move |view| answerer.with(&desk.cycle_thinking_in_run(view)));
+            }
+            Command::SetSessionName { name } if name.trim().is_empty() => {
+                self.io.write(answerer.failed(super::idle::EMPTY_NAME)).await;
+            }
+            Command::SetSessionName { name } => {
+                self.desk.control.change(Change::Name(name));
+                self.look(move |_| answerer.done());
+            }
+            // What is left needs the session for itself; the run under way ends first, and in order.
+            _ => {
+                self.left.requests.push(request);
+                self.cancel.cancel(CancelReason::Superseded);
+            }
+        }
+    }
+
+    async fn prompt(&mut self, answerer: &Answerer, said: Said, queue: Option<QueueKind>) {
+        match self.desk.control.prompt(&said.text, said.images, queue) {
+            Ok(()) => self.queued(answerer).await,
+            Err(busy) => self.io.write(answerer.failed(&busy.to_string())).await,
+        }
+    }
+
+    async fn queue(&mut self, answerer: &Answerer, kind: QueueKind, said: Said) {
+        match kind {
+            QueueKind::Steering => self.desk.control.steer(said.text, said.images),
+            QueueKind::FollowUp => self.desk.control.follow_up(said.text, said.images),
+        }
+        self.queued(answerer).await;
+    }
+
+    async fn queued(&mut self, answerer: &Answerer) {
+        let (steering, follow_up) = self.desk.control.waiting();
+        self.io.queues(steering, follow_up).await;
+        self.io.write(answerer.with(&json!({"disposition": "queued"}))).await;
+    }
+
+    /// Answers with what the session shows as soon as it can be looked at.
+    fn look(&self, answer: impl FnOnce(&SessionView<'_>) -> Vec<u8> + Send + 'static) {
+        let aside = self.io.aside();
+        self.desk.control.look(move |view| drop(aside.send(answer(view).into())));
+    }
+
+    async fn ran(&mut self, ran: Ran) {
+        if self.kind == Kind::Compaction {
+            self.left.ran.push(ran);
+            return;
+        }
+        let line = match ran.end {
+            Ok(done) => {
+                let line = ran.answerer.with(&results::user_command(&done));
+                let record = BashExecution::of(&ran.command, done, ran.exclude, self.desk.services.host().now_ms());
+                self.desk.control.change(Change::Bash(record));
+                line
+            }
+            Err(error) => ran.answerer.failed(&error.to_string()),
+        };
+        self.io.write(line).await;
+    }
+}
+
+/// An error with everything underneath it.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl Desk {
+    /// Goes on to the next model while a run is under way.
+    fn cycle_model_in_run(&self, view: &SessionView<'_>) -> Value {
+        let models = self.models_to_cycle();
+        let Some(next) = crate::session::models::next_of(&models, view.model, crate::session::Direction::Forward)
+        else {
+            return Value::Null;
+        };
+        self.control.change(Change::Model(std::sync::Arc::clone(&next.model)));
+        if let Some(level) = next.thinking {
+            self.control.change(Change::Thinking(level));
+        }
+        self.services.remember_model(&next.model);
+        let level = pinch_llm::model::thinking::clamp(&next.model, next.thinking.unwrap_or(view.thinking));
+        json!({"model": next.model.to_record(), "thinkingLevel": level.as_str(), "isScoped": false})
+    }
+
+    /// Goes on to the next thinking level while a run is under way.
+    fn cycle_thinking_in_run(&self, view: &SessionView<'_>) -> Value {
+        match crate::session::models::next_level(view.model, view.thinking) {
+            Some(level) => {
+                self.control.change(Change::Thinking(level));
+                self.services.remember_thinking(view.model, level);
+                json!({"level": level.as_str()})
+            }
+            None => Value::Null,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What a client may do while nothing runs, and the turns between rest and work.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use futures::StreamExt as _;
+use futures::channel::mpsc;
+use pinch_agent_core::queue::QueueKind;
+use pinch_llm::model::thinking;
+use pinch_stdx::cancel::Cancel;
+use serde_json::{Value, json};
+
+use super::RpcError;
+use super::busy::{Busy, Kind, Left, Work, with_causes};
+use super::desk::{Desk, Question, Status};
+use super::io::{Heard, Incoming, Io, Ran};
+use crate::entry::EntryId;
+use crate::event::SessionEvent;
+use crate::protocol::command::{ClientLine, Command, Request, Said};
+use crate::protocol::response::Answerer;
+use crate::protocol::results;
+use crate::runtime::SessionRuntime;
+use crate::session::{AgentSession, CompactRequest, Direction, ForkAt, ForkError, Prompt, SessionError};
+use crate::session_log::roles::BashExecution;
+use crate::store::StoreError;
+
+/// What is said of a name that is none.
+pub(super) const EMPTY_NAME: &str = "Session name cannot be empty";
+
+/// A client at rest.
+pub(super) struct Server<'a> {
+    runtime: &'a mut SessionRuntime,
+    io: Io,
+    desk: Desk,
+    stop: Cancel,
+    /// Commands that waited for the session.
+    waiting: VecDeque<Request>,
+}
+
+impl<'a> Server<'a> {
+    pub(super) fn new(runtime: &'a mut SessionRuntime, io: Io, stop: &Cancel) -> Self {
+        let desk = Desk::of(runtime);
+        Self { runtime, io, desk, stop: stop.clone(), waiting: VecDeque::new() }
+    }
+
+    /// Serves the client to its last word.
+    pub(super) async fn serve(mut self) -> Result<(), RpcError> {
+        loop {
+            if let Some(request) = self.waiting.pop_front() {
+                self.command(request).await;
+                continue;
+            }
+            if self.io.has_ended() && !self.io.runs_commands() {
+                break;
+            }
+            match self.io.hear().await {
+                Heard::Line(line) => self.line(line).await,
+                Heard::Ran(ran) => self.ran(*ran).await,
+                Heard::End => {}
+            }
+        }
+        if self.io.nobody_reads() { Err(RpcError::NobodyReads) } else { Ok(()) }
+    }
+
+    async fn line(&mut self, line: Incoming) {
+        match line.read() {
+            Ok(ClientLine::Command(request)) => self.command(*request).await,
+            Ok(ClientLine::UiReply(reply)) => self.desk.reply(reply),
+            Err(refused) => self.io.write(refused.line()).await,
+        }
+    }
+
+    async fn command(&mut self, request: Request) {
+        let answerer = Answerer::of(&request);
+        if let Some(line) = self.desk.answer(&answerer, &request.command) {
+            return self.io.write(line).await;
+        }
+        let command = match Question::new(&self.desk, answerer.clone(), request.command, Status::default()) {
+            Ok(question) => {
+                let line = question.answer(&self.session().view());
+                return self.io.write(line).await;
+            }
+            Err(command) => command,
+        };
+        let line = match command {
+            Command::Prompt { said, .. } => return self.prompt(answerer, said).await,
+            Command::Compact { focus } => return self.compact(answerer, focus).await,
+            Command::Bash { command, exclude } => {
+                return self.io.start(answerer, self.desk.shell(), command, exclude);
+            }
+            Command::Steer(said) => self.queue(&answerer, QueueKind::Steering, said).await,
+            Command::FollowUp(said) => self.queue(&answerer, QueueKind::FollowUp, said).await,
+            Command::ClearQueue => self.desk.clear_queues(&mut self.io, &answerer).await,
+            Command::AbortBash => {
+                self.io.stop_commands();
+                answerer.done()
+            }
+            Command::SetModel { provider, model } => self.set_model(&answerer, &provider, &model).await,
+            Command::CycleModel => self.cycle_model(&answerer).await,
+            Command::SetThinkingLevel { level } => {
+                let level = thinking::clamp_word(self.session().model(), &level);
+                let done = self.change_level(async |session| session.set_thinking(level).await.map(Some)).await;
+                done.map_or_else(|error| answerer.failed(&with_causes(&error)), |_| answerer.done())
+            }
+            Command::CycleThinkingLevel => {
+                match self.change_level(async |session| session.cycle_thinking().await).await {
+                    Ok(Some(level)) => answerer.with(&json!({"level": level.as_str()})),
+                    Ok(None) => answerer.with(&Value::Null),
+                    Err(error) => answerer.failed(&with_causes(&error)),
+                }
+            }
+            Command::SetSessionName { name } => self.set_name(&answerer, &name).await,
+            Command::NewSession { parent } => {
+                let done = self.runtime.new_session(parent).await.map_err(|error| with_causes(&error));
+                self.replaced(done, |_| answerer.with(&json!({"cancelled": false})), &answerer)
+            }
+            Command::SwitchSession { path } => {
+                let done = self.runtime.switch_session(Path::new(&path)).await.map_err(|error| with_causes(&error));
+                self.replaced(done, |_| answerer.with(&json!({"cancelled": false})), &answerer)
+            }
+            Command::Fork { entry } => {
+                let done = self.runtime.fork(&entry, ForkAt::Before).await.map_err(fork_error);
+                let text = |text: Option<String>| json!({"text": text.unwrap_or_default(), "cancelled": false});
+                self.replaced(done, |forked| answerer.with(&text(forked)), &answerer)
+            }
+            Command::Clone => {
+                let done = self.clone_session().await;
+                self.replaced(done, |_| answerer.with(&json!({"cancelled": false})), &answerer)
+            }
+            // Nothing runs that could be stopped.
+            _ => answerer.done(),
+        };
+        self.io.write(line).await;
+    }
+
+    fn session(&mut self) -> &mut AgentSession {
+        self.runtime.session_mut()
+    }
+
+    async fn prompt(&mut self, answerer: Answerer, said: Said) {
+        let cancel = self.stop.child();
+        let prompt = Prompt { text: said.text, images: said.images, verbatim: false, cancel: cancel.clone() };
+        let busy = Busy::new(&mut self.io, &self.desk, Kind::Prompt, cancel, answerer);
+        let run = self.runtime.session_mut().prompt(prompt);
+        let left = busy.pull(run.map(|item| item.map_or_else(Work::Failed, Work::Event))).await;
+        self.after_work(left).await;
+    }
+
+    async fn compact(&mut self, answerer: Answerer, focus: Option<String>) {
+        let cancel = self.stop.child();
+        let request = CompactRequest { cancel: cancel.clone(), ..CompactRequest::manual(focus) };
+        let busy = Busy::new(&mut self.io, &self.desk, Kind::Compaction, cancel, answerer);
+        let (to_events, events) = mpsc::unbounded();
+        let session = self.runtime.session_mut();
+        let work = async move {
+            let told = to_events.clone();
+            let end = session.compact(request, &move |event| drop(told.unbounded_send(Work::Event(event)))).await;
+            drop(to_events.unbounded_send(Work::Compacted(end)));
+        };
+        // The work itself yields nothing; what it does comes through the channel.
+        let work = futures::stream::once(work).filter_map(async |()| None);
+        let left = busy.pull(futures::stream::select(work, events)).await;
+        self.after_work(left).await;
+    }
+
+    /// Catches up with what was asked for while the session was at work.
+    async fn after_work(&mut self, left: Left) {
+        self.runtime.session().answer_looks();
+        for ran in left.ran {
+            self.ran(ran).await;
+        }
+        self.waiting.extend(left.requests);
+    }
+
+    async fn queue(&mut self, answerer: &Answerer, kind: QueueKind, said: Said) -> Vec<u8> {
+        match kind {
+            QueueKind::Steering => self.desk.control.steer(said.text, said.images),
+            QueueKind::FollowUp => self.desk.control.follow_up(said.text, said.images),
+        }
+        let (steering, follow_up) = self.desk.control.waiting();
+        self.io.queues(steering, follow_up).await;
+        answerer.with(&json!({"disposition": "queued"}))
+    }
+
+    async fn set_model(&mut self, answerer: &Answerer, provider: &str, id: &str) -> Vec<u8> {
+        let model = match self.desk.available(provider, id) {
+            Ok(model) => model,
+            Err(why) => return answerer.failed(&why),
+        };
+        let taken = std::sync::Arc::clone(&model);
+        let done = self.change_level(async move |session| session.set_model(taken).await.map(|()| None::<()>)).await;
+        match done {
+            Ok(_) => {
+                self.desk.services.remember_model(&model);
+                answerer.with(&model.to_record())
+            }
+            Err(error) => answerer.failed(&with_causes(&error)),
+        }
+    }
+
+    async fn cycle_model(&mut self, answerer: &Answerer) -> Vec<u8> {
+        let models = self.desk.models_to_cycle();
+        let mut next = None;
+        let done = self
+            .change_level(async |session| {
+                next = session.cycle_model(&models, Direction::Forward).await?;
+                Ok(None::<()>)
+            })
+            .await;
+        match (done, next) {
+            (Err(error), _) => answerer.failed(&with_causes(&error)),
+            (Ok(_), None) => answerer.with(&Value::Null),
+            (Ok(_), Some(next)) => {
+                self.desk.services.remember_model(&next.model);
+                let is_scoped = false;
+                let level = self.session().thinking();
+                answerer.with(
+                    &json!({"model": next.model.to_record(), "thinkingLevel": level.as_str(), "isScoped": is_scoped}),
+                )
+            }
+        }
+    }
+
+    /// Does something that may change the thinking level, and says so when it did.
+    async fn change_level<T>(
+        &mut self,
+        change: impl AsyncFnOnce(&mut AgentSession) -> Result<Option<T>, SessionError>,
+    ) -> Result<Option<T>, SessionError> {
+        let before = self.session().thinking();
+        let done = change(self.runtime.session_mut()).await?;
+        let level = self.session().thinking();
+        if level != before {
+            let model = std::sync::Arc::clone(self.session().model());
+            self.desk.services.remember_thinking(&model, level);
+            self.io.event(&SessionEvent::ThinkingLevelChanged { level }).await;
+        }
+        Ok(done)
+    }
+
+    async fn set_name(&mut self, answerer: &Answerer, name: &str) -> Vec<u8> {
+        if name.trim().is_empty() {
+            return answerer.failed(EMPTY_NAME);
+        }
+        if let Err(error) = self.session().log_mut().append_name(name).await {
+            return answerer.failed(&with_causes(&error));
+        }
+        let name = self.session().log().name();
+        self.io.event(&SessionEvent::InfoChanged { name }).await;
+        answerer.done()
+    }
+
+    async fn clone_session(&mut self) -> Result<Option<String>, String> {
+        let log = self.session().log();
+        if log.is_saved() && log.leaf_id().is_none() {
+            return Err("Cannot clone session: no current entry selected".to_owned());
+        }
+        let leaf = log.leaf_id().cloned().unwrap_or_else(|| EntryId::new(""));
+        self.runtime.fork(&leaf, ForkAt::Entry).await.map_err(fork_error)
+    }
+
+    /// The answer to a command that may have brought another session.
+    fn replaced<T>(
+        &mut self,
+        done: Result<T, String>,
+        answer: impl FnOnce(T) -> Vec<u8>,
+        answerer: &Answerer,
+    ) -> Vec<u8> {
+        match done {
+            Ok(done) => {
+                self.desk = Desk::of(self.runtime);
+                answer(done)
+            }
+            Err(why) => answerer.failed(&why),
+        }
+    }
+
+    async fn ran(&mut self, ran: Ran) {
+        let line = match ran.end {
+            Ok(done) => {
+                let line = ran.answerer.with(&results::user_command(&done));
+                let now = self.desk.services.host().now_ms();
+                let record = BashExecution::of(&ran.command, done, ran.exclude, now);
+                match self.session().record_bash(record).await {
+                    Ok(()) => line,
+                    Err(error) => ran.answerer.failed(&with_causes(&error)),
+                }
+            }
+            Err(error) => ran.answerer.failed(&error.to_string()),
+        };
+        self.io.write(line).await;
+    }
+}
+
+fn fork_error(error: ForkError) -> String {
+    match &error {
+        ForkError::Session(SessionError::Store(StoreError::NoEntry { .. })) => ForkError::NotAMessage.to_string(),
+        _ => with_causes(&error),
+    }
+}
