@@ -108,6 +108,16 @@ pub struct Failure<'a> {
     pub context_window: u64,
     /// Whether the answer came from the model now in use.
     pub same_model: bool,
+    /// Tokens the answer might have had; 0 = unknown.
+    pub output_limit: u64,
+}
+
+impl Failure<'_> {
+    /// Whether the answer was cut although it was shorter than it might have been: the window was too full for it.
+    pub fn is_cut_short(&self) -> bool {
+        let output = self.message.usage.output;
+        self.message.stop_reason == StopReason::Length && self.output_limit > 0 && output < self.output_limit
+    }
 }
 
 /// What to do about a failure.
@@ -126,6 +136,8 @@ pub enum Recovery {
     },
     /// Compact, then ask again.
     Compact,
+    /// The answer was cut because the window was too full: leave it out, compact if there is anything to compact, and ask again then.
+    CompactForOutput,
     /// Compacting has been tried and did not help.
     StillTooLong,
     /// Repetitions are used up, or the provider asks for too long a wait.
@@ -162,6 +174,15 @@ pub fn recover(state: &mut RecoveryState, failure: &Failure<'_>, plan: &Recovery
                 Recovery::Compact
             }
         };
+    }
+    // An answer that is cut a second time is taken as it is.
+    if failure.same_model
+        && failure.is_cut_short()
+        && !state.compacted
+        && plan.overflow == OverflowRecovery::CompactOnce
+    {
+        state.compacted = true;
+        return Recovery::CompactForOutput;
     }
     match plan.turn.again(&mut state.attempt, message, failure.error) {
         Some(Again::After { attempt, nominal, at_least }) => Recovery::Again { attempt, nominal, at_least },
@@ -235,7 +256,7 @@ mod tests {
     }
 
     fn decide(state: &mut RecoveryState, message: &AssistantMessage, error: Option<&LlmError>) -> Recovery {
-        let failure = Failure { message, error, context_window: 1000, same_model: true };
+        let failure = Failure { message, error, context_window: 1000, same_model: true, output_limit: 100 };
         recover(state, &failure, &RecoveryPlan::default())
     }
 
@@ -256,7 +277,7 @@ mod tests {
         let mut state = RecoveryState::default();
         assert_eq!(decide(&mut state, &failed("401 bad key"), None), Recovery::Done);
         let message = failed("503");
-        let failure = Failure { message: &message, error: None, context_window: 0, same_model: true };
+        let failure = Failure { message: &message, error: None, context_window: 0, same_model: true, output_limit: 0 };
         assert_eq!(recover(&mut state, &failure, &RecoveryPlan::report()), Recovery::Done);
     }
 
@@ -268,6 +289,19 @@ mod tests {
         assert_eq!(decide(&mut state, &message, None), Recovery::StillTooLong);
         state.succeeded();
         assert_eq!(decide(&mut state, &message, None), Recovery::Compact);
+    }
+
+    #[test]
+    fn a_cut_answer_is_asked_for_once_more_with_more_room() {
+        let mut state = RecoveryState::default();
+        let mut message = failed("");
+        message.error_message = None;
+        message.stop_reason = StopReason::Length;
+        message.usage.output = 99;
+        assert_eq!(decide(&mut state, &message, None), Recovery::CompactForOutput);
+        assert_eq!(decide(&mut state, &message, None), Recovery::Done);
+        message.usage.output = 100;
+        assert_eq!(decide(&mut RecoveryState::default(), &message, None), Recovery::Done);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use pinch_agent_core::Agent;
 use pinch_agent_core::hooks::{Hooks, NoHooks};
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::ids::{ModelId, ProviderId};
-use pinch_llm::message::Message;
+use pinch_llm::message::{AssistantMessage, Message};
 use pinch_llm::model::{Model, thinking};
 use pinch_llm::provider::Provider;
 use pinch_llm::request::CallOptions;
@@ -392,9 +392,14 @@ impl AgentSession {
 
     /// Leaves a failed last answer out of the context from now on; it stays in the log. Answers with the entry that says so.
     async fn omit_failed_answer(&mut self) -> Result<Option<EntryId>, StoreError> {
+        self.omit_last(|answer| answer.stop_reason.is_failure()).await
+    }
+
+    /// Leaves the last message out of the context from now on when it is such an answer; it stays in the log.
+    async fn omit_last(&mut self, is_such: impl Fn(&AssistantMessage) -> bool) -> Result<Option<EntryId>, StoreError> {
         let context = self.log.context();
-        let failed = context.messages.last().and_then(|m| m.as_assistant()).is_some_and(|a| a.stop_reason.is_failure());
-        let Some(target) = context.entry_ids.last().filter(|_| failed) else { return Ok(None) };
+        let is_last = context.messages.last().and_then(|m| m.as_assistant()).is_some_and(|answer| is_such(answer));
+        let Some(target) = context.entry_ids.last().filter(|_| is_last) else { return Ok(None) };
         let edit = EntryBody::ContextEdit { target_id: target.clone(), replacement: None };
         let id = self.log.append(edit).await?;
         self.reload();

@@ -146,13 +146,32 @@ pub trait Wire: Sync {
     }
 }
 
-/// A text in at most `n` pieces of about the same length; one empty piece for an empty text.
-fn split(text: &str, n: usize) -> Vec<String> {
+/// How a text is cut into pieces.
+#[derive(Clone, Copy, Debug)]
+enum Pieces {
+    /// At most so many, of about the same length.
+    Many(usize),
+    /// Of so many characters each; the last one may be shorter.
+    Of(usize),
+}
+
+impl From<usize> for Pieces {
+    fn from(n: usize) -> Self {
+        Self::Many(n)
+    }
+}
+
+/// A text in pieces; one empty piece for an empty text.
+fn split(text: &str, pieces: impl Into<Pieces>) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     if chars.is_empty() {
         return vec![String::new()];
     }
-    chars.chunks(chars.len().div_ceil(n.max(1))).map(|piece| piece.iter().collect()).collect()
+    let length = match pieces.into() {
+        Pieces::Many(n) => chars.len().div_ceil(n.max(1)),
+        Pieces::Of(length) => length.max(1),
+    };
+    chars.chunks(length).map(|piece| piece.iter().collect()).collect()
 }
 
 fn bytes(frames: Vec<String>) -> Vec<Vec<u8>> {

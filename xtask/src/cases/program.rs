@@ -50,7 +50,14 @@ impl Ran {
     /// What stands for the folders and the port in what a case expects.
     pub(crate) fn put_in(&self, expected: &mut Value) {
         let port = self.port.to_string();
-        notation::put_in(expected, &[("$CWD", &self.cwd), ("$AGENT_DIR", &self.agent_dir), ("<port>", &port)]);
+        let cwd_dir = format!("--{}--", self.cwd.trim_start_matches(['/', '\\']).replace(['/', '\\', ':'], "-"));
+        let known = [
+            ("sessions/<cwd-dir>", format!("sessions/{cwd_dir}")),
+            ("$CWD", self.cwd.clone()),
+            ("$AGENT_DIR", self.agent_dir.clone()),
+            ("<port>", port),
+        ];
+        notation::put_in(expected, &known.each_ref().map(|(name, value)| (*name, value.as_str())));
     }
 }
 

@@ -78,9 +78,8 @@ fn prompts(args: &ChatArgs, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>,
     let mut parts = Vec::new();
     let mut images = Vec::new();
     let wants_input = args.print.is_some() || args.mode.is_some() || !args.messages.is_empty();
-    if let Some(piped) = piped_input(wants_input)? {
-        parts.push(piped);
-    }
+    parts.extend(piped_input(wants_input)?);
+    let has_piped = !parts.is_empty();
     let (files, texts): (Vec<&String>, Vec<&String>) =
         args.print.iter().chain(&args.messages).filter(|m| !m.is_empty()).partition(|m| m.starts_with('@'));
     for file in files {
@@ -89,9 +88,13 @@ fn prompts(args: &ChatArgs, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>,
     }
     let mut texts = texts.into_iter();
     parts.extend(texts.next().cloned());
+    if has_piped && parts.len() > 1 {
+        // Files end with a line feed of their own; what is piped in stands by itself.
+        parts[0].push_str("\n\n");
+    }
     let mut prompts = Vec::new();
     if !parts.is_empty() || !images.is_empty() {
-        prompts.push(Prompt { text: parts.join("\n\n"), images, verbatim: false, cancel: cancel.clone() });
+        prompts.push(Prompt { text: parts.concat(), images, verbatim: false, cancel: cancel.clone() });
     }
     prompts.extend(texts.map(|text| Prompt { cancel: cancel.clone(), ..Prompt::text(text) }));
     Ok(prompts)

@@ -206,7 +206,13 @@ impl SummaryModel<'_> {
 
     fn is_overflow(&self, end: &Finished) -> bool {
         let (error, context_window) = (end.error.as_deref(), self.context_window);
-        recovery::is_overflow(&Failure { message: &end.message, error, context_window, same_model: true })
+        recovery::is_overflow(&Failure {
+            message: &end.message,
+            error,
+            context_window,
+            same_model: true,
+            output_limit: 0,
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use pinch_agent_core::event::{AgentEvent, EndReason, RunEnd};
-use pinch_llm::message::Message;
+use pinch_llm::message::{Message, StopReason};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::{Pulled, pulled};
 
@@ -15,7 +15,7 @@ use super::changes::{Standing, adopt};
 use super::compacting::{Summariser, Wanted};
 use super::tell::{SessionItem, Tell};
 use super::{AgentSession, SessionError, SessionView};
-use crate::compaction::{CompactError, CompactionReason};
+use crate::compaction::{self, CompactError, CompactionReason};
 use crate::event::SessionEvent;
 use crate::recovery::{Failure, Recovery, TurnRetry, recover};
 use crate::session_log::{SessionLog, roles};
@@ -172,7 +172,9 @@ impl Running<'_> {
                 AgentEvent::MessageEnd { ref message, .. } => {
                     log.append(roles::entry_of(message)).await?;
                     moved |= tell.conflicts(log).await;
-                    let is_good = message.as_assistant().is_some_and(|answer| !answer.stop_reason.is_failure());
+                    let is_good = message.as_assistant().is_some_and(|answer| {
+                        !answer.stop_reason.is_failure() && answer.stop_reason != StopReason::Length
+                    });
                     tell.give(SessionEvent::Agent(event)).await;
                     if is_good {
                         let attempt = std::mem::take(state).attempt;
@@ -230,10 +232,11 @@ impl Running<'_> {
                 error: end.error.as_deref(),
                 context_window: model.context_window,
                 same_model: message.provider == model.provider && message.model == model.id,
+                output_limit: self.session.agent.options.max_tokens.unwrap_or(model.max_tokens),
             };
             recover(&mut self.session.state, &failure, &plan)
         });
-        let will_retry = matches!(recovery, Recovery::Again { .. } | Recovery::Compact);
+        let will_retry = matches!(recovery, Recovery::Again { .. });
         let aborted = end.why == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
@@ -249,6 +252,13 @@ impl Running<'_> {
                 let compacted = self.compact(CompactionReason::Overflow, true).await?;
                 // An answer that came although the window was full is not asked for again.
                 Ok(if compacted && is_failure { Next::Again } else { Next::Settled })
+            }
+            Recovery::CompactForOutput => {
+                self.omit_last_answer().await?;
+                let settings = self.session.compaction.for_model(&self.session.agent.model);
+                let can = compaction::prepare_log(&self.session.log, &settings).is_ok();
+                let compacted = can && self.compact(CompactionReason::Overflow, true).await?;
+                Ok(if compacted { Next::Again } else { Next::Settled })
             }
             Recovery::StillTooLong => {
                 let reason = CompactionReason::Overflow;
@@ -285,7 +295,6 @@ impl Running<'_> {
         at_least: Duration,
         error_message: String,
     ) -> Result<Next, SessionError> {
-        self.omit_failed_answer().await?;
         let wait = self.session.control.new_wait(&self.cancel);
         let start = SessionEvent::RetryStart {
             attempt,
@@ -294,6 +303,7 @@ impl Running<'_> {
             error_message,
         };
         self.tell.give(start).await;
+        self.omit_failed_answer().await?;
         let pause = TurnRetry::wait(nominal, at_least, self.session.host.ids().fraction());
         let waited = wait.run(tokio::time::sleep(pause));
         if self.session.control.showing(&self.session.view(), waited).await.is_err() {
@@ -307,6 +317,14 @@ impl Running<'_> {
 
     async fn omit_failed_answer(&mut self) -> Result<(), SessionError> {
         if let Some(id) = self.session.omit_failed_answer().await? {
+            self.tell.entry_appended(&self.session.log, &id).await;
+        }
+        Ok(())
+    }
+
+    /// Leaves an answer out of the context although it is no failure.
+    async fn omit_last_answer(&mut self) -> Result<(), SessionError> {
+        if let Some(id) = self.session.omit_last(|_| true).await? {
             self.tell.entry_appended(&self.session.log, &id).await;
         }
         Ok(())

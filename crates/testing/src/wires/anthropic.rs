@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Wire, split};
+use super::{Answer, End, Part, Pieces, Wire, split};
 
 /// A response put together block by block. Texts are split into pieces where that is asked for.
 #[derive(Clone, Debug)]
 pub struct Response {
     events: Vec<Value>,
     n_blocks: usize,
-    pieces: usize,
+    pieces: Pieces,
 }
 
 impl Response {
@@ -21,13 +21,24 @@ impl Response {
     /// A response with an id and a usage.
     pub fn with_usage(id: &str, usage: &Value) -> Self {
         let message = json!({"id": id, "type": "message", "role": "assistant", "content": [], "usage": usage});
-        Self { events: vec![json!({"type": "message_start", "message": message})], n_blocks: 0, pieces: 1 }
+        Self {
+            events: vec![json!({"type": "message_start", "message": message})],
+            n_blocks: 0,
+            pieces: Pieces::Many(1),
+        }
     }
 
     /// Splits what follows into `n` deltas a block.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
-        self.pieces = n.max(1);
+        self.pieces = Pieces::Many(n);
+        self
+    }
+
+    /// Splits what follows into deltas of so many characters.
+    #[must_use]
+    pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
+        self.pieces = Pieces::Of(n_chars);
         self
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Tokens, Wire, split};
+use super::{Answer, End, Part, Pieces, Tokens, Wire, split};
 
 /// A response put together delta by delta.
 #[derive(Clone, Debug)]
@@ -11,19 +11,26 @@ pub struct Response {
     model: String,
     frames: Vec<String>,
     n_calls: usize,
-    pieces: usize,
+    pieces: Pieces,
 }
 
 impl Response {
     /// A response of a model.
     pub fn new(id: &str, model: &str) -> Self {
-        Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: 1 }
+        Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: Pieces::Many(1) }
     }
 
     /// Splits what follows into `n` deltas each.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
-        self.pieces = n.max(1);
+        self.pieces = Pieces::Many(n);
+        self
+    }
+
+    /// Splits what follows into deltas of so many characters.
+    #[must_use]
+    pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
+        self.pieces = Pieces::Of(n_chars);
         self
     }
 

@@ -9,6 +9,8 @@ pub(crate) async fn start(script: &Value) -> Result<Server, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     let script = script.as_array().cloned().unwrap_or_default();
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
+    // A case without a script is asked for nothing in particular.
+    let script = if script.is_empty() { vec![json!({"text": "default"})] } else { script };
     server.answer_with(move |request| {
         let n = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let step = script.get(n).or(script.last())?;
@@ -73,10 +75,8 @@ fn blocks(step: &Value, n: usize) -> Vec<Block> {
     blocks
 }
 
-/// Deltas that a text comes in: six characters each.
-fn n_pieces(text: &str) -> usize {
-    text.chars().count().div_ceil(6).max(1)
-}
+/// Characters of one delta of a text.
+const PIECE: usize = 6;
 
 fn stop(step: &Value, blocks: &[Block], plain: &str, calls: &str) -> String {
     let has_calls = blocks.iter().any(|block| matches!(block, Block::Call { .. }));
@@ -95,8 +95,8 @@ fn anthropic_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
     let mut response = anthropic::Response::with_usage(&format!("msg_{n}"), &usage);
     for block in blocks {
         response = match block {
-            Block::Text(text) => response.in_pieces(n_pieces(text)).text(text),
-            Block::Thinking { text, signature } => response.in_pieces(1).thinking(text, signature),
+            Block::Text(text) => response.in_pieces_of(PIECE).text(text),
+            Block::Thinking { text, signature } => response.in_pieces_of(PIECE).thinking(text, signature),
             Block::Call { id, name, arguments } => response.in_pieces(1).tool_call(id, name, arguments),
         };
     }
@@ -108,11 +108,17 @@ fn anthropic_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
 fn completions_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
     // The recorded one named no model.
     let mut response = completions::Response::new(&format!("c{n}"), "");
+    let mut n_calls = 0;
     for block in blocks {
         response = match block {
-            Block::Text(text) => response.in_pieces(n_pieces(text)).text(text),
-            Block::Thinking { text, .. } => response.in_pieces(1).thinking("reasoning_content", text),
-            Block::Call { id, name, arguments } => response.in_pieces(1).tool_call(id, name, arguments),
+            Block::Text(text) => response.in_pieces_of(PIECE).text(text),
+            Block::Thinking { text, .. } => response.in_pieces_of(PIECE).thinking("reasoning_content", text),
+            // The name comes first, the arguments behind it in one piece.
+            Block::Call { id, name, arguments } => {
+                let rest = json!({"tool_calls": [{"index": n_calls, "function": {"arguments": arguments}}]});
+                n_calls += 1;
+                response.in_pieces(1).tool_call(id, name, "").delta(&rest)
+            }
         };
     }
     let read = tokens(step, "cacheRead", 0);

@@ -100,6 +100,9 @@ impl Matcher<'_> {
         let short = || Some(format!("{at}: expected {expected}, got {actual}"));
         match (expected, actual) {
             (Value::String(any), _) if any == "$any" => None,
+            (Value::String(e), Value::String(a)) if e.starts_with("$re:") => {
+                if Regex::new(&e["$re:".len()..]).is_ok_and(|pattern| pattern.is_match(a)) { None } else { short() }
+            }
             (Value::String(ms), Value::Number(number)) if ms == "<ms>" => {
                 let is_made = self.input.is_empty() || !self.input.contains(&number.to_string());
                 if is_made && number.as_f64().is_some_and(|n| n > 1e12) { None } else { short() }

@@ -48,6 +48,10 @@ pub(super) struct Busy<'a> {
     retry_aborts: Vec<Answerer>,
     waits_for_retry: bool,
     is_compacting: bool,
+    /// The run is over, as the client knows: what it says next comes after it.
+    has_ended: bool,
+    /// Nothing follows any more.
+    is_settled: bool,
     left: Left,
 }
 
@@ -72,6 +76,8 @@ impl<'a> Busy<'a> {
             retry_aborts: Vec::new(),
             waits_for_retry: false,
             is_compacting: false,
+            has_ended: false,
+            is_settled: false,
             left: Left::default(),
         }
     }
@@ -85,7 +91,8 @@ impl<'a> Busy<'a> {
                     Some(piece) => self.take(piece).await,
                     None => break,
                 },
-                heard = self.io.hear() => match heard {
+                // Who has read that the session is at rest talks to one that is.
+                heard = self.io.hear(), if !self.is_settled => match heard {
                     Heard::Line(line) => self.line(line).await,
                     Heard::Ran(ran) => self.ran(*ran).await,
                     // What has begun comes to its end, unless nobody is there to see it.
@@ -108,6 +115,7 @@ impl<'a> Busy<'a> {
         match piece {
             Work::Event(event) => self.event(event).await,
             Work::Failed(error) => {
+                self.is_settled = true;
                 let text = with_causes(&error);
                 let line = match self.asker.take() {
                     Some(asker) => asker.failed(&text),
@@ -116,6 +124,7 @@ impl<'a> Busy<'a> {
                 self.io.write(line).await;
             }
             Work::Compacted(end) => {
+                self.is_settled = true;
                 if let Some(asker) = self.asker.take() {
                     let line = match end {
                         Ok(done) => asker.with(&results::compacted(&done)),
@@ -137,7 +146,10 @@ impl<'a> Busy<'a> {
             SessionEvent::CompactionStart { .. } => self.is_compacting = true,
             SessionEvent::CompactionEnd { .. } => self.is_compacting = false,
             SessionEvent::RetryStart { .. } => self.waits_for_retry = true,
-            SessionEvent::RetryEnd { .. } | SessionEvent::Agent(AgentEvent::AgentStart) => self.waits_for_retry = false,
+            SessionEvent::RetryEnd { .. } => self.waits_for_retry = false,
+            SessionEvent::Agent(AgentEvent::AgentStart) => (self.waits_for_retry, self.has_ended) = (false, false),
+            SessionEvent::RunEnd { will_retry, .. } => self.has_ended = !will_retry,
+            SessionEvent::Settled { .. } => self.is_settled = true,
             _ => {}
         }
         self.io.event(&event).await;
@@ -170,7 +182,7 @@ impl<'a> Busy<'a> {
             Err(command) => command,
         };
         match command {
-            Command::Prompt { queue, .. } if self.kind == Kind::Compaction && queue.is_none() => {
+            Command::Prompt { queue, .. } if queue.is_none() && (self.kind == Kind::Compaction || self.has_ended) => {
                 self.left.requests.push(request);
             }
             Command::Prompt { said, queue } => self.prompt(&answerer, said, queue).await,
