@@ -23,28 +23,22 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use exit::{Failure, Kind};
+use pinch_cli::options::Options;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(args::spell_out(std::env::args_os())) {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are answers, not mistakes.
-            let code = if error.use_stderr() { ExitCode::from(Kind::User as u8) } else { ExitCode::SUCCESS };
-            if error.print().is_err() {
-                return ExitCode::from(Kind::Internal as u8);
-            }
-            return code;
-        }
+    let asked = match read_arguments() {
+        Ok(asked) => asked,
+        Err(code) => return code,
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::internal(format!("cannot start: {error}"))),
     };
     let done = runtime.block_on(async {
-        match cli.command {
-            Some(Command::Agent(args)) => commands::agent::run(args).await,
-            Some(Command::Demo(args)) => commands::demo::run(args).await,
-            None => commands::chat::run(cli.chat).await,
+        match asked {
+            Asked::Command(Command::Agent(args)) => commands::agent::run(args).await,
+            Asked::Command(Command::Demo(args)) => commands::demo::run(args).await,
+            Asked::Conversation(options) => commands::chat::run(*options).await,
         }
     });
     // Threads that wait for the disk or a name server must not hold the end up.
@@ -52,6 +46,44 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(failure) => report(&failure),
+    }
+}
+
+/// What a command line asks for.
+enum Asked {
+    Command(Command),
+    Conversation(Box<Options>),
+}
+
+/// Reads the arguments; an exit code when that is all there is to do.
+fn read_arguments() -> Result<Asked, ExitCode> {
+    let mut args = Vec::new();
+    for arg in std::env::args_os().skip(1) {
+        args.push(arg.into_string().map_err(|arg| {
+            report(&Failure::user(format!("An argument is not valid UTF-8: {}", arg.to_string_lossy())))
+        })?);
+    }
+    if args.first().is_some_and(|first| Command::is_named(first)) {
+        let program = std::iter::once("pinch".to_owned());
+        return Cli::try_parse_from(program.chain(args)).map(|cli| Asked::Command(cli.command)).map_err(|error| {
+            // Help is an answer, not a mistake.
+            let code = if error.use_stderr() { ExitCode::from(Kind::User as u8) } else { ExitCode::SUCCESS };
+            if error.print().is_err() { ExitCode::from(Kind::Internal as u8) } else { code }
+        });
+    }
+    let options = Options::parse(args);
+    if options.version {
+        return Err(answer(&format!("pinch {}\n", env!("CARGO_PKG_VERSION"))));
+    }
+    Ok(Asked::Conversation(Box::new(options)))
+}
+
+/// Prints something that is all that was asked for.
+fn answer(text: &str) -> ExitCode {
+    use std::io::Write as _;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(Kind::Internal as u8),
     }
 }
 

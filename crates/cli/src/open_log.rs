@@ -4,19 +4,19 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_cli::options::Options;
 use pinch_embed::coding_agent::entry::names;
 use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
 use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore, SessionSummary};
 use pinch_embed::stdx::host::Host;
 
-use crate::args::ChatArgs;
 use crate::exit::{Failure, Kind, tell, warn};
 use crate::folders::{Folders, absolute, expand_home};
 
 /// Opens the log that the flags name. One whose working directory is gone is refused.
 pub(crate) async fn open_log(
-    args: &ChatArgs,
+    args: &Options,
     folders: &Folders,
     settings: &Settings,
     host: &Host,
@@ -33,7 +33,7 @@ pub(crate) async fn open_log(
 }
 
 /// What flags must not be together, and values that no session can have.
-fn check_flags(args: &ChatArgs) -> Result<(), Failure> {
+fn check_flags(args: &Options) -> Result<(), Failure> {
     let session = (args.session.is_some(), "--session");
     let continued = (args.continue_last, "--continue");
     let ephemeral = (args.no_session, "--no-session");
@@ -88,7 +88,7 @@ enum Found {
 }
 
 impl<'a> Opener<'a> {
-    fn new(args: &ChatArgs, folders: &'a Folders, settings: &Settings, host: &'a Host) -> Self {
+    fn new(args: &Options, folders: &'a Folders, settings: &Settings, host: &'a Host) -> Self {
         let store = match session_folder(args, settings, host) {
             Some(folder) => JsonlStore::flat(folders.cwd.join(folder)),
             None => JsonlStore::by_cwd(folders.agent_dir.join("sessions")),
@@ -101,7 +101,7 @@ impl<'a> Opener<'a> {
         NewSession { id: id.cloned(), ..NewSession::in_folder(&self.cwd) }
     }
 
-    async fn open(&self, args: &ChatArgs) -> Result<SessionLog, Failure> {
+    async fn open(&self, args: &Options) -> Result<SessionLog, Failure> {
         let id = args.session_id.as_ref();
         if args.no_session {
             return Ok(SessionLog::in_memory(self.host, self.begins_as(id)));
@@ -170,7 +170,7 @@ impl<'a> Opener<'a> {
     }
 }
 
-fn session_folder(args: &ChatArgs, settings: &Settings, host: &Host) -> Option<PathBuf> {
+fn session_folder(args: &Options, settings: &Settings, host: &Host) -> Option<PathBuf> {
     let env = host.env();
     let named = args
         .session_dir

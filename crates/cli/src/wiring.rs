@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use pinch_cli::options::Options;
 use pinch_embed::agent_core::ToolSet;
 use pinch_embed::coding_agent::auth::{AuthStorage, Authorised, FixedAuth, RequestAuth};
 use pinch_embed::coding_agent::machine::LocalMachine;
@@ -29,14 +30,13 @@ use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
-use crate::args::ChatArgs;
 use crate::exit::{Failure, Kind, warn, warn_of};
 use crate::find_model::{self, Choice, Wishes};
 use crate::folders::{Folders, expand_home};
 use crate::open_log::open_log;
 
 /// A session with all its parts, ready to be asked.
-pub(crate) async fn runtime(args: ChatArgs, host: &Host) -> Result<SessionRuntime, Failure> {
+pub(crate) async fn runtime(args: Options, host: &Host) -> Result<SessionRuntime, Failure> {
     let folders = Folders::find(args.agent_dir.as_deref(), host)?;
     let (settings, _) = Settings::load(&folders.agent_dir.join("settings.json"));
     let log = open_log(&args, &folders, &settings, host).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn runtime(args: ChatArgs, host: &Host) -> Result<SessionRuntim
 
 /// Makes sessions as the flags want them.
 struct Maker {
-    args: ChatArgs,
+    args: Options,
     folders: Folders,
     host: Host,
 }
@@ -83,13 +83,7 @@ impl Maker {
             deadlines: settings.deadlines,
             ..CallOptions::default()
         };
-        let wanted = match &args.thinking {
-            None => choice.thinking,
-            Some(word) => Some(ThinkingLevel::parse(word).ok_or_else(|| {
-                let text = format!("Invalid thinking level \"{word}\". Valid values: {}", level_words());
-                Failure::user(text)
-            })?),
-        };
+        let wanted = args.thinking.or(choice.thinking);
         let is_new = context.messages.is_empty();
         let thinking = wanted.or_else(|| is_new.then(|| settings.default_thinking.unwrap_or(ThinkingLevel::Medium)));
         let provider = Arc::new(RepeatingProvider::new(provider, settings.recovery.transport));
@@ -121,13 +115,9 @@ impl Maker {
     }
 }
 
-fn level_words() -> String {
-    ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
-}
-
 /// The model, whoever answers for it, credentials in front, and who gives those.
 async fn choose(
-    args: &ChatArgs,
+    args: &Options,
     folders: &Folders,
     settings: &Settings,
     registry: &Arc<ModelRegistry>,
@@ -187,14 +177,14 @@ fn tool_parts(cwd: &Path, settings: &Settings, facts: &SessionFacts, host: &Host
 }
 
 /// The tools that flags and settings name, in the order of their names there.
-fn tools(args: &ChatArgs, settings: &Settings, parts: &ToolParts) -> Result<ToolSet, Failure> {
+fn tools(args: &Options, settings: &Settings, parts: &ToolParts) -> Result<ToolSet, Failure> {
     let all = all_tools(parts);
     let names = tool_names(args, settings)?;
     Ok(names.iter().filter_map(|name| all.get(name).cloned()).collect())
 }
 
 /// The names of the tools for a session.
-fn tool_names(args: &ChatArgs, settings: &Settings) -> Result<Vec<String>, Failure> {
+fn tool_names(args: &Options, settings: &Settings) -> Result<Vec<String>, Failure> {
     let unknown = |name: String| format!("Unknown tool name: {name}. There are: {}", ALL.join(", "));
     let usual = CODING.map(str::to_owned).to_vec();
     let usual = match settings.default_tools.as_ref().map(|list| choice::choose(&usual, list, &ALL)) {
@@ -235,7 +225,7 @@ fn shell(settings: &Settings, host: &Host) -> Result<Shell, Failure> {
 }
 
 fn system_prompt(
-    args: &ChatArgs,
+    args: &Options,
     folders: &Folders,
     cwd: &Path,
     tools: &ToolSet,

@@ -33,6 +33,8 @@ pub mod secret;
 
 pub mod text;
 
+pub mod fuzzy;
+
 pub mod json;
 
 pub mod fs;

@@ -1,5 +1,6 @@
 //! Cases of the suite `coding-agent`.
 
+mod args;
 mod digest;
 mod files;
 mod program;

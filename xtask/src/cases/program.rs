@@ -96,7 +96,9 @@ pub(crate) fn run(case: &Case<'_>) -> Result<Ran, String> {
 
 async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
     let input = &case.case["input"];
-    let server = server::start(&input["serverScript"]).await?;
+    let is_old = !case.file["fixtures"]["rpcModelsJson"].is_null();
+    let calls = if is_old { server::Calls::One } else { server::Calls::Numbered };
+    let server = server::start(&input["serverScript"], calls).await?;
     let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
     let place = |name: &str| -> Result<PathBuf, String> {
         let path = folder.path().join(name);

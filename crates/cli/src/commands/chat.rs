@@ -1,11 +1,12 @@
 //! `pinch -p …`: a conversation in this folder, printed as text or as events.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pinch_cli::options::{Mode, Options, help};
 use pinch_embed::coding_agent::auth::RequestAuth as _;
 use pinch_embed::coding_agent::images;
 use pinch_embed::coding_agent::modes::print::Printed;
@@ -15,16 +16,19 @@ use pinch_embed::llm::message::Image;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 
-use crate::args::{ChatArgs, Mode};
 use crate::commands::rpc;
-use crate::exit::{Failure, Kind, warn};
+use crate::exit::{Failure, Kind, unwritten, warn};
 use crate::{folders, signals, wiring};
 
 /// Bytes of a file on the command line at most.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs the command.
-pub(crate) async fn run(args: ChatArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: Options) -> Result<ExitCode, Failure> {
+    check(&args)?;
+    if args.help {
+        return print_help();
+    }
     if args.mode == Some(Mode::Rpc) {
         return rpc::run(args).await;
     }
@@ -62,8 +66,37 @@ pub(crate) async fn run(args: ChatArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn nothing_to_say(args: &ChatArgs) -> Failure {
-    if args.print.is_some() || args.mode.is_some() {
+/// What is wrong with the options, and with some of them together.
+fn check(args: &Options) -> Result<(), Failure> {
+    for complaint in args.complaints.iter().filter(|complaint| !complaint.is_error) {
+        warn(&complaint.text);
+    }
+    let errors: Vec<&str> = args.errors().collect();
+    if !errors.is_empty() {
+        return Err(Failure::user(errors.join("\nError: ")));
+    }
+    if args.help {
+        return Ok(());
+    }
+    if args.provider.is_some() && args.model.is_none() {
+        return Err(Failure::user("--provider requires --model"));
+    }
+    if args.api_key.is_some() && args.model.is_none() && args.models.is_none() {
+        return Err(Failure::user(
+            "--api-key requires a model to be specified via --model, --provider/--model, or --models",
+        ));
+    }
+    Ok(())
+}
+
+fn print_help() -> Result<ExitCode, Failure> {
+    let text = help::text(&[]);
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn nothing_to_say(args: &Options) -> Failure {
+    if args.print || args.mode.is_some() {
         Failure::user("There is no message. Write one after -p, or pipe it in")
     } else {
         Failure::user(
@@ -73,20 +106,18 @@ fn nothing_to_say(args: &ChatArgs) -> Failure {
 }
 
 /// The messages to send: what is piped in, the files, and the first message together; then the others.
-fn prompts(args: &ChatArgs, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>, Failure> {
+fn prompts(args: &Options, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>, Failure> {
     let cwd = folders::working_directory()?;
     let mut parts = Vec::new();
     let mut images = Vec::new();
-    let wants_input = args.print.is_some() || args.mode.is_some() || !args.messages.is_empty();
+    let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
     parts.extend(piped_input(wants_input)?);
     let has_piped = !parts.is_empty();
-    let (files, texts): (Vec<&String>, Vec<&String>) =
-        args.print.iter().chain(&args.messages).filter(|m| !m.is_empty()).partition(|m| m.starts_with('@'));
-    for file in files {
-        let path = cwd.join(folders::expand_home(Path::new(&file[1..]), host));
+    for file in &args.files {
+        let path = cwd.join(folders::expand_home(Path::new(file), host));
         parts.extend(file_part(&path, &mut images)?);
     }
-    let mut texts = texts.into_iter();
+    let mut texts = args.messages.iter().filter(|message| !message.is_empty());
     parts.extend(texts.next().cloned());
     if has_piped && parts.len() > 1 {
         // Files end with a line feed of their own; what is piped in stands by itself.

@@ -4,13 +4,13 @@ use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::ExitCode;
 
 use bytes::Bytes;
+use pinch_cli::options::Options;
 use pinch_embed::coding_agent::auth::RequestAuth as _;
 use pinch_embed::coding_agent::modes::rpc::{self, Incoming, Lines, MAX_LINE, RpcError};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
 
-use crate::args::ChatArgs;
 use crate::exit::Failure;
 use crate::{signals, wiring};
 
@@ -22,8 +22,8 @@ const MAX_WAITING: usize = 256;
 const GATHERED: usize = 32 * 1024;
 
 /// Serves the client at standard input and output until it has nothing more to say.
-pub(crate) async fn run(args: ChatArgs) -> Result<ExitCode, Failure> {
-    if args.messages.iter().any(|message| message.starts_with('@')) {
+pub(crate) async fn run(args: Options) -> Result<ExitCode, Failure> {
+    if !args.files.is_empty() {
         return Err(Failure::user("@file arguments are not supported in RPC mode"));
     }
     let host = Host::system();

@@ -12,7 +12,7 @@ use pinch_coding_agent::tools::truncate::{
 };
 use serde_json::{Value, json};
 
-use super::files;
+use super::{args, files};
 use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
@@ -33,6 +33,7 @@ pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
         "truncate_head" => Ok(truncation(&limited(input, truncate_head))),
         "truncate_tail" => Ok(truncation(&limited(input, truncate_tail))),
         "bash_execution_text" => bash_text(input),
+        "cli_args" => Ok(args::read(input)),
         _ => return None,
     };
     let got = match value {

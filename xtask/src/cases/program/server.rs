@@ -4,8 +4,17 @@ use pinch_testing::server::{Fault, Recorded, Reply, Server};
 use pinch_testing::wires::{anthropic, completions};
 use serde_json::{Value, json};
 
+/// How calls come in the answers of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// `call_<request>_<number>`: the name first, the arguments behind it.
+    Numbered,
+    /// `call_1`, in one piece.
+    One,
+}
+
 /// Starts a server that answers request number n with `script[n - 1]`, and with the last one when the script is over.
-pub(crate) async fn start(script: &Value) -> Result<Server, String> {
+pub(crate) async fn start(script: &Value, calls: Calls) -> Result<Server, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     let script = script.as_array().cloned().unwrap_or_default();
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
@@ -14,20 +23,21 @@ pub(crate) async fn start(script: &Value) -> Result<Server, String> {
     server.answer_with(move |request| {
         let n = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let step = script.get(n).or(script.last())?;
-        Some(reply(request, n + 1, step))
+        Some(reply(request, n + 1, step, calls))
     });
     Ok(server)
 }
 
-fn reply(request: &Recorded, n: usize, step: &Value) -> Reply {
+fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
     let is_anthropic = request.path.contains("/messages");
     if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
         let error = json!({"message": step["message"], "type": "x"});
         let body = if is_anthropic { json!({"type": "error", "error": error}) } else { json!({"error": error}) };
         return Reply::json(status, &body);
     }
-    let blocks = blocks(step, n);
-    let frames = if is_anthropic { anthropic_frames(step, n, &blocks) } else { completions_frames(step, n, &blocks) };
+    let blocks = blocks(step, n, calls);
+    let frames =
+        if is_anthropic { anthropic_frames(step, n, &blocks) } else { completions_frames(step, n, &blocks, calls) };
     let mut reply = Reply::events();
     if let Some(ms) = step["delay"].as_u64() {
         reply = reply.pause(std::time::Duration::from_millis(ms));
@@ -46,10 +56,13 @@ enum Block {
     Call { id: String, name: String, arguments: String },
 }
 
-fn blocks(step: &Value, n: usize) -> Vec<Block> {
+fn blocks(step: &Value, n: usize, calls: Calls) -> Vec<Block> {
     let mut n_calls = 0;
     let mut call = |tool: &Value| {
-        let id = format!("call_{n}_{n_calls}");
+        let id = match calls {
+            Calls::Numbered => format!("call_{n}_{n_calls}"),
+            Calls::One => "call_1".to_owned(),
+        };
         n_calls += 1;
         let arguments = tool["rawArgs"].as_str().map_or_else(|| tool["args"].to_string(), str::to_owned);
         Block::Call { id, name: tool["name"].as_str().unwrap_or_default().to_owned(), arguments }
@@ -105,14 +118,18 @@ fn anthropic_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
     response.event(end).event(json!({"type": "message_stop"})).frames()
 }
 
-fn completions_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
+fn completions_frames(step: &Value, n: usize, blocks: &[Block], calls: Calls) -> Vec<String> {
+    let id = if calls == Calls::One { "c1".to_owned() } else { format!("c{n}") };
     // The recorded one named no model.
-    let mut response = completions::Response::new(&format!("c{n}"), "");
+    let mut response = completions::Response::new(&id, "");
     let mut n_calls = 0;
     for block in blocks {
         response = match block {
             Block::Text(text) => response.in_pieces_of(PIECE).text(text),
             Block::Thinking { text, .. } => response.in_pieces_of(PIECE).thinking("reasoning_content", text),
+            Block::Call { id, name, arguments } if calls == Calls::One => {
+                response.in_pieces(1).tool_call(id, name, arguments)
+            }
             // The name comes first, the arguments behind it in one piece.
             Block::Call { id, name, arguments } => {
                 let rest = json!({"tool_calls": [{"index": n_calls, "function": {"arguments": arguments}}]});

@@ -16,6 +16,9 @@ use crate::protocol::results;
 use crate::session::{Change, SessionError, SessionView};
 use crate::session_log::roles::BashExecution;
 
+/// Events that are told before the client is listened to again.
+const PIECES_IN_A_ROW: usize = 64;
+
 /// A piece of what the session is at.
 pub(super) enum Work {
     /// Something happened.
@@ -24,6 +27,12 @@ pub(super) enum Work {
     Failed(SessionError),
     /// The conversation is compacted, or is not.
     Compacted(Result<Compacted, CompactError>),
+}
+
+/// What comes next.
+enum Next {
+    Piece(Option<Work>),
+    Heard(Heard),
 }
 
 /// What the session is at.
@@ -85,20 +94,33 @@ impl<'a> Busy<'a> {
     /// Pulls the work to its end and serves the client meanwhile.
     pub(super) async fn pull(mut self, work: impl Stream<Item = Work>) -> Left {
         let mut work = std::pin::pin!(work);
+        let mut n_pieces = 0_usize;
         loop {
-            tokio::select! {
-                piece = work.next() => match piece {
-                    Some(piece) => self.take(piece).await,
-                    None => break,
-                },
-                // Who has read that the session is at rest talks to one that is.
-                heard = self.io.hear(), if !self.is_settled => match heard {
-                    Heard::Line(line) => self.line(line).await,
-                    Heard::Ran(ran) => self.ran(*ran).await,
-                    // What has begun comes to its end, unless nobody is there to see it.
-                    Heard::End if self.io.nobody_reads() => self.cancel.cancel(CancelReason::Shutdown),
-                    Heard::End => {}
-                },
+            n_pieces += 1;
+            let listens = !self.is_settled;
+            // What has happened is told before what is asked next, but a long answer does not keep the client waiting. Who has read that the
+            // session is at rest talks to one that is.
+            let next = if n_pieces.is_multiple_of(PIECES_IN_A_ROW) {
+                tokio::select! {
+                    biased;
+                    heard = self.io.hear(), if listens => Next::Heard(heard),
+                    piece = work.next() => Next::Piece(piece),
+                }
+            } else {
+                tokio::select! {
+                    biased;
+                    piece = work.next() => Next::Piece(piece),
+                    heard = self.io.hear(), if listens => Next::Heard(heard),
+                }
+            };
+            match next {
+                Next::Piece(Some(piece)) => self.take(piece).await,
+                Next::Piece(None) => break,
+                Next::Heard(Heard::Line(line)) => self.line(line).await,
+                Next::Heard(Heard::Ran(ran)) => self.ran(*ran).await,
+                // What has begun comes to its end, unless nobody is there to see it.
+                Next::Heard(Heard::End) if self.io.nobody_reads() => self.cancel.cancel(CancelReason::Shutdown),
+                Next::Heard(Heard::End) => {}
             }
         }
         // A prompt that went through without a word was somebody else's: an extension took it.

@@ -1,0 +1,246 @@
+//! Options of a conversation: read from left to right, as pi reads them.
+//!
+//! One table, [`flags::FLAGS`], says what there is; the parser, the help text, completions and the manual are made from it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pinch_embed::llm::thinking::ThinkingLevel;
+
+pub mod flags;
+pub mod help;
+
+use flags::{Flag, Takes};
+
+/// What a command line says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// `--provider`.
+    pub provider: Option<String>,
+    /// `--model`.
+    pub model: Option<String>,
+    /// `--api-key`.
+    pub api_key: Option<String>,
+    /// `--models`: patterns of the models to go through.
+    pub models: Option<Vec<String>>,
+    /// `--thinking`.
+    pub thinking: Option<ThinkingLevel>,
+    /// `--system-prompt`: a text, or a file that holds it.
+    pub system_prompt: Option<String>,
+    /// `--append-system-prompt`, each.
+    pub append_system_prompt: Vec<String>,
+    /// `--mode`.
+    pub mode: Option<Mode>,
+    /// `--print`.
+    pub print: bool,
+    /// `--continue`.
+    pub continue_last: bool,
+    /// `--resume`.
+    pub resume: bool,
+    /// `--session`: a file, or the beginning of an id.
+    pub session: Option<String>,
+    /// `--session-id`.
+    pub session_id: Option<String>,
+    /// `--fork`: a file, or the beginning of an id.
+    pub fork: Option<String>,
+    /// `--session-dir`.
+    pub session_dir: Option<PathBuf>,
+    /// `--no-session`.
+    pub no_session: bool,
+    /// `--name`.
+    pub name: Option<String>,
+    /// `--tools`.
+    pub tools: Option<Vec<String>>,
+    /// `--exclude-tools`.
+    pub exclude_tools: Option<Vec<String>>,
+    /// `--no-tools`.
+    pub no_tools: bool,
+    /// `--no-builtin-tools`.
+    pub no_builtin_tools: bool,
+    /// `--extension`, each.
+    pub extensions: Vec<String>,
+    /// `--no-extensions`.
+    pub no_extensions: bool,
+    /// `--skill`, each.
+    pub skills: Vec<String>,
+    /// `--skills`: patterns of the names that count.
+    pub skill_names: Option<Vec<String>>,
+    /// `--no-skills`.
+    pub no_skills: bool,
+    /// `--prompt-template`, each.
+    pub prompt_templates: Vec<String>,
+    /// `--no-prompt-templates`.
+    pub no_prompt_templates: bool,
+    /// `--theme`, each.
+    pub themes: Vec<String>,
+    /// `--no-themes`.
+    pub no_themes: bool,
+    /// `--no-context-files`.
+    pub no_context_files: bool,
+    /// `--approve` or `--no-approve`: whether the project is trusted.
+    pub trust: Option<bool>,
+    /// `--agent-dir`.
+    pub agent_dir: Option<PathBuf>,
+    /// `--export`: the session to export.
+    pub export: Option<String>,
+    /// `--list-models`, with what is looked for.
+    pub list_models: Option<Option<String>>,
+    /// `--verbose`.
+    pub verbose: bool,
+    /// `--offline`.
+    pub offline: bool,
+    /// `--help`.
+    pub help: bool,
+    /// `--version`.
+    pub version: bool,
+    /// Messages, in order.
+    pub messages: Vec<String>,
+    /// Files named with `@`, in order.
+    pub files: Vec<String>,
+    /// Flags that an extension may know: their values, or that they stand alone.
+    pub unknown: BTreeMap<String, Option<String>>,
+    /// What is wrong.
+    pub complaints: Vec<Complaint>,
+}
+
+/// Something wrong with a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// The program does not go on.
+    pub is_error: bool,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// How a session is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The text of the last answer.
+    Text,
+    /// Every event as a line of JSON.
+    Json,
+    /// Lines of JSON in both directions, for programs.
+    Rpc,
+}
+
+impl Mode {
+    /// The name on command lines.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Rpc => "rpc",
+        }
+    }
+}
+
+impl Options {
+    /// Reads the arguments behind the program's name. What is wrong stands in [`Options::complaints`].
+    pub fn parse(args: impl IntoIterator<Item = String>) -> Self {
+        let mut options = Self::default();
+        let mut args = args.into_iter().peekable();
+        while let Some(arg) = args.next() {
+            if arg == "--" {
+                options.messages.extend(args);
+                break;
+            }
+            if let Some(file) = arg.strip_prefix('@') {
+                options.files.push(file.to_owned());
+            } else if !arg.starts_with('-') {
+                options.messages.push(arg);
+            } else {
+                options.flag(&arg, &mut args);
+            }
+        }
+        options
+    }
+
+    /// Whether nothing stands against going on.
+    pub fn errors(&self) -> impl Iterator<Item = &str> {
+        self.complaints.iter().filter(|complaint| complaint.is_error).map(|complaint| complaint.text.as_str())
+    }
+
+    fn flag(&mut self, arg: &str, rest: &mut std::iter::Peekable<impl Iterator<Item = String>>) {
+        if let Some(flag) = Flag::find(arg) {
+            match flag.takes {
+                Takes::Nothing(set) => return set(self),
+                Takes::Value { set, .. } => {
+                    if let Some(value) = rest.next() {
+                        return set(self, value);
+                    }
+                }
+                Takes::Maybe { set, is_value, .. } => {
+                    return set(self, rest.next_if(|next| is_value(next)));
+                }
+            }
+        }
+        let with_value = arg.split_once('=');
+        if let Some((name, value)) = with_value
+            && let Some(flag) = Flag::find(name)
+        {
+            match flag.takes {
+                Takes::Nothing(_) => self.complain(true, format!("{name} takes no value")),
+                Takes::Value { set, .. } => set(self, value.to_owned()),
+                Takes::Maybe { set, .. } => set(self, Some(value.to_owned())),
+            }
+            return;
+        }
+        match (arg.strip_prefix("--"), with_value) {
+            (None, _) => self.complain(true, format!("Unknown option: {arg}")),
+            (Some(_), Some((name, value))) => {
+                self.unknown.insert(name[2..].to_owned(), Some(value.to_owned()));
+            }
+            (Some(name), None) => {
+                let value = rest.next_if(|next| !next.starts_with('-') && !next.starts_with('@'));
+                self.unknown.insert(name.to_owned(), value);
+            }
+        }
+    }
+
+    fn complain(&mut self, is_error: bool, text: String) {
+        self.complaints.push(Complaint { is_error, text });
+    }
+}
+
+/// The parts of a list that is separated by commas, without blanks.
+fn list(value: &str) -> Vec<String> {
+    value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Options {
+        Options::parse(line.split(' ').filter(|arg| !arg.is_empty()).map(str::to_owned))
+    }
+
+    #[test]
+    fn flags_of_two_letters_and_values_behind_equal_signs_are_understood() {
+        let options = parse("-nt -xt write,edit -p x --mode=json @a.txt -- -y @z");
+        assert!(options.no_tools && options.print);
+        assert_eq!(options.exclude_tools, Some(vec!["write".to_owned(), "edit".to_owned()]));
+        assert_eq!(options.mode, Some(Mode::Json));
+        assert_eq!(options.messages, ["x", "-y", "@z"]);
+        assert_eq!(options.files, ["a.txt"]);
+        assert_eq!(options.complaints, []);
+    }
+
+    #[test]
+    fn every_flag_is_found_by_all_its_names_and_has_no_double() {
+        let mut names: Vec<&str> = flags::FLAGS.iter().flat_map(Flag::names).collect();
+        names.sort_unstable();
+        let n = names.len();
+        names.dedup();
+        assert_eq!(names.len(), n, "{names:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let texts = |line: &str| parse(line).complaints.into_iter().map(|c| (c.is_error, c.text)).collect::<Vec<_>>();
+        assert_eq!(texts("-z"), [(true, "Unknown option: -z".to_owned())]);
+        assert_eq!(texts("--no-tools=x"), [(true, "--no-tools takes no value".to_owned())]);
+        assert_eq!(texts("--mode x")[0].1, "Invalid mode \"x\". Valid values: text, json, rpc");
+        assert_eq!(parse("--plan=b --x").unknown["plan"].as_deref(), Some("b"));
+    }
+}
