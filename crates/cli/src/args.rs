@@ -10,6 +10,9 @@ use crate::commands::{agent, demo};
 /// An AI agent in your terminal and in your scripts.
 #[derive(Debug, Parser)]
 #[command(name = "pinch", version, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(
+    after_help = "Packages of skills, prompts, themes and extensions: pinch install, remove, update, list, config; each explains itself with --help."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,

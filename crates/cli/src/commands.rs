@@ -3,3 +3,4 @@
 pub(crate) mod agent;
 pub(crate) mod chat;
 pub(crate) mod demo;
+pub(crate) mod packages;

@@ -25,6 +25,10 @@ use args::{Cli, Command};
 use exit::{Failure, Kind};
 
 fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    if commands::packages::is_command(&args) {
+        return run(commands::packages::run(&args));
+    }
     let cli = match Cli::try_parse_from(args::spell_out(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
@@ -36,17 +40,22 @@ fn main() -> ExitCode {
             return code;
         }
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return report(&Failure::internal(format!("cannot start: {error}"))),
-    };
-    let done = runtime.block_on(async {
+    run(async {
         match cli.command {
             Some(Command::Agent(args)) => commands::agent::run(args).await,
             Some(Command::Demo(args)) => commands::demo::run(args).await,
             None => commands::chat::run(cli.chat).await,
         }
-    });
+    })
+}
+
+/// Runs a command to its end.
+fn run(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&Failure::internal(format!("cannot start: {error}"))),
+    };
+    let done = runtime.block_on(command);
     // Threads that wait for the disk or a name server must not hold the end up.
     runtime.shutdown_background();
     match done {

@@ -228,7 +228,9 @@ pub fn rule_lines(notes: &[ToolNote]) -> String {
     let has = |name: &str| notes.iter().any(|note| note.name == name);
     let looking = match ["grep", "find", "ls"].into_iter().any(has) {
         _ if !has("bash") => None,
-        true => Some("Look for files and text with grep, find and ls rather than with bash: they are fast and leave ignored files out."),
+        true => Some(
+            "Look for files and text with grep, find and ls rather than with bash: they are fast and leave ignored files out.",
+        ),
         false => Some("List folders and search files with bash: ls, rg, find."),
     };
     let of_tools = notes.iter().flat_map(|note| &note.guidelines).map(|rule| rule.trim());

@@ -2,7 +2,9 @@
 
 mod digest;
 mod files;
+mod packages;
 mod pure;
+mod resources;
 mod tool;
 
 use super::{Case, Outcome};
@@ -11,6 +13,9 @@ use super::{Case, Outcome};
 pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "tool" => tool::run(case),
-        _ => pure::run(case).unwrap_or(Outcome::NotImplemented),
+        _ => {
+            let of_resources = || resources::run(case).or_else(|| packages::run(case));
+            pure::run(case).or_else(of_resources).unwrap_or(Outcome::NotImplemented)
+        }
     }
 }

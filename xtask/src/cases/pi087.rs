@@ -8,6 +8,7 @@ mod shape;
 mod tool;
 
 use super::{Case, Outcome};
+pub(super) use program::pinch;
 
 /// Runs a case.
 pub(super) fn execute(case: &Case<'_>) -> Outcome {

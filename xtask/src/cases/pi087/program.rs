@@ -36,7 +36,7 @@ pub(super) struct Ran {
 }
 
 /// Where the program is; built when it is not there. Under test the tests' own build is taken.
-pub(super) fn pinch() -> Result<&'static Path, String> {
+pub(in crate::cases) fn pinch() -> Result<&'static Path, String> {
     static PINCH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PINCH.get_or_init(|| {
         let folder = cargo::target_dir().map_err(|why| format!("{why:#}"))?.join("debug");
