@@ -71,15 +71,18 @@ impl Search {
             }
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
-            let is_folder = if kind.is_symlink() {
-                let Ok(meta) = std::fs::metadata(&path) else { continue };
-                if meta.is_dir() {
-                    linked.insert(path.clone());
-                }
-                meta.is_dir()
-            } else {
-                kind.is_dir()
+            let (is_folder, is_file) = match kind.is_symlink().then(|| std::fs::metadata(&path)) {
+                None => (kind.is_dir(), kind.is_file()),
+                Some(Ok(meta)) => (meta.is_dir(), meta.is_file()),
+                Some(Err(_)) => continue,
             };
+            if kind.is_symlink() && is_folder {
+                linked.insert(path.clone());
+            }
+            // Reading a pipe would never end.
+            if !is_folder && !is_file {
+                continue;
+            }
             found.push((path, is_folder));
         }
         self.rules.extend(builder.and_then(|builder| builder.build().ok()));

@@ -90,7 +90,7 @@ impl Gather<'_> {
         let kind = self.kind.as_str();
         if !path.exists() {
             self.problems.push(Diagnostic::warning(path, format!("{kind} path does not exist")));
-        } else if let Some((_, name)) = wanted.filter(|(ending, _)| !has_ending(path, ending)) {
+        } else if let Some((_, name)) = wanted.filter(|(ending, _)| !path.is_file() || !has_ending(path, ending)) {
             self.problems.push(Diagnostic::warning(path, format!("{kind} path is not a {name} file")));
         } else {
             return vec![(path.to_owned(), Meant::Surely)];

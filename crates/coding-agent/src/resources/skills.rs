@@ -70,7 +70,7 @@ pub fn find_at(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     match std::fs::metadata(path) {
         Err(_) => Err(Diagnostic::warning(path, "skill path does not exist")),
         Ok(meta) if meta.is_dir() => Ok(find(path, SkillFolder::WithLooseFiles)),
-        Ok(_) if has_ending(path, "md") => Ok(vec![path.to_owned()]),
+        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![path.to_owned()]),
         Ok(_) => Err(Diagnostic::warning(path, "skill path is not a markdown file")),
     }
 }

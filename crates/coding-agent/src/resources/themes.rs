@@ -245,7 +245,7 @@ mod tests {
         colors.insert("dim".into(), json!(255));
         let theme = Theme::parse(&text(&colors, json!({"a": "b", "b": "#0aFF10"}))).unwrap();
         assert_eq!((theme.colors["accent"], theme.colors["dim"]), (Color::Rgb(10, 255, 16), Color::Index(255)));
-        colors.remove("text");
+        colors.shift_remove("text");
         colors.insert("dim".into(), json!(256));
         colors.insert("error".into(), json!("c"));
         colors.insert("muted".into(), json!("none"));
@@ -258,14 +258,10 @@ mod tests {
                 "vars.d: its variables name each other in a circle",
                 "colors.accent: must be #rrggbb, 0 to 255, a variable or an empty text, not \"#12345\"",
                 "colors.error: its variables name each other in a circle",
-                "colors.dim: must be #rrggbb, 0 to 255, a variable or an empty text, not 256",
                 "colors.muted: there is no variable none",
+                "colors.dim: must be #rrggbb, 0 to 255, a variable or an empty text, not 256",
                 "colors: missing text",
             ]
-            .map(str::to_owned)
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
         );
         assert_eq!(Theme::parse("[]").unwrap_err(), ["must be a JSON object"]);
         assert_eq!(Theme::parse("{\"vars\": 1}").unwrap_err().len(), 3);
