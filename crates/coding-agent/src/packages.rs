@@ -10,7 +10,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
-use crate::document::{self, Problem};
+use crate::document::{self, ChangeError, Problem};
 
 pub mod version;
 pub mod source;
@@ -78,9 +78,9 @@ pub enum PackageError {
         "This project is not trusted: its packages stay as they are. Use --approve for this command, or trust the project"
     )]
     Untrusted,
-    /// A settings file is damaged; it was not written.
-    #[error("{0}")]
-    Settings(Problem),
+    /// The settings could not be changed.
+    #[error(transparent)]
+    Settings(#[from] ChangeError),
     /// A program failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -100,15 +100,6 @@ pub enum PackageError {
         /// Why not.
         #[source]
         source: std::io::Error,
-    },
-    /// Another program holds the settings.
-    #[error("cannot lock {}", path.display())]
-    Lock {
-        /// The settings.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: pinch_stdx::fs::dir_lock::DirLockError,
     },
 }
 

@@ -6,13 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
-use pinch_stdx::fs::dir_lock::{DirLock, Terms};
+use pinch_stdx::fs::atomic::{Access, create_private_dir};
 use pinch_stdx::host::Host;
-use pinch_stdx::json;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::document::{self, Problem};
+use crate::document::{self, ChangeError, Problem, change_object};
 use crate::entry::names::folder_name as session_folder;
 
 pub mod keybindings;
@@ -125,10 +123,21 @@ fn bindings(agent_dir: &Path, host: &Host) -> Result<(), Problem> {
     if !has_changed {
         return Ok(());
     }
-    let failed = |why: &dyn std::fmt::Display| Problem::new(&path, format!("cannot be rewritten: {why}"));
-    let _lock = DirLock::acquire(&path, &Terms::QUICK, host).map_err(|error| failed(&error))?;
-    let (migrated, _) = keybindings::migrate(&document::read_object(&path)?);
-    write_object(&path, &migrated, Access::Keep).map_err(|error| failed(&error))
+    let done = change_object(&path, Access::Keep, host, |config| {
+        let (migrated, has_changed) = keybindings::migrate(config);
+        *config = migrated;
+        Ok(has_changed)
+    });
+    done.map(drop).map_err(|error| unchanged(&path, error))
+}
+
+/// A document that keeps what should have left it.
+fn unchanged(path: &Path, error: ChangeError) -> Problem {
+    match error {
+        ChangeError::Damaged(problem) => problem,
+        ChangeError::Lock { source, .. } => Problem::new(path, source.to_string()),
+        ChangeError::Io { source, .. } => failed(path, &source),
+    }
 }
 
 /// Folders that older versions read and this one does not.
@@ -156,9 +165,4 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_file())).collect()
-}
-
-fn write_object(path: &Path, object: &Map<String, Value>, access: Access) -> io::Result<()> {
-    let text = json::write::to_pretty(object).map_err(io::Error::other)?;
-    write_atomic(path, text.as_bytes(), access)
 }

@@ -9,7 +9,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use pinch_embed::coding_agent::document;
+use pinch_embed::coding_agent::document::{self, ChangeError};
 use pinch_embed::coding_agent::packages::{Listed, PackageError, PackageScope, Packages};
 use pinch_embed::coding_agent::resources::trust::{self, DefaultTrust, TrustQuestion, TrustStore};
 use pinch_embed::stdx::cancel::Cancel;
@@ -121,7 +121,7 @@ fn open(folders: &Folders, order: &Order, host: &Host) -> Packages {
     let (store, problems) = TrustStore::load(&folders.agent_dir.join("trust.json"));
     warn_of(&problems);
     let default = settings.get("defaultProjectTrust").and_then(Value::as_str).and_then(DefaultTrust::parse);
-    let given = order.approve.or_else(|| (host.env().get("PINCH_TRUST") == Some("1")).then_some(true));
+    let given = order.approve.or_else(|| (is_set(host, "PINCH_TRUST")).then_some(true));
     let question =
         TrustQuestion { cwd: &folders.cwd, home, given, extension: None, default: default.unwrap_or_default() };
     let project_dir = trust::project_dir(&folders.cwd, home);
@@ -134,6 +134,12 @@ fn open(folders: &Folders, order: &Order, host: &Host) -> Packages {
     let npm_command = [&of_project, &settings].into_iter().find_map(npm_command);
     let (cwd, agent_dir) = (folders.cwd.clone(), folders.agent_dir.clone());
     Packages { npm_command, ..Packages::new(host.clone(), cwd, agent_dir, project_dir, trusted) }
+}
+
+/// Whether a variable says yes.
+fn is_set(host: &Host, name: &str) -> bool {
+    let value = host.env().get(name).unwrap_or_default();
+    ["1", "true", "yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
 }
 
 fn read(path: &Path) -> Map<String, Value> {
@@ -152,8 +158,8 @@ fn npm_command(settings: &Map<String, Value>) -> Option<Vec<String>> {
 fn failure(error: PackageError) -> Failure {
     let text = with_causes(&error);
     match error {
-        PackageError::Settings(_) => Failure::configuration(text),
-        PackageError::Io { .. } | PackageError::Lock { .. } => Failure::internal(text),
+        PackageError::Settings(ChangeError::Damaged(_)) => Failure::configuration(text),
+        PackageError::Settings(_) | PackageError::Io { .. } => Failure::internal(text),
         _ => Failure::user(text),
     }
 }

@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
-use pinch_stdx::fs::dir_lock::{DirLock, Terms};
+use pinch_stdx::fs::atomic::Access;
 use pinch_stdx::host::Host;
-use pinch_stdx::json;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::PackageError;
-use crate::document::{self, Problem};
+use crate::document::{ChangeError, Problem, change_object};
 
 /// A package that settings list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,35 +75,26 @@ pub(super) fn source_of(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value.get("source")?.as_str()).filter(|source| !source.trim().is_empty())
 }
 
-/// Changes the list in a settings file under the file's lock; everything else in it stays. `change` answers with whether there is anything to
-/// write. A file that is not there is created with its folder.
+/// Changes the list in a settings file, as [`change_object`] does; everything else in it stays. `change` answers with whether there is
+/// anything to write.
 ///
 /// # Errors
-/// [`PackageError::Settings`] when the file is damaged; it is left as it is.
+/// [`ChangeError`]; the file is as it was then.
 pub fn change_list(
     file: &Path,
     host: &Host,
     change: impl FnOnce(&mut Vec<Value>) -> bool,
-) -> Result<bool, PackageError> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let failed = |source| PackageError::Io { path: file.to_owned(), source };
-    create_private_dir(folder).map_err(failed)?;
-    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let _lock = DirLock::acquire(&path, &Terms::QUICK, host)
-        .map_err(|source| PackageError::Lock { path: path.clone(), source })?;
-    let mut object: Map<String, Value> = document::read_object(&path).map_err(PackageError::Settings)?;
-    let mut list = match object.get("packages") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(list)) => list.clone(),
-        Some(_) => return Err(PackageError::Settings(Problem::new(&path, "must be a list").at("packages"))),
-    };
-    if !change(&mut list) {
-        return Ok(false);
-    }
-    object.insert("packages".into(), list.into());
-    let text = json::write::to_pretty(&object).map_err(|error| failed(std::io::Error::other(error)))?;
-    write_atomic(&path, text.as_bytes(), Access::Keep).map_err(failed)?;
-    Ok(true)
+) -> Result<bool, ChangeError> {
+    change_object(file, Access::Keep, host, |object| {
+        let mut list = match object.get_mut("packages").map(Value::take) {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(Problem::new(file, "must be a list").at("packages")),
+        };
+        let has_changed = change(&mut list);
+        object.insert("packages".into(), list.into());
+        Ok(has_changed)
+    })
 }
 
 #[cfg(test)]
@@ -142,7 +130,7 @@ mod tests {
         let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         assert_eq!(kept, json!({"z": 1e21, "packages": ["p"], "a": {"b": 1}}));
         std::fs::write(&file, "{oops").unwrap();
-        assert!(matches!(change_list(&file, &host, push), Err(PackageError::Settings(_))));
+        assert!(matches!(change_list(&file, &host, push), Err(ChangeError::Damaged(_))));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "{oops");
         assert!(!dir.path().join("new/settings.json.lock").exists());
     }

@@ -58,7 +58,7 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
             match std::fs::read(&path) {
                 Ok(bytes) => {
                     let text = String::from_utf8_lossy(&bytes);
-                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).trim_end().to_owned();
+                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
                     seen.push(real);
                     files.push(ContextFile { path, text });
                     break;
@@ -116,7 +116,7 @@ mod tests {
         std::fs::create_dir_all(inner.join("AGENTS.MD")).unwrap();
         let (files, problems) = collect(&agent, &inner);
         let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
-        assert_eq!((texts, problems.len()), (vec!["user", "outer", "inner"], 0));
+        assert_eq!((texts, problems.len()), (vec!["user", "outer\n", "inner"], 0));
     }
 
     #[test]

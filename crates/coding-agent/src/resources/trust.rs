@@ -2,16 +2,13 @@
 //!
 //! They can make the agent run programs, so they do not count until the user says so. Context files always count: they are data.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
-use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, Terms};
+use pinch_stdx::fs::atomic::Access;
 use pinch_stdx::host::Host;
-use pinch_stdx::json;
 use serde_json::{Map, Value};
 
-use crate::document::{self, Problem};
+use crate::document::{self, ChangeError, Problem, change_object};
 
 /// Names in a project's settings folder that make the question necessary.
 const IN_PROJECT_DIR: [&str; 8] =
@@ -22,32 +19,6 @@ const IN_PROJECT_DIR: [&str; 8] =
 pub struct TrustStore {
     path: PathBuf,
     entries: Map<String, Value>,
-}
-
-/// A decision could not be kept.
-#[derive(Debug, thiserror::Error)]
-pub enum TrustError {
-    /// The file is damaged; it was not written.
-    #[error("{0}")]
-    Damaged(Problem),
-    /// Another program holds it.
-    #[error("cannot lock {}", path.display())]
-    Lock {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: DirLockError,
-    },
-    /// The disk refused.
-    #[error("cannot write {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
 }
 
 impl TrustStore {
@@ -69,29 +40,26 @@ impl TrustStore {
     /// readable by the user alone.
     ///
     /// # Errors
-    /// [`TrustError`]; nothing was written then.
-    pub fn decide(&mut self, folder: &Path, trusted: Option<bool>, host: &Host) -> Result<(), TrustError> {
-        let failed = |source| TrustError::Io { path: self.path.clone(), source };
-        create_private_dir(self.path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-        let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let _lock = DirLock::acquire(&path, &Terms::QUICK, host)
-            .map_err(|source| TrustError::Lock { path: path.clone(), source })?;
-        let mut entries = document::read_object(&path).map_err(TrustError::Damaged)?;
+    /// [`ChangeError`]; nothing was written then.
+    pub fn decide(&mut self, folder: &Path, trusted: Option<bool>, host: &Host) -> Result<(), ChangeError> {
         let key = real(folder).to_string_lossy().into_owned();
-        match trusted {
-            None => drop(entries.shift_remove(&key)),
-            Some(trusted) => match entries.get_mut(&key) {
-                // Whoever writes more than a word keeps the rest of it.
-                Some(Value::Object(members)) if members.contains_key("trusted") => {
-                    members.insert("trusted".into(), trusted.into());
-                    members.insert("at".into(), host.now_iso().into());
-                }
-                _ => drop(entries.insert(key, trusted.into())),
-            },
-        }
-        let text = json::write::to_pretty(&entries).map_err(|error| failed(io::Error::other(error)))?;
-        write_atomic(&path, text.as_bytes(), Access::Private).map_err(failed)?;
-        self.entries = entries;
+        let mut kept = Map::new();
+        change_object(&self.path, Access::Private, host, |entries| {
+            match trusted {
+                None => drop(entries.shift_remove(&key)),
+                Some(trusted) => match entries.get_mut(&key) {
+                    // Whoever writes more than a word keeps the rest of it.
+                    Some(Value::Object(members)) if members.contains_key("trusted") => {
+                        members.insert("trusted".into(), trusted.into());
+                        members.insert("at".into(), host.now_iso().into());
+                    }
+                    _ => drop(entries.insert(key, trusted.into())),
+                },
+            }
+            kept.clone_from(entries);
+            Ok(true)
+        })?;
+        self.entries = kept;
         Ok(())
     }
 }

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use pinch_stdx::fs::atomic::Access;
-use pinch_stdx::fs::dir_lock::{DirLock, Terms};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 
-use super::{failed, rename, write_object};
-use crate::document::{self, Problem};
+use super::{rename, unchanged};
+use crate::document::{self, Problem, change_object};
 
 /// Puts `oauth.json` and the `apiKeys` of settings.json into a new auth.json, and answers with the providers in it. Where there is an
 /// auth.json nothing is done. A part that cannot be read is reported and stays where it is.
@@ -40,25 +39,25 @@ pub(super) fn fold(agent_dir: &Path, host: &Host, problems: &mut Vec<Problem>) -
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let locked = |path: &Path| {
-        DirLock::acquire(path, &Terms::QUICK, host)
-            .map_err(|error| Problem::new(path, format!("cannot be locked: {error}")))
-    };
-    let lock = locked(&auth)?;
-    // Another start may have been faster.
-    if auth.symlink_metadata().is_ok() {
+    let providers = entries.keys().cloned().collect();
+    let written = change_object(&auth, Access::Private, host, |object| {
+        // Another start may have been faster.
+        let is_first = object.is_empty();
+        if is_first {
+            *object = entries;
+        }
+        Ok(is_first)
+    });
+    if !written.map_err(|error| unchanged(&auth, error))? {
         return Ok(Vec::new());
     }
-    write_object(&auth, &entries, Access::Private).map_err(|error| failed(&auth, &error))?;
-    drop(lock);
     if has_oauth {
         rename(&oauth, &agent_dir.join("oauth.json.migrated"))?;
     }
     if !keys.is_empty() {
-        let _lock = locked(&settings)?;
-        let mut object = document::read_object(&settings)?;
-        object.shift_remove("apiKeys");
-        write_object(&settings, &object, Access::Keep).map_err(|error| failed(&settings, &error))?;
+        let cleared =
+            change_object(&settings, Access::Keep, host, |object| Ok(object.shift_remove("apiKeys").is_some()));
+        cleared.map_err(|error| unchanged(&settings, error))?;
     }
-    Ok(entries.keys().cloned().collect())
+    Ok(providers)
 }

@@ -274,3 +274,26 @@ async fn programs_are_stopped_when_time_is_up_or_nobody_wants_them() {
     assert!(failed.to_string().ends_with("failed with exit code 7: went wrong"), "{failed}");
     assert_eq!(place.settings(PackageScope::User), Value::Null);
 }
+
+/// Texts that look like sources more often than not.
+const SOURCES: &str = r"(git:|npm:|https://|ssh://git@|git://)(h\.org|@s|u@h:p|a|-x|\.\.)(/([a-z.@#~%-]|\.\.|\.git|é|\\|\x00| ){0,5}){0,4}";
+
+proptest::proptest! {
+    #[test]
+    fn no_source_leads_out_of_its_folder(text in SOURCES) {
+        use pinch_coding_agent::packages::place;
+        use pinch_coding_agent::packages::source::Source;
+        let root = Path::new("/agent");
+        match Source::parse(&text) {
+            Ok(source @ (Source::Git(_) | Source::Npm(_))) => {
+                let place = place(&source, root, None);
+                let plain = place.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::RootDir));
+                proptest::prop_assert!(plain && place.components().count() >= 4 && place.starts_with(root), "{place:?}");
+                if let Source::Git(git) = &source {
+                    proptest::prop_assert!(!git.repo.starts_with('-') && !git.reference.iter().any(|name| name.starts_with('-')));
+                }
+            }
+            Ok(Source::Local(_)) | Err(_) => {}
+        }
+    }
+}
