@@ -70,8 +70,7 @@ impl Setup {
         let provider = ProviderRegistry::builtin().get(&model.api).unwrap();
         let tools = self.tools();
         let cwd = std::path::Path::new("/project");
-        let parts =
-            PromptParts { custom: None, addendum: Some("Mind the gap."), tools: &tools, context_files: &[], cwd };
+        let parts = PromptParts { addendum: Some("Mind the gap."), ..PromptParts::new(&tools, cwd) };
         let provider = Arc::new(Authorised::new(provider, Arc::new(FixedAuth(Auth::key("none")))));
         AgentSession::start(SessionParts {
             system: SystemPrompt::coding(&parts),

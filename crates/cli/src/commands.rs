@@ -5,3 +5,4 @@ pub(crate) mod list_models;
 pub(crate) mod rpc;
 pub(crate) mod chat;
 pub(crate) mod demo;
+pub(crate) mod packages;

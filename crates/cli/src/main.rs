@@ -17,6 +17,7 @@ mod demo_script;
 
 mod commands;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -30,17 +31,23 @@ fn main() -> ExitCode {
         Ok(asked) => asked,
         Err(code) => return code,
     };
+    run(async {
+        match asked {
+            Asked::Command(Command::Agent(args)) => commands::agent::run(args).await,
+            Asked::Command(Command::Demo(args)) => commands::demo::run(args).await,
+            Asked::Packages(args) => commands::packages::run(&args).await,
+            Asked::Conversation(options) => commands::chat::run(*options).await,
+        }
+    })
+}
+
+/// Runs a command to its end.
+fn run(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::internal(format!("cannot start: {error}"))),
     };
-    let done = runtime.block_on(async {
-        match asked {
-            Asked::Command(Command::Agent(args)) => commands::agent::run(args).await,
-            Asked::Command(Command::Demo(args)) => commands::demo::run(args).await,
-            Asked::Conversation(options) => commands::chat::run(*options).await,
-        }
-    });
+    let done = runtime.block_on(command);
     // Threads that wait for the disk or a name server must not hold the end up.
     runtime.shutdown_background();
     match done {
@@ -52,13 +59,18 @@ fn main() -> ExitCode {
 /// What a command line asks for.
 enum Asked {
     Command(Command),
+    Packages(Vec<OsString>),
     Conversation(Box<Options>),
 }
 
 /// Reads the arguments; an exit code when that is all there is to do.
 fn read_arguments() -> Result<Asked, ExitCode> {
+    let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if commands::packages::is_command(&given) {
+        return Ok(Asked::Packages(given));
+    }
     let mut args = Vec::new();
-    for arg in std::env::args_os().skip(1) {
+    for arg in given {
         args.push(arg.into_string().map_err(|arg| {
             report(&Failure::user(format!("An argument is not valid UTF-8: {}", arg.to_string_lossy())))
         })?);

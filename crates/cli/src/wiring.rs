@@ -244,9 +244,8 @@ fn system_prompt(
     Ok(SystemPrompt::coding(&PromptParts {
         custom: custom.as_deref(),
         addendum: (!added.is_empty()).then_some(added.as_str()),
-        tools,
         context_files: &files,
-        cwd,
+        ..PromptParts::new(tools, cwd)
     }))
 }
 

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use pinch_stdx::json::{jsonc, lossy};
 use serde_json::{Map, Value};
 
+mod change;
+
+pub use change::{ChangeError, change_object};
+
 /// Something wrong in a user's document. It is reported, and the rest of the document still counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

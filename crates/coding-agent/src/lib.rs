@@ -4,7 +4,7 @@
 //! * [`machine`], [`tools`]: where and how the agent acts;
 //! * [`entry`], [`store`], [`session_log`]: what is kept, and the context it gives a model;
 //! * [`auth`], [`models`]: whom to ask, and who pays;
-//! * [`prompt`], [`resources`]: what the model is told first;
+//! * [`packages`], [`resources`], [`prompt`]: what users add, and what the model is told first;
 //! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails.
 
 pub mod document;
@@ -25,6 +25,8 @@ pub mod auth;
 
 pub mod models;
 
+pub mod packages;
+
 pub mod resources;
 
 pub mod prompt;
@@ -34,6 +36,8 @@ pub mod recovery;
 pub mod compaction;
 
 pub mod settings;
+
+pub mod startup_moves;
 
 pub mod event;
 

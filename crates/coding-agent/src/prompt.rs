@@ -9,6 +9,7 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Content, Message, SystemMessage};
 
 use crate::resources::context_files::ContextFile;
+use crate::resources::skills::{self, Skill};
 use crate::tools;
 
 /// A system prompt: sections in order, each with its whole text.
@@ -17,7 +18,7 @@ pub struct Prompt {
     sections: Vec<(String, String)>,
 }
 
-/// What the prompt of the coding agent is made of.
+/// What the prompt of the coding agent is made of. [`PromptParts::new`] has the usual values of all but two.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptParts<'a> {
     /// Takes the place of the preamble, the tools, the rules and the notes on documentation.
@@ -26,41 +27,118 @@ pub struct PromptParts<'a> {
     pub addendum: Option<&'a str>,
     /// The active tools.
     pub tools: &'a ToolSet,
+    /// What is said of tools that are not built in, and in place of what is said of those that are.
+    pub notes: &'a [ToolNote],
+    /// Where the documentation is: an address, or a folder.
+    pub docs: &'a str,
     /// Files with instructions of the project.
     pub context_files: &'a [ContextFile],
+    /// Skills; told only to a model that can read their files.
+    pub skills: &'a [Skill],
     /// The working directory.
     pub cwd: &'a Path,
+}
+
+/// What a prompt says of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolNote {
+    /// The tool's name.
+    pub name: String,
+    /// A line for the list of tools; without one it is not listed.
+    pub snippet: Option<String>,
+    /// Advice on using it.
+    pub guidelines: Vec<String>,
 }
 
 const PREAMBLE: &str = "You are a coding agent. You help the user with work on files and programs: you read and search, run commands, \
      change code and write new files, and you say briefly what you did.";
 
-const DOCS: &str = "You run inside pinch. When the user asks about pinch itself, its settings, sessions or how to embed it, read the files \
-     under docs/ of its source, or run `pinch --help`.";
+/// Where the documentation is when nobody says anything else.
+pub const DOCS: &str = "https://github.com/pinch-agent/pinch/tree/main/docs";
+
+const OTHER_TOOLS: &str = "The project may have added more tools than these; each tells by itself what it is for.";
+
+const CONTEXT_INTRO: &str = "Project-specific instructions and guidelines:";
 
 /// Rules that hold whatever the tools are.
 const RULES: [&str; 2] = ["Be brief.", "Name files by their paths."];
+
+/// The section that differs from one working directory to the next.
+const VOLATILE: &str = "cwd";
+
+impl<'a> PromptParts<'a> {
+    /// The usual prompt for these tools in this folder.
+    pub fn new(tools: &'a ToolSet, cwd: &'a Path) -> Self {
+        let none: (&[ToolNote], &[ContextFile], &[Skill]) = (&[], &[], &[]);
+        Self {
+            custom: None,
+            addendum: None,
+            tools,
+            notes: none.0,
+            docs: DOCS,
+            context_files: none.1,
+            skills: none.2,
+            cwd,
+        }
+    }
+
+    fn tool_notes(&self) -> Vec<ToolNote> {
+        let note = |name: &String| {
+            self.notes.iter().find(|note| note.name == *name).cloned().unwrap_or_else(|| ToolNote::builtin(name))
+        };
+        self.tools.iter().map(|tool| note(&tool.spec().name)).collect()
+    }
+}
+
+impl ToolNote {
+    /// What is said of a built-in tool; of others nothing.
+    pub fn builtin(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            snippet: tools::prompt_snippet(name).map(str::to_owned),
+            guidelines: tools::prompt_guidelines(name).iter().map(|rule| (*rule).to_owned()).collect(),
+        }
+    }
+}
 
 impl Prompt {
     /// The prompt of the coding agent.
     pub fn coding(parts: &PromptParts<'_>) -> Self {
         let mut prompt = Self::default();
+        let notes = parts.tool_notes();
         match parts.custom {
             Some(custom) => prompt.push("preamble", custom.to_owned()),
             None => {
                 prompt.push("preamble", PREAMBLE.to_owned());
-                prompt.push_wrapped("tools", &tool_lines(parts.tools));
-                prompt.push_wrapped("rules", &rule_lines(parts.tools));
-                prompt.push_wrapped("docs", DOCS);
+                prompt.push_wrapped("tools", &format!("{}\n\n{OTHER_TOOLS}", tool_lines(&notes)));
+                prompt.push_wrapped("rules", &rule_lines(&notes));
+                prompt.push_wrapped("docs", &docs(parts.docs));
             }
         }
         if let Some(addendum) = parts.addendum {
             prompt.push_wrapped("addendum", addendum);
         }
         let files: Vec<String> = parts.context_files.iter().map(ContextFile::render).collect();
-        prompt.push_wrapped("project_context", &files.join("\n\n"));
-        prompt.push_wrapped("cwd", &parts.cwd.to_string_lossy().replace('\\', "/"));
+        if !files.is_empty() {
+            prompt.push_wrapped("project_context", &format!("{CONTEXT_INTRO}\n\n{}", files.join("\n\n")));
+        }
+        if notes.iter().any(|note| note.name == "read" || note.name == "bash") {
+            prompt.push_wrapped("skills", &skills::prompt_block(parts.skills));
+        }
+        prompt.push_wrapped(VOLATILE, &parts.cwd.to_string_lossy().replace('\\', "/"));
         prompt
+    }
+
+    /// The whole text.
+    pub fn whole(&self) -> String {
+        joined(self.sections())
+    }
+
+    /// The text in two parts: what is the same in every working directory with the same resources, and what is not. A provider's cache may
+    /// end between them.
+    pub fn split(&self) -> (String, String) {
+        let is_stable = |(name, _): &(&str, &str)| *name != VOLATILE;
+        (joined(self.sections().filter(is_stable)), joined(self.sections().filter(|section| !is_stable(section))))
     }
 
     /// A prompt of one text.
@@ -130,21 +208,46 @@ fn replay<'a>(conversation: impl IntoIterator<Item = &'a Message>) -> Vec<(Strin
     sections
 }
 
-fn tool_lines(active: &ToolSet) -> String {
-    let lines: Vec<String> = active
-        .iter()
-        .filter_map(|tool| {
-            let name = &tool.spec().name;
-            Some(format!("- {name}: {}", tools::prompt_snippet(name)?))
-        })
-        .collect();
-    lines.join("\n")
+fn joined<'a>(sections: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    sections.map(|(_, text)| text).collect::<Vec<_>>().join("\n\n")
 }
 
-fn rule_lines(active: &ToolSet) -> String {
-    let of_tools = active.iter().flat_map(|tool| tools::prompt_guidelines(&tool.spec().name));
-    let lines: Vec<String> = of_tools.chain(&RULES).map(|rule| format!("- {rule}")).collect();
-    lines.join("\n")
+/// The list of tools: a line for each that has one.
+pub fn tool_lines(notes: &[ToolNote]) -> String {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = |note: &ToolNote| {
+        let snippet = one_line(note.snippet.as_deref()?);
+        (!snippet.is_empty()).then(|| format!("- {}: {snippet}", note.name))
+    };
+    let lines: Vec<String> = notes.iter().filter_map(line).collect();
+    if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") }
+}
+
+/// The rules: how to look around, what the tools want, and what always holds; none twice.
+pub fn rule_lines(notes: &[ToolNote]) -> String {
+    let has = |name: &str| notes.iter().any(|note| note.name == name);
+    let looking = match ["grep", "find", "ls"].into_iter().any(has) {
+        _ if !has("bash") => None,
+        true => Some(
+            "Look for files and text with grep, find and ls rather than with bash: they are fast and leave ignored files out.",
+        ),
+        false => Some("List folders and search files with bash: ls, rg, find."),
+    };
+    let of_tools = notes.iter().flat_map(|note| &note.guidelines).map(|rule| rule.trim());
+    let mut rules: Vec<&str> = Vec::new();
+    for rule in looking.into_iter().chain(of_tools).chain(RULES) {
+        if !rule.is_empty() && !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    rules.iter().map(|rule| format!("- {rule}")).collect::<Vec<_>>().join("\n")
+}
+
+fn docs(place: &str) -> String {
+    format!(
+        "You run inside pinch. Its documentation is at {place}. Read there, or run `pinch --help`, only when the user asks about pinch itself: \
+         its settings, sessions, skills, packages and extensions, or how to embed it."
+    )
 }
 
 #[cfg(test)]

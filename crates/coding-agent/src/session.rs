@@ -25,6 +25,8 @@ use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
+use crate::resources::Commands;
+use crate::resources::skills::Skill;
 use crate::resources::templates::Templates;
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
@@ -68,7 +70,7 @@ pub struct AgentSession {
     plan: RecoveryPlan,
     state: RecoveryState,
     auth: Option<Arc<dyn RequestAuth>>,
-    templates: Arc<Templates>,
+    commands: Arc<Commands>,
     usual_thinking: Option<ThinkingLevel>,
     find_model: Option<FindModel>,
     control: SessionControl,
@@ -99,6 +101,8 @@ pub struct SessionParts {
     pub system: SystemPrompt,
     /// What `/name` in a prompt stands for.
     pub templates: Templates,
+    /// What `/skill:name` in a prompt stands for.
+    pub skills: Vec<Skill>,
     /// Where the owner steps in.
     pub hooks: Arc<dyn Hooks>,
     /// When the conversation is compacted.
@@ -128,6 +132,7 @@ impl SessionParts {
             tools: ToolSet::new(),
             system: SystemPrompt::default(),
             templates: Templates::default(),
+            skills: Vec::new(),
             hooks: Arc::new(NoHooks),
             compaction: CompactionRules::default(),
             summaries: Arc::new(NoSummaryHooks),
@@ -208,8 +213,8 @@ impl AgentSession {
         agent.tools = parts.tools;
         agent.options = parts.options;
         agent.options.session_id.get_or_insert_with(|| log.id().to_owned());
-        let templates = Arc::new(parts.templates);
-        let control = SessionControl::new(agent.queues(), host.clone(), Arc::clone(&templates));
+        let commands = Arc::new(Commands { skills: parts.skills, templates: parts.templates });
+        let control = SessionControl::new(agent.queues(), host.clone(), Arc::clone(&commands));
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone()));
         Ok(Self {
             log,
@@ -221,7 +226,7 @@ impl AgentSession {
             plan: parts.plan,
             state: RecoveryState::default(),
             auth: parts.auth,
-            templates,
+            commands,
             usual_thinking: parts.usual_thinking,
             find_model: parts.find_model,
             control,
@@ -232,7 +237,7 @@ impl AgentSession {
     /// Asks the model. Nothing happens until the run is polled; dropping it stops everything.
     pub fn prompt(&mut self, prompt: Prompt) -> SessionRun<'_> {
         let cancel = prompt.cancel.child();
-        let text = if prompt.verbatim { prompt.text } else { self.templates.expand(&prompt.text).into_owned() };
+        let text = if prompt.verbatim { prompt.text } else { input::expanded(&self.commands, &prompt.text) };
         let message = input::user_message(text, prompt.images, self.host.now_ms());
         SessionRun::new(self, run::Input::Message(Arc::new(message)), cancel)
     }

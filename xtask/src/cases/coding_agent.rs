@@ -3,8 +3,10 @@
 mod args;
 mod digest;
 mod files;
+mod packages;
 mod program;
 mod pure;
+mod resources;
 mod tool;
 
 use super::{Case, Outcome};
@@ -18,6 +20,9 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
             let with_probe = program::with_probe(case.case);
             program::run(&Case { case: &with_probe, ..*case })
         }
-        _ => pure::run(case).unwrap_or(Outcome::NotImplemented),
+        _ => {
+            let of_resources = || resources::run(case).or_else(|| packages::run(case));
+            pure::run(case).or_else(of_resources).unwrap_or(Outcome::NotImplemented)
+        }
     }
 }

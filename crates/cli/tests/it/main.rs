@@ -7,5 +7,6 @@ mod demo;
 mod faults;
 mod help;
 mod kill;
+mod packages;
 mod sessions;
 mod tools;

@@ -31,11 +31,14 @@ impl ContextFile {
 }
 
 /// Collects the files: that of the agent directory first, then from the file system's root down to the working directory. A file that two
-/// paths lead to counts once; one that cannot be read is reported.
+/// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it. A file that cannot be
+/// read is reported.
 pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>) {
     let mut folders: Vec<&Path> = cwd.ancestors().collect();
     folders.push(agent_dir);
     folders.reverse();
+    let twins = twins(cwd);
+    folders.retain(|folder| !twins.contains(folder));
     let (mut files, mut problems, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     for folder in folders {
         for name in NAMES {
@@ -55,7 +58,7 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
             match std::fs::read(&path) {
                 Ok(bytes) => {
                     let text = String::from_utf8_lossy(&bytes);
-                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).trim_end().to_owned();
+                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
                     seen.push(real);
                     files.push(ContextFile { path, text });
                     break;
@@ -65,6 +68,33 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
         }
     }
     (files, problems)
+}
+
+/// Roots of repositories above a linked worktree of theirs that has context files of its own.
+fn twins(cwd: &Path) -> Vec<&Path> {
+    let has_any = |folder: &Path| NAMES.iter().any(|name| folder.join(name).is_file());
+    cwd.ancestors()
+        .filter_map(|folder| {
+            let main = main_worktree(folder)?;
+            let main = cwd.ancestors().find(|above| std::fs::canonicalize(above).is_ok_and(|above| above == main))?;
+            (main != folder && has_any(folder)).then_some(main)
+        })
+        .collect()
+}
+
+/// Where the repository lies that a folder is a linked worktree of.
+fn main_worktree(folder: &Path) -> Option<PathBuf> {
+    let link = folder.join(".git");
+    if !std::fs::metadata(&link).is_ok_and(|meta| meta.is_file() && meta.len() < 4096) {
+        return None;
+    }
+    let text = std::fs::read_to_string(&link).ok()?;
+    let at = folder.join(text.trim().strip_prefix("gitdir:")?.trim());
+    // `…/.git/worktrees/NAME`
+    let at = std::fs::canonicalize(at).ok()?;
+    let worktrees = at.parent()?;
+    let git = worktrees.parent()?;
+    (worktrees.ends_with("worktrees") && git.ends_with(".git")).then(|| git.parent().map(Path::to_owned))?
 }
 
 #[cfg(test)]
@@ -86,6 +116,27 @@ mod tests {
         std::fs::create_dir_all(inner.join("AGENTS.MD")).unwrap();
         let (files, problems) = collect(&agent, &inner);
         let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
-        assert_eq!((texts, problems.len()), (vec!["user", "outer", "inner"], 0));
+        assert_eq!((texts, problems.len()), (vec!["user", "outer\n", "inner"], 0));
+    }
+
+    #[test]
+    fn a_worktree_inside_of_its_repository_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let main = dir.path().join("main");
+        let tree = main.join(".trees/x");
+        std::fs::create_dir_all(main.join(".git/worktrees/x")).unwrap();
+        std::fs::create_dir_all(tree.join("sub")).unwrap();
+        let git_file = format!("gitdir: {}\n", main.join(".git/worktrees/x").display());
+        let texts = || {
+            let (files, problems) = collect(&dir.path().join("none"), &tree.join("sub"));
+            assert_eq!(problems, []);
+            files.into_iter().map(|file| file.text).collect::<Vec<_>>()
+        };
+        for (path, text) in [(main.join("AGENTS.md"), "main"), (tree.join(".git"), git_file.as_str())] {
+            std::fs::write(path, text).unwrap();
+        }
+        assert_eq!(texts(), ["main"]);
+        std::fs::write(tree.join("CLAUDE.md"), "tree").unwrap();
+        assert_eq!(texts(), ["tree"]);
     }
 }

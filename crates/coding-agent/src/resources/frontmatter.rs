@@ -1,5 +1,9 @@
 //! The YAML block at the head of a Markdown file.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
 use serde_json::{Map, Value};
 
 /// A file's head and the text behind it.
@@ -32,6 +36,33 @@ pub fn parse(text: &str) -> Result<Document, String> {
     }
 }
 
+/// Bytes of a file that are read at a time until its head is closed.
+const CHUNK: usize = 8 * 1024;
+
+/// Reads a file up to the end of its head, so that long texts behind it cost nothing; the body is cut off somewhere behind it. Of a file
+/// without a head only the beginning is read.
+///
+/// # Errors
+/// The system's error; a head without an end within `max_bytes` is one too.
+pub fn read_head(path: &Path, max_bytes: usize) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    loop {
+        let n_read = (&mut file).take(CHUNK as u64).read_to_end(&mut bytes)?;
+        let start = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+        let is_closed = !start.starts_with(b"---")
+            || start.get(3..).is_some_and(|rest| {
+                memchr::memmem::find(rest, b"\n---").or_else(|| memchr::memmem::find(rest, b"\r---")).is_some()
+            });
+        if n_read == 0 || is_closed {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        if bytes.len() > max_bytes {
+            return Err(io::Error::other(format!("is larger than {max_bytes} bytes")));
+        }
+    }
+}
+
 /// The head and what follows it.
 fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?;
@@ -53,5 +84,18 @@ mod tests {
         assert_eq!(parse("---\n---\nx").unwrap().body, "x");
         assert!(parse("---\n- a\n---\nx").is_err());
         assert!(parse("---\na: [1\n---\nx").is_err());
+    }
+
+    #[test]
+    fn heads_are_read_and_little_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.md");
+        let text = format!("---\ndescription: {}\n---\n{}", "d".repeat(20_000), "b\n".repeat(50_000));
+        std::fs::write(&path, &text).unwrap();
+        let read = read_head(&path, 1 << 20).unwrap();
+        assert!(read.len() < 20_000 + 2 * CHUNK, "{}", read.len());
+        assert_eq!(parse(&read).unwrap().head["description"], "d".repeat(20_000));
+        assert!(read_head(&path, 10_000).is_err());
+        assert!(read_head(&dir.path().join("none"), 10).is_err());
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::frontmatter;
+use super::info::SourceInfo;
 use crate::document::Problem;
 
 /// Characters of a description that is taken from the text.
@@ -26,6 +27,8 @@ pub struct Template {
     pub content: String,
     /// The file.
     pub path: PathBuf,
+    /// Where it comes from.
+    pub info: SourceInfo,
 }
 
 impl Template {
@@ -43,7 +46,24 @@ impl Template {
             argument_hint: said("argument-hint"),
             content: document.body,
             path: path.to_owned(),
+            info: SourceInfo::default(),
         })
+    }
+
+    /// Reads a template's file; `None` when the path is no file.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn read(path: &Path) -> Result<Option<Self>, String> {
+        let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| meta.is_file()) else {
+            return Ok(None);
+        };
+        if meta.len() > MAX_BYTES {
+            return Err("is larger than 1 MiB".to_owned());
+        }
+        let text = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+        Self::parse(name, &String::from_utf8_lossy(&text), path).map(Some)
     }
 }
 
@@ -93,7 +113,7 @@ impl Templates {
         paths.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
         paths.sort();
         for path in paths {
-            match read_file(&path) {
+            match Template::read(&path) {
                 Ok(Some(template)) => templates.push(template),
                 Ok(None) => {}
                 Err(why) => problems.push(Problem::new(&path, why).remedy("It is left out")),
@@ -121,19 +141,6 @@ impl Templates {
             None => text.into(),
         }
     }
-}
-
-/// A template file; `None` when the path is none.
-fn read_file(path: &Path) -> Result<Option<Template>, String> {
-    let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
-    let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| meta.is_file()) else {
-        return Ok(None);
-    };
-    if meta.len() > MAX_BYTES {
-        return Err("is larger than 1 MiB".to_owned());
-    }
-    let text = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    Template::parse(name, &String::from_utf8_lossy(&text), path).map(Some)
 }
 
 /// Splits arguments at spaces and tabs. Quotes that open at the start of an argument keep what is in them together, also when it is empty;

@@ -12,11 +12,11 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use tokio::sync::Notify;
 
-use super::input::user_message;
+use super::input::{expanded, user_message};
 use super::look::Look;
 use crate::entry::{CustomMessage, EntryBody};
 use crate::prompt::Prompt as SystemPrompt;
-use crate::resources::templates::Templates;
+use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
 
 /// A handle of a session; clones share it. Nothing here waits, so that hooks may use it too.
@@ -24,7 +24,7 @@ use crate::session_log::roles::{self, BashExecution};
 pub struct SessionControl {
     queues: Queues,
     host: Host,
-    templates: Arc<Templates>,
+    commands: Arc<Commands>,
     shared: Arc<Shared>,
 }
 
@@ -97,20 +97,20 @@ pub enum Change {
 pub struct Busy;
 
 impl SessionControl {
-    pub(super) fn new(queues: Queues, host: Host, templates: Arc<Templates>) -> Self {
-        Self { queues, host, templates, shared: Arc::default() }
+    pub(super) fn new(queues: Queues, host: Host, commands: Arc<Commands>) -> Self {
+        Self { queues, host, commands, shared: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something that the model reads at its next turn; while nothing runs, with the next prompt. Prompt templates are expanded.
+    /// Says something that the model reads at its next turn; while nothing runs, with the next prompt. Skills and prompt templates are expanded.
     pub fn steer(&self, text: impl Into<String>, images: Vec<Image>) {
         self.push(QueueKind::Steering, &text.into(), images);
     }
 
-    /// Says something that the model reads when it would be done. Prompt templates are expanded.
+    /// Says something that the model reads when it would be done. Skills and prompt templates are expanded.
     pub fn follow_up(&self, text: impl Into<String>, images: Vec<Image>) {
         self.push(QueueKind::FollowUp, &text.into(), images);
     }
@@ -125,7 +125,7 @@ impl SessionControl {
     }
 
     fn push(&self, kind: QueueKind, text: &str, images: Vec<Image>) {
-        let text = self.templates.expand(text).into_owned();
+        let text = expanded(&self.commands, text);
         self.queues.push(kind, user_message(text, images, self.host.now_ms()));
     }
 

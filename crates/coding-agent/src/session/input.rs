@@ -3,10 +3,12 @@
 use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
 use pinch_stdx::cancel::Cancel;
 
+use crate::resources::Commands;
+
 /// What a user says.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
-    /// The text. `/name arguments` of a known prompt template is replaced by what the template says.
+    /// The text. `/name arguments` of a known prompt template and `/skill:name arguments` of a known skill are replaced by what these say.
     pub text: String,
     /// Images behind the text.
     pub images: Vec<Image>,
@@ -21,6 +23,15 @@ impl Prompt {
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
+}
+
+/// A text with the skill or the template that it names put in. A skill that cannot be read is reported, and the text stays.
+pub(super) fn expanded(commands: &Commands, text: &str) -> String {
+    let expanded = commands.expand(text);
+    if let Some(problem) = &expanded.problem {
+        tracing::warn!(path = %problem.path.display(), why = problem.message, "a skill is not expanded");
+    }
+    expanded.text.into_owned()
 }
 
 /// A message of the user: the text, then the images.

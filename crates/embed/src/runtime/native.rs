@@ -83,11 +83,8 @@ impl NativeRuntime {
             ..CallOptions::default()
         };
         let system = SystemPrompt::coding(&PromptParts {
-            custom: None,
             addendum: request.extra_system_prompt.as_deref(),
-            tools: &tools,
-            context_files: &[],
-            cwd: &scope.workspace,
+            ..PromptParts::new(&tools, &scope.workspace)
         });
         // Nobody is asked before an attempt brings its credentials.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));

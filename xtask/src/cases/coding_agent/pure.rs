@@ -43,7 +43,8 @@ pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
     Some(same(wanted, &got).into())
 }
 
-fn texts(value: &Value) -> Vec<String> {
+/// The texts of a list.
+pub(super) fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 

@@ -1,0 +1,169 @@
+//! `pinch install`, `remove`, `update`, `list` and `config`: packages of skills, prompts, themes and extensions.
+
+mod parse;
+mod texts;
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use pinch_embed::coding_agent::document::{self, ChangeError};
+use pinch_embed::coding_agent::packages::{Listed, PackageError, PackageScope, Packages};
+use pinch_embed::coding_agent::resources::trust::{self, DefaultTrust, TrustQuestion, TrustStore};
+use pinch_embed::stdx::cancel::Cancel;
+use pinch_embed::stdx::host::Host;
+use serde_json::{Map, Value};
+
+use crate::exit::{Failure, unwritten, warn, warn_of, with_causes};
+use crate::folders::Folders;
+use crate::signals;
+use parse::{Order, Update, Wanted};
+
+/// Whether the arguments of the program are such a command.
+pub(crate) fn is_command(args: &[OsString]) -> bool {
+    args.first().and_then(|name| name.to_str()).is_some_and(|name| parse::Name::parse(name).is_some())
+}
+
+/// Runs the command that the arguments begin with.
+pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, Failure> {
+    let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let Some(order) = parse::parse(&args)? else {
+        let name = args.first().and_then(|name| parse::Name::parse(name)).unwrap_or(parse::Name::List);
+        say(texts::help(name))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let host = Host::system();
+    let folders = Folders::find(None, &host)?;
+    let packages = open(&folders, &order, &host);
+    let scope = if order.is_local { PackageScope::Project } else { PackageScope::User };
+    let cancel = Cancel::new();
+    let work = carry_out(&packages, &order.wanted, scope, &cancel);
+    let (done, code) = signals::guard(&cancel, work).await;
+    done.map(|()| ExitCode::SUCCESS).or_else(|failure| code.ok_or(failure))
+}
+
+async fn carry_out(packages: &Packages, wanted: &Wanted, scope: PackageScope, cancel: &Cancel) -> Result<(), Failure> {
+    match wanted {
+        Wanted::Install(source) => {
+            say(format_args!("Installing {source}..."))?;
+            packages.install(source, scope, cancel).await.map_err(failure)?;
+            say(format_args!("Installed {source}"))
+        }
+        Wanted::Remove(source) => {
+            say(format_args!("Removing {source}..."))?;
+            match packages.remove(source, scope, cancel).await {
+                // Said without the word that errors begin with.
+                Err(error @ PackageError::NotFound { .. }) => {
+                    Err(Failure::bare(crate::exit::Kind::User, error.to_string()))
+                }
+                done => done.map_err(failure),
+            }?;
+            say(format_args!("Removed {source}"))
+        }
+        Wanted::Update(update) => update_all(packages, update, cancel).await,
+        Wanted::List => list(&packages.list()),
+        Wanted::Config => Err(Failure::user(match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+            true => texts::NO_CONFIG,
+            false => texts::NO_TERMINAL,
+        })),
+    }
+}
+
+async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Result<(), Failure> {
+    if let Some(source) = &update.packages {
+        packages.update(source.as_deref(), cancel).await.map_err(failure)?;
+        match source {
+            Some(source) => say(format_args!("Updated {source}"))?,
+            None => say("Updated packages")?,
+        }
+    }
+    if update.models {
+        return Err(Failure::user(texts::NO_MODELS));
+    }
+    if update.program {
+        say(texts::how_to_update(update.force))?;
+    }
+    if update.tell_of_packages {
+        say(texts::PACKAGES_STAY)?;
+    }
+    Ok(())
+}
+
+fn list(listed: &[Listed]) -> Result<(), Failure> {
+    if listed.is_empty() {
+        return say("No packages installed.");
+    }
+    let mut lines = Vec::new();
+    for (scope, title) in [(PackageScope::User, "User packages:"), (PackageScope::Project, "Project packages:")] {
+        let of_scope: Vec<&Listed> = listed.iter().filter(|one| one.scope == scope).collect();
+        if of_scope.is_empty() {
+            continue;
+        }
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push(title.to_owned());
+        for one in of_scope {
+            let mark = if one.entry.filter.is_some() { " (filtered)" } else { "" };
+            lines.push(format!("  {}{mark}", one.entry.source));
+            lines.extend(one.path.iter().map(|path| format!("    {}", path.display())));
+        }
+    }
+    say(lines.join("\n"))
+}
+
+/// The packages of this user in this folder. Whether the project counts is decided without asking anybody.
+fn open(folders: &Folders, order: &Order, host: &Host) -> Packages {
+    let home = host.home();
+    let settings = read(&folders.agent_dir.join("settings.json"));
+    let (store, problems) = TrustStore::load(&folders.agent_dir.join("trust.json"));
+    warn_of(&problems);
+    let default = settings.get("defaultProjectTrust").and_then(Value::as_str).and_then(DefaultTrust::parse);
+    let given = order.approve.or_else(|| (is_set(host, "PINCH_TRUST")).then_some(true));
+    let question =
+        TrustQuestion { cwd: &folders.cwd, home, given, extension: None, default: default.unwrap_or_default() };
+    let project_dir = trust::project_dir(&folders.cwd, home);
+    let trusted = project_dir.is_some() && trust::decide(&question, &store).is_trusted();
+    let project_dir = project_dir.unwrap_or_else(|| folders.cwd.join(".pi"));
+    let of_project = if trusted { read(&project_dir.join("settings.json")) } else { Map::new() };
+    if !trusted && !order.is_local && project_dir.join("settings.json").is_file() {
+        warn("This project is not trusted: its packages are left out. Use --approve to count them");
+    }
+    let npm_command = [&of_project, &settings].into_iter().find_map(npm_command);
+    let (cwd, agent_dir) = (folders.cwd.clone(), folders.agent_dir.clone());
+    Packages { npm_command, ..Packages::new(host.clone(), cwd, agent_dir, project_dir, trusted) }
+}
+
+/// Whether a variable says yes.
+fn is_set(host: &Host, name: &str) -> bool {
+    let value = host.env().get(name).unwrap_or_default();
+    ["1", "true", "yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
+}
+
+fn read(path: &Path) -> Map<String, Value> {
+    document::read_object(path).unwrap_or_else(|problem| {
+        warn(&problem.to_string());
+        Map::new()
+    })
+}
+
+fn npm_command(settings: &Map<String, Value>) -> Option<Vec<String>> {
+    let argv = settings.get("npmCommand")?.as_array()?;
+    let argv: Vec<String> = argv.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    (!argv.is_empty()).then_some(argv)
+}
+
+fn failure(error: PackageError) -> Failure {
+    let text = with_causes(&error);
+    match error {
+        PackageError::Settings(ChangeError::Damaged(_)) => Failure::configuration(text),
+        PackageError::Settings(_) | PackageError::Io { .. } => Failure::internal(text),
+        _ => Failure::user(text),
+    }
+}
+
+fn say(text: impl Display) -> Result<(), Failure> {
+    writeln!(std::io::stdout(), "{text}").map_err(|error| unwritten(&error))
+}

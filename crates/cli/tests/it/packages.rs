@@ -1,0 +1,88 @@
+//! Package commands as scripts meet them: output, messages, exit codes and settings.
+
+use serde_json::{Value, json};
+
+use crate::help::{Ran, User};
+
+fn ran(code: i32, out: &str, err: &str) -> Ran {
+    Ran { code: Some(code), out: out.to_owned(), err: err.to_owned() }
+}
+
+/// Runs a command in a project of the user's.
+async fn run(user: &User, args: &[&str]) -> Ran {
+    let mut command = user.program(args);
+    command.current_dir(user.path("w")).env("PINCH_AGENT_DIR", user.path("agent"));
+    user.ran(command.output().await.unwrap())
+}
+
+async fn user() -> User {
+    let user = User::new().await;
+    user.write("w/pkg/skills/s/SKILL.md", "---\ndescription: d\n---\n");
+    user
+}
+
+fn settings(user: &User, name: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(user.path(name)).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_folder_comes_and_goes() {
+    let user = user().await;
+    assert_eq!(run(&user, &["list"]).await, ran(0, "No packages installed.\n", ""));
+    assert_eq!(run(&user, &["install", "./pkg"]).await, ran(0, "Installing ./pkg...\nInstalled ./pkg\n", ""));
+    let kept = settings(&user, "agent/settings.json");
+    assert_eq!(kept, json!({"retry": {"enabled": false}, "packages": ["../w/pkg"]}));
+    assert_eq!(run(&user, &["list"]).await, ran(0, "User packages:\n  ../w/pkg\n    HOME/w/pkg\n", ""));
+    assert_eq!(run(&user, &["update", "./pkg"]).await, ran(0, "Updated ./pkg\n", ""));
+    assert_eq!(run(&user, &["uninstall", "pkg"]).await, ran(0, "Removing pkg...\nRemoved pkg\n", ""));
+    let gone = ran(1, "Removing pkg...\n", "No matching package found for pkg\n");
+    assert_eq!(run(&user, &["remove", "pkg"]).await, gone);
+    assert_eq!(settings(&user, "agent/settings.json"), json!({"retry": {"enabled": false}, "packages": []}));
+}
+
+#[tokio::test]
+async fn packages_of_a_project_need_its_trust() {
+    let user = user().await;
+    assert_eq!(run(&user, &["install", "pkg", "-l"]).await.code, Some(0), "a bare project needs none");
+    assert_eq!(settings(&user, "w/.pi/settings.json"), json!({"packages": ["../pkg"]}));
+    let hint = "Warning: This project is not trusted: its packages are left out. Use --approve to count them\n";
+    assert_eq!(run(&user, &["list"]).await, ran(0, "No packages installed.\n", hint));
+    let refused = run(&user, &["install", "-l", "."]).await;
+    assert_eq!(
+        (refused.code, refused.err.starts_with("Error: This project is not trusted")),
+        (Some(1), true),
+        "{refused:?}"
+    );
+    let listed = ran(0, "Project packages:\n  ../pkg\n    HOME/w/pkg\n", "");
+    assert_eq!(run(&user, &["list", "--approve"]).await, listed);
+    user.write(
+        "agent/trust.json",
+        &json!({user.path("w").canonicalize().unwrap().to_str().unwrap(): true}).to_string(),
+    );
+    assert_eq!(run(&user, &["list"]).await, listed);
+    assert_eq!(run(&user, &["list", "-na"]).await, ran(0, "No packages installed.\n", hint));
+    assert_eq!(run(&user, &["remove", "-l", "pkg"]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_said() {
+    let user = user().await;
+    let config = run(&user, &["config"]).await;
+    assert_eq!((config.code, config.err.starts_with("Error: pinch config needs a terminal.")), (Some(1), true));
+    let update = run(&user, &["update"]).await;
+    assert!(
+        update.code == Some(0)
+            && update.out.contains("cargo install pinch-cli\u{60}")
+            && update.out.contains("--extensions")
+    );
+    assert!(!run(&user, &["update", "--self"]).await.out.contains("--extensions"));
+    let models = run(&user, &["update", "--models"]).await;
+    assert_eq!((models.code, models.out.as_str()), (Some(1), ""));
+    let unsafe_source = run(&user, &["install", "git:github.com/../x"]).await;
+    assert_eq!(unsafe_source.err, "Error: Not a usable git source: git:github.com/../x\n");
+    user.write("agent/settings.json", "{oops");
+    let damaged = run(&user, &["install", "pkg"]).await;
+    assert_eq!(damaged.code, Some(2), "{damaged:?}");
+    let help = run(&user, &["install", "--help"]).await;
+    assert!(help.code == Some(0) && help.out.starts_with("Usage: pinch install <source> [-l]"));
+}

@@ -1,0 +1,147 @@
+//! Packages of git servers: cloned beneath a folder of ours, which nothing in a source leads out of.
+
+use std::path::{Path, PathBuf};
+
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::fs::atomic::create_private_dir;
+
+use super::run::Want;
+use super::source::GitSource;
+use super::{PackageError, PackageScope, Packages, RunError};
+
+/// What every call of git is given: it never asks, and runs neither hooks nor programs that an address could name.
+const GUARDS: [&str; 7] =
+    ["git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+const ENV: [(&str, &str); 2] = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
+
+/// A folder that is gone again unless it is kept.
+struct Unfinished(Option<PathBuf>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take()
+            && let Err(error) = std::fs::remove_dir_all(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "an unfinished clone stays");
+        }
+    }
+}
+
+impl Packages {
+    /// Clones a repository with what it needs. It appears in its place as a whole, or not at all.
+    pub(super) async fn git_install(
+        &self,
+        git: &GitSource,
+        scope: PackageScope,
+        cancel: &Cancel,
+    ) -> Result<(), PackageError> {
+        let root = self.git_root(scope);
+        let place = root.join(&git.host).join(&git.path);
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| PackageError::Io { path, source }
+        };
+        create_private_dir(&root).map_err(failed(&root))?;
+        if place.exists() {
+            check_beneath(&root, &place)?;
+            return self.git_refresh(git, &place, cancel).await;
+        }
+        let parent = place.parent().unwrap_or(&root);
+        create_private_dir(parent).map_err(failed(parent))?;
+        check_beneath(&root, parent)?;
+        let temp = parent.join(format!(".clone-{}", self.host.ids().uuid_v4()));
+        let mut unfinished = Unfinished(Some(temp.clone()));
+        let target = temp.to_string_lossy();
+        self.git(&["clone", "--quiet", "--", &git.repo, &target], parent, Want::Everything, cancel).await?;
+        if let Some(reference) = &git.reference {
+            self.git(&["checkout", "--quiet", reference, "--"], &temp, Want::Everything, cancel).await?;
+        }
+        self.npm_dependencies(&temp, cancel).await?;
+        std::fs::rename(&temp, &place).map_err(failed(&place))?;
+        unfinished.0 = None;
+        Ok(())
+    }
+
+    /// Brings a clone to the reference that is asked for, else to where its server is; local changes are lost.
+    async fn git_refresh(&self, git: &GitSource, place: &Path, cancel: &Cancel) -> Result<(), PackageError> {
+        self.git(&["fetch", "--quiet", "--prune", "--tags", "--force", "origin"], place, Want::Everything, cancel)
+            .await?;
+        let candidates: Vec<String> = match &git.reference {
+            Some(reference) => vec![format!("refs/remotes/origin/{reference}"), reference.clone()],
+            None => vec!["@{upstream}".to_owned(), "refs/remotes/origin/HEAD".to_owned()],
+        };
+        let mut goal = None;
+        for candidate in &candidates {
+            let wanted = format!("{candidate}^{{commit}}");
+            match self.git(&["rev-parse", "--verify", "--quiet", &wanted], place, Want::Result, cancel).await {
+                Ok(commit) => {
+                    goal = Some(commit.trim().to_owned());
+                    break;
+                }
+                Err(PackageError::Run(RunError::Failed { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let goal = goal.ok_or_else(|| RunError::Failed {
+            command: "git rev-parse".to_owned(),
+            status: 1,
+            output: format!("there is no {}", candidates.join(" and no ")),
+        })?;
+        self.git(&["reset", "--quiet", "--hard", &goal], place, Want::Everything, cancel).await?;
+        self.git(&["clean", "--quiet", "-fdx"], place, Want::Everything, cancel).await?;
+        self.npm_dependencies(place, cancel).await
+    }
+
+    /// Updates a clone; one that is not there is made.
+    pub(super) async fn git_update(
+        &self,
+        git: &GitSource,
+        scope: PackageScope,
+        cancel: &Cancel,
+    ) -> Result<(), PackageError> {
+        self.git_install(git, scope, cancel).await
+    }
+
+    /// Removes a clone, and the folders above it that are empty then.
+    pub(super) fn git_remove(&self, git: &GitSource, scope: PackageScope) -> Result<(), PackageError> {
+        let root = self.git_root(scope);
+        let place = root.join(&git.host).join(&git.path);
+        if !place.exists() {
+            return Ok(());
+        }
+        check_beneath(&root, &place)?;
+        std::fs::remove_dir_all(&place).map_err(|source| PackageError::Io { path: place.clone(), source })?;
+        let above = place.ancestors().skip(1).take_while(|folder| *folder != root);
+        for folder in above {
+            // A folder with something in it is needed still.
+            if std::fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn git(&self, args: &[&str], folder: &Path, want: Want, cancel: &Cancel) -> Result<String, PackageError> {
+        let argv = [&GUARDS, args].concat();
+        let done = self.runner(cancel).run(&argv, folder, &ENV, want).await;
+        Ok(done.map_err(|error| match error {
+            // The guards are no news to anybody.
+            RunError::Failed { status, output, .. } => {
+                RunError::Failed { command: format!("git {}", args.first().unwrap_or(&"")), status, output }
+            }
+            other => other,
+        })?)
+    }
+}
+
+/// A folder really lies beneath another one, also when there are links on the way.
+fn check_beneath(root: &Path, path: &Path) -> Result<(), PackageError> {
+    let real =
+        |path: &Path| std::fs::canonicalize(path).map_err(|source| PackageError::Io { path: path.to_owned(), source });
+    let (real_root, real_path) = (real(root)?, real(path)?);
+    if real_path.starts_with(&real_root) && (real_path != real_root) {
+        return Ok(());
+    }
+    Err(PackageError::Outside { path: path.to_owned(), root: root.to_owned() })
+}

@@ -1,0 +1,204 @@
+//! Installing, removing, updating and listing.
+
+use std::path::PathBuf;
+
+use futures::StreamExt as _;
+use futures::stream;
+use pinch_stdx::cancel::Cancel;
+use serde_json::Value;
+
+use super::list::{change_list, source_of};
+use super::source::{NpmSource, Source, absolute, relative};
+use super::{PackageEntry, PackageError, PackageScope, Packages};
+
+/// How many repositories are updated at a time.
+const N_AT_A_TIME: usize = 4;
+
+/// A package that settings list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// What settings say.
+    pub entry: PackageEntry,
+    /// Whose settings.
+    pub scope: PackageScope,
+    /// Where it lies; `None` when it is not installed.
+    pub path: Option<PathBuf>,
+}
+
+/// A package that is to be updated.
+type Due = (String, Source, PackageScope);
+
+impl Packages {
+    /// All packages: those of the user, then those of a trusted project.
+    pub fn list(&self) -> Vec<Listed> {
+        let of = |scope: PackageScope| {
+            self.entries(scope).0.into_iter().map(move |entry| {
+                let path = Source::parse(&entry.source).ok().map(|source| self.place(&source, scope));
+                Listed { path: path.filter(|path| path.exists()), entry, scope }
+            })
+        };
+        of(PackageScope::User).chain(of(PackageScope::Project)).collect()
+    }
+
+    /// Installs a package and adds it to the settings; one that is there already stays in the list as it is, except that another version of
+    /// it takes its place.
+    ///
+    /// # Errors
+    /// [`PackageError`]; the settings are as they were then.
+    pub async fn install(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
+        self.check_trust(scope)?;
+        let source = Source::parse(text)?;
+        let entry = match &source {
+            Source::Local(path) => {
+                let path = absolute(path, &self.cwd, self.host.home());
+                if !path.exists() {
+                    return Err(PackageError::MissingPath { path });
+                }
+                relative(&path, self.settings_dir(scope))
+            }
+            _ => text.trim().to_owned(),
+        };
+        match &source {
+            Source::Local(_) => {}
+            Source::Npm(npm) => self.npm_install(&[npm_spec(npm)], scope, cancel).await?,
+            Source::Git(git) => self.git_install(git, scope, cancel).await?,
+        }
+        let identity = self.identity(&source, &self.cwd);
+        change_list(&self.settings_file(scope), &self.host, |list| {
+            let Some(old) = list.iter_mut().find(|old| self.is_package(old, scope, &identity)) else {
+                list.push(entry.into());
+                return true;
+            };
+            if source_of(old) == Some(&entry) || matches!(source, Source::Local(_)) {
+                return false;
+            }
+            match old {
+                Value::Object(members) => drop(members.insert("source".into(), entry.into())),
+                old => *old = entry.into(),
+            }
+            true
+        })?;
+        Ok(())
+    }
+
+    /// Removes a package and takes it out of the settings; folders of the user's own stay.
+    ///
+    /// # Errors
+    /// [`PackageError::NotFound`] when settings have no such package; no program is run then.
+    pub async fn remove(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
+        self.check_trust(scope)?;
+        let source = Source::parse(text)?;
+        let identity = self.identity(&source, &self.cwd);
+        let (entries, _) = self.entries(scope);
+        if !entries.iter().any(|entry| self.is_package(&entry.source.as_str().into(), scope, &identity)) {
+            return Err(PackageError::NotFound { source_text: text.to_owned(), similar: None });
+        }
+        match &source {
+            Source::Local(_) => {}
+            Source::Npm(npm) => self.npm_remove(npm, scope, cancel).await?,
+            Source::Git(git) => self.git_remove(git, scope)?,
+        }
+        change_list(&self.settings_file(scope), &self.host, |list| {
+            let n_before = list.len();
+            list.retain(|old| !self.is_package(old, scope, &identity));
+            list.len() < n_before
+        })?;
+        Ok(())
+    }
+
+    /// Updates one package or, without a source, all of them, and answers with what was updated. Folders and packages of which settings ask
+    /// for one version are left alone.
+    ///
+    /// # Errors
+    /// [`PackageError::NotFound`] when settings have no such package; else the first failure, after everything else was tried.
+    pub async fn update(&self, text: Option<&str>, cancel: &Cancel) -> Result<Vec<String>, PackageError> {
+        let due = self.due(text)?;
+        let mut failures = Vec::new();
+        let mut updated = Vec::new();
+        for scope in [PackageScope::User, PackageScope::Project] {
+            let mut newer = Vec::new();
+            for (text, source, _) in due.iter().filter(|(_, _, of)| *of == scope) {
+                let Source::Npm(npm) = source else { continue };
+                match self.npm_newer(npm, scope, cancel).await {
+                    Ok(Some(_)) => newer.push((text.clone(), format!("{}@latest", npm.name))),
+                    Ok(None) => {}
+                    Err(error) => failures.push(error),
+                }
+            }
+            let (texts, specs): (Vec<String>, Vec<String>) = newer.into_iter().unzip();
+            if !specs.is_empty() {
+                match self.npm_install(&specs, scope, cancel).await {
+                    Ok(()) => updated.extend(texts),
+                    Err(error) => failures.push(error),
+                }
+            }
+        }
+        let clones = due.iter().filter_map(|(text, source, scope)| match source {
+            Source::Git(git) => Some(async move { (text, self.git_update(git, *scope, cancel).await) }),
+            _ => None,
+        });
+        for (text, done) in stream::iter(clones).buffered(N_AT_A_TIME).collect::<Vec<_>>().await {
+            match done {
+                Ok(()) => updated.push(text.clone()),
+                Err(error) => failures.push(error),
+            }
+        }
+        failures.into_iter().next().map_or(Ok(updated), Err)
+    }
+
+    /// The packages that an update is about.
+    fn due(&self, text: Option<&str>) -> Result<Vec<Due>, PackageError> {
+        let listed = self.list();
+        let wanted = text.map(|text| {
+            let source = Source::parse(text).unwrap_or_else(|_| Source::Local(text.to_owned()));
+            self.identity(&source, &self.cwd)
+        });
+        let is_wanted = |one: &&Listed| {
+            let wanted = wanted.as_ref();
+            wanted.is_none_or(|identity| self.is_package(&one.entry.source.as_str().into(), one.scope, identity))
+        };
+        let found: Vec<&Listed> = listed.iter().filter(is_wanted).collect();
+        if let (true, Some(text)) = (found.is_empty(), text) {
+            return Err(PackageError::NotFound { source_text: text.to_owned(), similar: similar(text, &listed) });
+        }
+        let due = found.into_iter().filter_map(|one| {
+            let source = Source::parse(&one.entry.source).ok()?;
+            (!source.is_pinned()).then(|| (one.entry.source.clone(), source, one.scope))
+        });
+        Ok(due.collect())
+    }
+
+    fn check_trust(&self, scope: PackageScope) -> Result<(), PackageError> {
+        match scope {
+            PackageScope::Project if !self.trusted => Err(PackageError::Untrusted),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an element of a settings list is a package.
+    fn is_package(&self, element: &Value, scope: PackageScope, identity: &str) -> bool {
+        let source = source_of(element).and_then(|source| Source::parse(source).ok());
+        source.is_some_and(|source| self.identity(&source, self.settings_dir(scope)) == identity)
+    }
+}
+
+fn npm_spec(npm: &NpmSource) -> String {
+    match &npm.version {
+        Some(version) => format!("{}@{version}", npm.name),
+        None => npm.name.clone(),
+    }
+}
+
+/// A package that somebody may mean who left out where it comes from.
+fn similar(text: &str, listed: &[Listed]) -> Option<String> {
+    let text = text.trim();
+    let sources = listed.iter().map(|one| &one.entry.source);
+    sources
+        .into_iter()
+        .find(|source| match Source::parse(source) {
+            Ok(Source::Npm(npm)) => npm.name == text || npm_spec(&npm) == text,
+            Ok(Source::Git(git)) => git.path == text || format!("{}/{}", git.host, git.path) == text,
+            _ => false,
+        })
+        .cloned()
+}

@@ -1,0 +1,112 @@
+//! Packages of npm. They go into a folder of ours with a `node_modules` in it, and none of their scripts is run.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
+use serde_json::Value;
+
+use super::run::Want;
+use super::source::NpmSource;
+use super::version::is_newer;
+use super::{PackageError, PackageScope, Packages};
+
+/// What the folder says of itself, so that npm takes it for the root.
+const PACKAGE_JSON: &str = "{\n  \"name\": \"pi-extensions\",\n  \"private\": true\n}\n";
+/// Nothing of it belongs into a repository.
+const GITIGNORE: &str = "*\n!.gitignore\n";
+/// The longest time for asking the registry.
+const VIEW_LIMIT: Duration = Duration::from_secs(10);
+
+impl Packages {
+    fn npm_argv<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+        let own = self.npm_command.as_deref().filter(|argv| !argv.is_empty());
+        let program = own.map_or_else(|| vec!["npm"], |argv| argv.iter().map(String::as_str).collect());
+        [&program, args].concat()
+    }
+
+    fn prepare_npm_root(&self, scope: PackageScope) -> Result<PathBuf, PackageError> {
+        let root = self.npm_root(scope);
+        create_private_dir(&root).map_err(|source| PackageError::Io { path: root.clone(), source })?;
+        for (name, text) in [("package.json", PACKAGE_JSON), (".gitignore", GITIGNORE)] {
+            let path = root.join(name);
+            if !path.exists() {
+                write_atomic(&path, text.as_bytes(), Access::Keep)
+                    .map_err(|source| PackageError::Io { path, source })?;
+            }
+        }
+        Ok(root)
+    }
+
+    /// Installs packages of npm in one go.
+    pub(super) async fn npm_install(
+        &self,
+        specs: &[String],
+        scope: PackageScope,
+        cancel: &Cancel,
+    ) -> Result<(), PackageError> {
+        let root = self.prepare_npm_root(scope)?;
+        let options = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--"];
+        let specs = specs.iter().map(String::as_str);
+        let argv = self.npm_argv(&options.into_iter().chain(specs).collect::<Vec<_>>());
+        self.runner(cancel).run(&argv, &root, &[], Want::Everything).await?;
+        Ok(())
+    }
+
+    /// Removes a package of npm.
+    pub(super) async fn npm_remove(
+        &self,
+        npm: &NpmSource,
+        scope: PackageScope,
+        cancel: &Cancel,
+    ) -> Result<(), PackageError> {
+        let root = self.npm_root(scope);
+        if !root.join("node_modules").join(&npm.name).exists() {
+            return Ok(());
+        }
+        let argv = self.npm_argv(&["uninstall", "--ignore-scripts", "--no-audit", "--no-fund", "--", &npm.name]);
+        self.runner(cancel).run(&argv, &root, &[], Want::Everything).await?;
+        Ok(())
+    }
+
+    /// Installs what a package from git needs, if it needs anything.
+    pub(super) async fn npm_dependencies(&self, folder: &Path, cancel: &Cancel) -> Result<(), PackageError> {
+        let needs_any = read_json(&folder.join("package.json"))
+            .is_some_and(|package| package["dependencies"].as_object().is_some_and(|all| !all.is_empty()));
+        if !needs_any {
+            return Ok(());
+        }
+        // A command of the user's own may know other options only.
+        let args: &[&str] = match self.npm_command {
+            Some(_) => &["install", "--ignore-scripts"],
+            None => &["install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+        };
+        self.runner(cancel).run(&self.npm_argv(args), folder, &[], Want::Everything).await?;
+        Ok(())
+    }
+
+    /// The version of a package that the registry has and we have not; `None` when ours is the newest.
+    pub(super) async fn npm_newer(
+        &self,
+        npm: &NpmSource,
+        scope: PackageScope,
+        cancel: &Cancel,
+    ) -> Result<Option<String>, PackageError> {
+        let installed = read_json(&self.npm_root(scope).join("node_modules").join(&npm.name).join("package.json"))
+            .and_then(|package| package["version"].as_str().map(str::to_owned));
+        let mut runner = self.runner(cancel);
+        runner.time_limit = VIEW_LIMIT.min(self.time_limit);
+        let argv = self.npm_argv(&["view", &npm.name, "version", "--json"]);
+        let said = runner.run(&argv, &self.agent_dir, &[], Want::Result).await?;
+        let newest = serde_json::from_str::<Value>(said.trim()).ok();
+        let newest = newest.as_ref().and_then(Value::as_str);
+        Ok(newest.filter(|newest| installed.is_none_or(|own| is_newer(newest, &own))).map(str::to_owned))
+    }
+}
+
+/// A JSON file of at most a MiB.
+fn read_json(path: &Path) -> Option<Value> {
+    let meta = std::fs::metadata(path).ok()?;
+    (meta.is_file() && meta.len() <= 1024 * 1024).then(|| serde_json::from_slice(&std::fs::read(path).ok()?).ok())?
+}

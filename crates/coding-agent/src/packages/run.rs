@@ -1,0 +1,122 @@
+//! Running git and npm: argument lists, never a shell; a time limit; bounded output.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use pinch_stdx::process::{Ended, Process, SpawnError};
+
+/// Bytes of output that are kept; of more only the end.
+const MAX_OUTPUT: usize = 64 * 1024;
+/// How long a program that has to end may take to do so.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A program that packages need has failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It could not be started.
+    #[error("{program} could not be run. Is it installed?")]
+    Start {
+        /// Which.
+        program: String,
+        /// Why not.
+        #[source]
+        source: SpawnError,
+    },
+    /// It ended with a failure.
+    #[error("{command} failed with exit code {status}{}", said(.output))]
+    Failed {
+        /// The program and what it was to do.
+        command: String,
+        /// Its exit code.
+        status: i32,
+        /// The end of what it said.
+        output: String,
+    },
+    /// It took too long and was stopped.
+    #[error("{command} took longer than {} s and was stopped", limit.as_secs())]
+    TimedOut {
+        /// The program and what it was to do.
+        command: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The caller stopped it.
+    #[error("{command} was cancelled")]
+    Cancelled {
+        /// The program and what it was to do.
+        command: String,
+    },
+    /// The system failed while it ran.
+    #[error("{command} could not be followed")]
+    Io {
+        /// The program and what it was to do.
+        command: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+fn said(output: &str) -> String {
+    let output = output.trim();
+    if output.is_empty() { String::new() } else { format!(": {output}") }
+}
+
+/// Starts programs one after another.
+#[derive(Clone, Copy)]
+pub(super) struct Runner<'a> {
+    pub(super) host: &'a Host,
+    pub(super) cancel: &'a Cancel,
+    pub(super) time_limit: Duration,
+}
+
+/// What of a program's output is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    /// Its result; what it says besides is lost.
+    Result,
+    /// All of it, for the words of a failure.
+    Everything,
+}
+
+impl Runner<'_> {
+    /// Runs a program to its end and answers with what it wrote. Its whole process group is stopped on cancelling and when time is up.
+    pub(super) async fn run(
+        &self,
+        argv: &[&str],
+        folder: &Path,
+        env: &[(&str, &str)],
+        want: Want,
+    ) -> Result<String, RunError> {
+        let Some((program, args)) = argv.split_first() else { return Ok(String::new()) };
+        let mut command = std::process::Command::new(program);
+        command.args(args).current_dir(folder).env_clear().envs(self.host.env().iter()).envs(env.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(if want == Want::Everything { Stdio::piped() } else { Stdio::null() });
+        let mut process = Process::spawn_as_is(command)
+            .map_err(|source| RunError::Start { program: (*program).to_owned(), source })?;
+        // Not all arguments: an address may hold a password.
+        let command = [*program, args.iter().find(|arg| !arg.starts_with('-')).unwrap_or(&"")].join(" ");
+        let mut output = Vec::new();
+        let mut keep = |bytes: &[u8]| {
+            output.extend_from_slice(bytes);
+            if output.len() > 2 * MAX_OUTPUT {
+                output.drain(..output.len() - MAX_OUTPUT);
+            }
+        };
+        let ended = process.pump(self.cancel, Some(self.time_limit), GRACE, &mut keep).await;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        match ended {
+            Err(source) => Err(RunError::Io { command, source }),
+            Ok(Ended::Cancelled(..)) => Err(RunError::Cancelled { command }),
+            Ok(Ended::TimedOut(_)) => Err(RunError::TimedOut { command, limit: self.time_limit }),
+            Ok(Ended::Exited(exit)) if !exit.is_success() => {
+                Err(RunError::Failed { command, status: exit.status(), output })
+            }
+            Ok(Ended::Exited(_)) => Ok(output),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Where a package comes from: the npm registry, a git server, a folder.
+
+use std::path::{Component, Path, PathBuf};
+
+/// What a package is named by in settings and on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `npm:name`, `npm:name@version`.
+    Npm(NpmSource),
+    /// `git:host/path`, `git:user@host:path`, `https://host/path`; a branch, tag or commit may follow an `@`.
+    Git(GitSource),
+    /// Anything else is a path.
+    Local(String),
+}
+
+/// A package of the npm registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NpmSource {
+    /// Its name, with its scope.
+    pub name: String,
+    /// The version or tag that is wanted; updates leave such a package alone.
+    pub version: Option<String>,
+}
+
+/// A repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitSource {
+    /// What git is given.
+    pub repo: String,
+    /// The server.
+    pub host: String,
+    /// The path there: two or more names.
+    pub path: String,
+    /// The branch, tag or commit that is wanted; updates leave such a package alone.
+    pub reference: Option<String>,
+}
+
+/// A source that is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// The registry has no such names.
+    #[error("Not an npm package: {0}")]
+    Npm(String),
+    /// No repository, or one whose place on the disk would not be beneath ours.
+    #[error("Not a usable git source: {0}")]
+    Git(String),
+}
+
+impl Source {
+    /// Reads a source.
+    ///
+    /// # Errors
+    /// A source that says it is of npm or git and is not, or is not safe: see [`GitSource::parse`].
+    pub fn parse(text: &str) -> Result<Self, SourceError> {
+        let text = text.trim();
+        if let Some(spec) = text.strip_prefix("npm:") {
+            return NpmSource::parse(spec).map(Self::Npm).ok_or_else(|| SourceError::Npm(text.to_owned()));
+        }
+        if !text.starts_with("git:") && !has_scheme(text) {
+            return Ok(Self::Local(text.to_owned()));
+        }
+        GitSource::parse(text).map(Self::Git).ok_or_else(|| SourceError::Git(text.to_owned()))
+    }
+
+    /// What two sources of one package have in common: its name, its repository, its folder. Paths are taken from `base`.
+    pub fn identity(&self, base: &Path, home: Option<&Path>) -> String {
+        match self {
+            Self::Npm(npm) => format!("npm:{}", npm.name),
+            Self::Git(git) => format!("git:{}/{}", git.host, git.path),
+            Self::Local(path) => format!("local:{}", absolute(path, base, home).display()),
+        }
+    }
+
+    /// Whether one version is asked for.
+    pub fn is_pinned(&self) -> bool {
+        match self {
+            Self::Npm(npm) => npm.version.is_some(),
+            Self::Git(git) => git.reference.is_some(),
+            Self::Local(_) => false,
+        }
+    }
+}
+
+impl NpmSource {
+    /// Reads what follows `npm:`; `None` when no package can be called that.
+    pub fn parse(spec: &str) -> Option<Self> {
+        let spec = spec.trim();
+        let at = spec.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| at);
+        let (name, version) = at.map_or((spec, None), |at| (&spec[..at], Some(&spec[at + 1..])));
+        let bare = match name.strip_prefix('@') {
+            Some(scoped) => {
+                let (scope, bare) = scoped.split_once('/')?;
+                is_npm_name(scope).then_some(bare)?
+            }
+            None => name,
+        };
+        let is_version = |version: &str| {
+            !version.is_empty() && !version.starts_with('-') && !version.contains(|c: char| c.is_control() || c == '/')
+        };
+        (is_npm_name(bare) && version.is_none_or(is_version))
+            .then(|| Self { name: name.to_owned(), version: version.map(str::to_owned) })
+    }
+}
+
+fn is_npm_name(name: &str) -> bool {
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
+    !name.is_empty() && !name.starts_with(['.', '-']) && name.bytes().all(is_fine)
+}
+
+/// Schemes of repositories.
+const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "git://"];
+
+/// Whether a text is the address of a repository.
+fn has_scheme(text: &str) -> bool {
+    scheme_of(text).is_some()
+}
+
+fn scheme_of(text: &str) -> Option<&'static str> {
+    SCHEMES.into_iter().find(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+}
+
+impl GitSource {
+    /// Reads a git source; `None` when it is none, or when its host, a name of its path or its reference could lead a program astray: `..`,
+    /// names that begin with a hyphen, control characters, backslashes, `.git`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        // `git://` is an address, not a prefix.
+        let address = if has_scheme(text) { text } else { text.strip_prefix("git:")?.trim() };
+        let parts = match scheme_of(address) {
+            Some(scheme) => Parts::of_url(address, scheme)?,
+            None => Parts::of_scp(address).or_else(|| Parts::of_short_form(address))?,
+        };
+        let host = parts.host.to_ascii_lowercase();
+        let path = parts.path.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path).trim_end_matches('/');
+        let is_safe = is_host(&host)
+            && path.split('/').count() >= 2
+            && path.split('/').all(is_path_name)
+            && parts.reference.as_deref().is_none_or(is_reference)
+            && !parts.repo.contains(|c: char| c.is_control() || c.is_whitespace());
+        is_safe.then(|| Self { path: path.to_owned(), host, repo: parts.repo, reference: parts.reference })
+    }
+}
+
+/// An address, taken apart.
+struct Parts<'a> {
+    repo: String,
+    host: &'a str,
+    path: &'a str,
+    reference: Option<String>,
+}
+
+impl<'a> Parts<'a> {
+    /// `https://host/path@ref`.
+    fn of_url(address: &'a str, scheme: &str) -> Option<Self> {
+        let (server, path) = address[scheme.len()..].split_once('/')?;
+        let (path, reference) = split_reference(path);
+        let host = server.rsplit_once('@').map_or(server, |(_, host)| host);
+        let host = match host.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => host,
+        };
+        let repo = format!("{}{server}/{}", &address[..scheme.len()], path.trim_end_matches('/'));
+        Some(Self { repo, host, path, reference })
+    }
+
+    /// `user@host:path@ref`.
+    fn of_scp(address: &'a str) -> Option<Self> {
+        let (server, path) = address.split_once(':')?;
+        let (user, host) = server.split_once('@')?;
+        let is_user = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if user.is_empty() || user.starts_with('-') || !user.bytes().all(is_user) {
+            return None;
+        }
+        let (path, reference) = split_reference(path);
+        Some(Self { repo: format!("{server}:{path}"), host, path, reference })
+    }
+
+    /// `host/path@ref`; a first name that can be no host is an owner on GitHub.
+    fn of_short_form(address: &'a str) -> Option<Self> {
+        let (first, rest) = address.split_once('/')?;
+        let (whole, _) = split_reference(address);
+        let (path, reference) = split_reference(rest);
+        match first.contains('.') || first == "localhost" {
+            true => {
+                Some(Self { repo: format!("https://{}", whole.trim_end_matches('/')), host: first, path, reference })
+            }
+            false if path.contains('/') => None,
+            false => {
+                Some(Self { repo: format!("https://github.com/{whole}"), host: "github.com", path: whole, reference })
+            }
+        }
+    }
+}
+
+/// Takes the reference off a path: what follows the first `@`, or `#`.
+fn split_reference(path: &str) -> (&str, Option<String>) {
+    match path.find(['@', '#']) {
+        Some(at) if at > 0 && at + 1 < path.len() => (&path[..at], Some(path[at + 1..].to_owned())),
+        _ => (path, None),
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    !host.is_empty() && !host.starts_with(['.', '-']) && !host.contains("..") && host.bytes().all(is_fine)
+}
+
+fn is_path_name(name: &str) -> bool {
+    let is_bad = |c: char| c.is_control() || c.is_whitespace() || "\\:*?\"<>|@#".contains(c);
+    !name.is_empty()
+        && name != "."
+        && name != ".."
+        && !name.starts_with('-')
+        && !name.eq_ignore_ascii_case(".git")
+        && !name.contains(is_bad)
+}
+
+fn is_reference(reference: &str) -> bool {
+    let is_bad = |c: char| c.is_control() || c.is_whitespace() || "\\:*?~^[".contains(c);
+    !reference.is_empty() && !reference.starts_with('-') && !reference.contains("..") && !reference.contains(is_bad)
+}
+
+/// A path as users write it, made absolute by its spelling: `~` is the home folder, `.` and `..` are taken out.
+pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
+    let given = Path::new(path.trim());
+    let given = match (given.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => base.join(given),
+    };
+    let mut plain = PathBuf::new();
+    for part in given.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// How one absolute path is written from the folder of another, with `/` between names.
+pub(super) fn relative(path: &Path, base: &Path) -> String {
+    let (path, base): (Vec<_>, Vec<_>) = (path.components().collect(), base.components().collect());
+    let n_common = path.iter().zip(&base).take_while(|(a, b)| a == b).count();
+    let up = base[n_common..].iter().map(|_| "..".into());
+    let down = path[n_common..].iter().map(|name| name.as_os_str().to_string_lossy());
+    let names: Vec<std::borrow::Cow<'_, str>> = up.chain(down).collect();
+    if names.is_empty() { ".".to_owned() } else { names.join("/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn git(text: &str, repo: &str, host: &str, path: &str, reference: Option<&str>) {
+        let expected = GitSource {
+            repo: repo.into(),
+            host: host.into(),
+            path: path.into(),
+            reference: reference.map(str::to_owned),
+        };
+        assert_eq!(GitSource::parse(text), Some(expected));
+    }
+
+    #[test]
+    fn repositories() {
+        git("git:github.com/a/b", "https://github.com/a/b", "github.com", "a/b", None);
+        git("https://GitHub.com/a/b.git@v1", "https://GitHub.com/a/b.git", "github.com", "a/b", Some("v1"));
+        git("https://github.com/a/b#v1", "https://github.com/a/b", "github.com", "a/b", Some("v1"));
+        git("ssh://git@h.org:22/a/b/c/", "ssh://git@h.org:22/a/b/c", "h.org", "a/b/c", None);
+        git("git://h.org/a/b", "git://h.org/a/b", "h.org", "a/b", None);
+        git("git:git@h.org:a/b@feature/x", "git@h.org:a/b", "h.org", "a/b", Some("feature/x"));
+        git("git:a/b@1", "https://github.com/a/b", "github.com", "a/b", Some("1"));
+        git("git:localhost/a/b", "https://localhost/a/b", "localhost", "a/b", None);
+    }
+
+    #[test]
+    fn what_could_leave_its_root_is_no_source() {
+        for text in [
+            "git:github.com/a/..",
+            "git:github.com/../a/b",
+            "https://h.org/a/../../b",
+            "git:h.org/a/.git",
+            "git:-h.org/a/b",
+            "git:git@-oProxy:a/b",
+            "git:-u@h.org:a/b",
+            "https://h.org/a\\b/c",
+            "git:h.org/-a/b",
+            "git:h.org/a/b@-x",
+            "git:h.org/a/b@a..b",
+            "https://../a/b",
+            "https://h.org/a//b",
+            "git:h.org/a",
+            "git:a",
+            "git:a/b/c",
+            "https://[::1]/a/b",
+            "git:h.org/a/b c",
+            "https://h.org/a/b\u{7}",
+            "git@h.org:a/b",
+            "./a",
+            "npm:a",
+        ] {
+            assert_eq!(GitSource::parse(text), None, "{text}");
+        }
+        assert!(Source::parse("git:h.org/..").is_err());
+        assert_eq!(Source::parse("git@h.org:a/b"), Ok(Source::Local("git@h.org:a/b".into())));
+    }
+
+    #[test]
+    fn packages_of_npm() {
+        let npm = |spec| NpmSource::parse(spec).map(|npm| (npm.name, npm.version));
+        assert_eq!(npm("@a/b@1.0.0"), Some(("@a/b".into(), Some("1.0.0".into()))));
+        assert_eq!(npm("b"), Some(("b".into(), None)));
+        for spec in ["", "@", "@a", "../x", "a/b", "--prefix", "@a/../b", "a@", "a@-x", "a@../b", "a b"] {
+            assert_eq!(npm(spec), None, "{spec}");
+        }
+    }
+
+    #[test]
+    fn identities_and_paths() {
+        let id = |text: &str| Source::parse(text).unwrap().identity(Path::new("/w/x"), Some(Path::new("/h")));
+        assert_eq!(id("npm:a@1"), "npm:a");
+        assert_eq!(id("git:git@github.com:a/b@v1"), id("https://github.com/a/b"));
+        assert_eq!((id("../y/./z").as_str(), id("~/z").as_str()), ("local:/w/y/z", "local:/h/z"));
+        assert_eq!(relative(Path::new("/a/b/c"), Path::new("/a/d/e")), "../../b/c");
+        assert_eq!(relative(Path::new("/a"), Path::new("/a")), ".");
+    }
+}

@@ -1,0 +1,254 @@
+//! Finding files in folders, and the patterns with which settings and packages choose among them.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+/// Folders below each other at most.
+const MAX_DEPTH: usize = 24;
+/// Entries of folders that one search looks at.
+const MAX_ENTRIES: usize = 50_000;
+/// Files with rules about what is left out.
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
+
+/// What becomes of a folder that a search comes upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enter {
+    /// Its entries are looked at.
+    Yes,
+    /// It is passed over.
+    No,
+}
+
+/// The names of a folder: files and folders apart, each in order. Links count as what they lead to.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Names of files.
+    pub files: Vec<PathBuf>,
+    /// Names of folders.
+    pub folders: Vec<PathBuf>,
+}
+
+/// Goes through a folder and those below it, in the order of names. Left out is what begins with a dot, `node_modules`, and what ignore files
+/// on the way say. Links are followed, but no folder is entered twice. `see` is shown each folder with its depth and takes what it wants; its
+/// answer says whether the search goes on below.
+pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter) {
+    let mut search = Search { rules: Vec::new(), entered: HashSet::new(), n_left: MAX_ENTRIES };
+    search.enter(root, 0, see);
+}
+
+/// A search under way.
+struct Search {
+    /// Ignore files from the root to the folder that is looked at.
+    rules: Vec<Gitignore>,
+    /// Folders behind links, and those that such a link may lead back to.
+    entered: HashSet<PathBuf>,
+    n_left: usize,
+}
+
+impl Search {
+    fn enter(&mut self, folder: &Path, depth: usize, see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let n_rules = self.rules.len();
+        let mut builder = None;
+        let mut found = Vec::new();
+        let mut linked = HashSet::new();
+        for entry in entries.filter_map(Result::ok) {
+            let Some(left) = self.n_left.checked_sub(1) else { break };
+            self.n_left = left;
+            let name = entry.file_name();
+            if IGNORE_FILES.iter().any(|file| name == *file) {
+                let builder = builder.get_or_insert_with(|| GitignoreBuilder::new(folder));
+                if let Some(error) = builder.add(entry.path()) {
+                    tracing::debug!(path = %entry.path().display(), %error, "a rule is passed over");
+                }
+            }
+            if name.as_encoded_bytes().starts_with(b".") || name == "node_modules" {
+                continue;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            let (is_folder, is_file) = match kind.is_symlink().then(|| std::fs::metadata(&path)) {
+                None => (kind.is_dir(), kind.is_file()),
+                Some(Ok(meta)) => (meta.is_dir(), meta.is_file()),
+                Some(Err(_)) => continue,
+            };
+            if kind.is_symlink() && is_folder {
+                linked.insert(path.clone());
+            }
+            // Reading a pipe would never end.
+            if !is_folder && !is_file {
+                continue;
+            }
+            found.push((path, is_folder));
+        }
+        self.rules.extend(builder.and_then(|builder| builder.build().ok()));
+        found.sort();
+        let mut listing = Listing::default();
+        for (path, is_folder) in found.into_iter().filter(|(path, is_folder)| !self.is_ignored(path, *is_folder)) {
+            if is_folder { listing.folders.push(path) } else { listing.files.push(path) }
+        }
+        if see(folder, depth, &listing) == Enter::Yes && depth < MAX_DEPTH {
+            for path in &listing.folders {
+                // Without a link on the way no folder is met twice.
+                let is_new = !linked.contains(path)
+                    || std::fs::canonicalize(path).is_ok_and(|real| {
+                        !folder.ancestors().any(|above| std::fs::canonicalize(above).is_ok_and(|a| a == real))
+                            && self.entered.insert(real)
+                    });
+                if is_new {
+                    self.enter(path, depth + 1, see);
+                }
+            }
+        }
+        self.rules.truncate(n_rules);
+    }
+
+    fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
+        let verdicts = self.rules.iter().rev().map(|rules| rules.matched(path, is_folder));
+        verdicts.into_iter().find(|verdict| !verdict.is_none()).is_some_and(|verdict| verdict.is_ignore())
+    }
+}
+
+/// Whether a file's name ends like this.
+pub(super) fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension() == Some(OsStr::new(ending))
+}
+
+/// Patterns of a list: `!glob` leaves out, `+path` takes in again, `-path` leaves out for good; the others choose.
+#[derive(Clone, Debug, Default)]
+pub struct Patterns {
+    chosen: Vec<Glob>,
+    left_out: Vec<Glob>,
+    taken_in: Vec<PathBuf>,
+    out_for_good: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+struct Glob(GlobMatcher);
+
+impl Glob {
+    fn new(text: &str) -> Option<Self> {
+        let text = text.strip_prefix("./").unwrap_or(text);
+        GlobBuilder::new(text).literal_separator(true).build().ok().map(|glob| Self(glob.compile_matcher()))
+    }
+}
+
+impl Patterns {
+    /// Reads a list of which every element is a pattern. What is no glob matches nothing.
+    pub fn new<'a>(list: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut patterns = Self::default();
+        for text in list {
+            let exact = |path: &str| PathBuf::from(path.strip_prefix("./").unwrap_or(path));
+            match (text.chars().next(), text.get(1..)) {
+                (Some('!'), Some(glob)) => patterns.left_out.extend(Glob::new(glob)),
+                (Some('+'), Some(path)) => patterns.taken_in.push(exact(path)),
+                (Some('-'), Some(path)) => patterns.out_for_good.push(exact(path)),
+                _ => patterns.chosen.extend(Glob::new(text)),
+            }
+        }
+        patterns
+    }
+
+    /// Whether an element of a list changes what others choose.
+    pub fn is_override(text: &str) -> bool {
+        text.starts_with(['!', '+', '-'])
+    }
+
+    /// Whether an element of a list is a glob.
+    pub fn is_glob(text: &str) -> bool {
+        text.contains(['*', '?', '[', '{'])
+    }
+
+    /// Whether a file counts. Patterns are held against its path from `base`, its name and its whole path; for a `SKILL.md` also against those
+    /// of its folder.
+    pub fn allow(&self, path: &Path, base: &Path) -> bool {
+        let names = names(path, base);
+        let fits = |globs: &[Glob]| globs.iter().any(|glob| names.iter().any(|name| glob.0.is_match(name)));
+        let is_one_of = |paths: &[PathBuf]| paths.iter().any(|path| names.contains(&path.as_path()));
+        if is_one_of(&self.out_for_good) {
+            return false;
+        }
+        is_one_of(&self.taken_in) || (self.chosen.is_empty() || fits(&self.chosen)) && !fits(&self.left_out)
+    }
+}
+
+/// What patterns are held against.
+fn names<'a>(path: &'a Path, base: &Path) -> Vec<&'a Path> {
+    let of = |path: &'a Path| {
+        let relative = path.strip_prefix(base).ok().filter(|rest| !rest.as_os_str().is_empty());
+        [relative, path.file_name().map(Path::new), Some(path)].into_iter().flatten()
+    };
+    let folder = path.parent().filter(|_| path.file_name() == Some(OsStr::new("SKILL.md")));
+    of(path).chain(folder.into_iter().flat_map(of)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(root: &Path, name: &str, text: &str) {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn all(root: &Path) -> Vec<String> {
+        let mut found = Vec::new();
+        search(root, &mut |_, _, listing| {
+            found.extend(listing.files.iter().map(|file| file.strip_prefix(root).unwrap().display().to_string()));
+            Enter::Yes
+        });
+        found
+    }
+
+    #[test]
+    fn what_is_ignored_hidden_or_foreign_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b/x", "a/keep.log", "a/y.log", "node_modules/m", ".dot/x", "a/deep/y.log", "a/c/z"] {
+            write(dir.path(), name, "");
+        }
+        write(dir.path(), ".gitignore", "*.log\n/b\n");
+        write(dir.path(), "a/.fdignore", "!keep.log\nc/\n");
+        assert_eq!(all(dir.path()), ["a/keep.log"]);
+        assert_eq!(all(&dir.path().join("none")), [""; 0]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "real/x", "");
+        write(dir.path(), "in/y", "");
+        for (to, at) in
+            [(dir.path().join("in"), "in/loop"), (dir.path().join("real"), "in/l1"), (dir.path().join("real"), "in/l2")]
+        {
+            std::os::unix::fs::symlink(to, dir.path().join(at)).unwrap();
+        }
+        std::os::unix::fs::symlink("nowhere", dir.path().join("in/broken")).unwrap();
+        assert_eq!(all(&dir.path().join("in")), ["y", "l1/x"]);
+    }
+
+    #[test]
+    fn patterns_choose() {
+        #[track_caller]
+        fn check(patterns: &[&str], path: &str, expected: bool) {
+            let got = Patterns::new(patterns.iter().copied()).allow(&Path::new("/b").join(path), Path::new("/b"));
+            assert_eq!(got, expected, "{patterns:?} {path}");
+        }
+        check(&[], "a.md", true);
+        check(&["*.md"], "a.md", true);
+        check(&["x/*"], "a.md", false);
+        check(&["!a*"], "s/a.md", false);
+        check(&["!a*", "+s/a.md"], "s/a.md", true);
+        check(&["+a.md", "-./a.md"], "a.md", false);
+        check(&["!good"], "skills/good/SKILL.md", false);
+        check(&["-skills/good"], "skills/good/SKILL.md", false);
+        check(&["skills/*"], "skills/good/SKILL.md", true);
+        check(&["!/b/s/*.md"], "s/a.md", false);
+        check(&["!["], "a.md", true);
+    }
+}

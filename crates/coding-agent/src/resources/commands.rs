@@ -1,0 +1,44 @@
+//! What a slash at the beginning of a prompt stands for: a skill, or a prompt template.
+
+use std::borrow::Cow;
+
+use super::info::Diagnostic;
+use super::skills::{self, Skill};
+use super::templates::Templates;
+
+/// Skills and prompt templates by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// `/skill:name`.
+    pub skills: Vec<Skill>,
+    /// `/name`.
+    pub templates: Templates,
+}
+
+/// A prompt with what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expanded<'a> {
+    /// The text.
+    pub text: Cow<'a, str>,
+    /// Why a skill could not be read; the text is as it was then.
+    pub problem: Option<Diagnostic>,
+}
+
+impl Commands {
+    /// Expands a prompt. Names that nothing is known by stay as they are.
+    pub fn expand<'a>(&self, text: &'a str) -> Expanded<'a> {
+        if let Some((skill, arguments)) = self.named(text) {
+            return match skills::expand(skill, arguments) {
+                Ok(expanded) => Expanded { text: expanded.into(), problem: None },
+                Err(problem) => Expanded { text: text.into(), problem: Some(problem) },
+            };
+        }
+        Expanded { text: self.templates.expand(text), problem: None }
+    }
+
+    fn named<'a>(&self, text: &'a str) -> Option<(&Skill, &'a str)> {
+        let command = text.strip_prefix("/skill:")?;
+        let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        Some((self.skills.iter().find(|skill| skill.name == name)?, arguments.trim()))
+    }
+}

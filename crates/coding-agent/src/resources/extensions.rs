@@ -1,0 +1,80 @@
+//! Extensions as data: where they are, and what their package says of them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::collect::{self, Enter, has_ending};
+use super::info::SourceInfo;
+use super::manifest::manifest;
+
+/// An extension to be run by somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionEntry {
+    /// Its first file, or its folder when only a manifest says how it is started.
+    pub path: PathBuf,
+    /// The member `pi` of the `package.json` beside it.
+    pub manifest: Option<Value>,
+    /// Where it comes from.
+    pub info: SourceInfo,
+}
+
+/// The extensions in a folder of extensions: single files, and folders with an entry of their own.
+pub(super) fn find(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect::search(folder, &mut |_, _, listing| {
+        found.extend(listing.files.iter().filter(|file| is_entry_file(file)).cloned());
+        found.extend(listing.folders.iter().flat_map(|folder| entries_of(folder).unwrap_or_default()));
+        Enter::No
+    });
+    found
+}
+
+/// The extensions that a path stands for: a file, a folder that is an extension, or a folder of extensions.
+pub(super) fn find_at(path: &Path) -> Vec<PathBuf> {
+    if path.is_dir() { entries_of(path).unwrap_or_else(|| find(path)) } else { vec![path.to_owned()] }
+}
+
+/// The entries of a folder that is an extension: those of its manifest, else `index.ts` or `index.js`.
+fn entries_of(folder: &Path) -> Option<Vec<PathBuf>> {
+    let listed = manifest(folder).and_then(|manifest| manifest.get("extensions").cloned());
+    if let Some(listed) = listed.as_ref().and_then(Value::as_array).filter(|listed| !listed.is_empty()) {
+        let paths = listed.iter().filter_map(|one| match one.as_str() {
+            Some(path) => Some(folder.join(path.strip_prefix("./").unwrap_or(path))).filter(|path| path.exists()),
+            // A command to be started in the folder.
+            None => one.is_object().then(|| folder.to_owned()),
+        });
+        let mut paths: Vec<PathBuf> = paths.collect();
+        paths.dedup();
+        return Some(paths);
+    }
+    ["index.ts", "index.js"]
+        .map(|name| folder.join(name))
+        .into_iter()
+        .find(|path| path.is_file())
+        .map(|path| vec![path])
+}
+
+fn is_entry_file(path: &Path) -> bool {
+    has_ending(path, "ts") && !path.to_string_lossy().ends_with(".d.ts") || has_ending(path, "js") || is_program(path)
+}
+
+/// A file that can be run by itself.
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    has_ending(path, "exe")
+}
+
+impl ExtensionEntry {
+    /// An extension with what stands beside it.
+    pub(super) fn new(path: PathBuf, info: SourceInfo) -> Self {
+        let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
+        Self { manifest: folder.and_then(manifest), path, info }
+    }
+}

@@ -1,0 +1,237 @@
+//! Collecting the files of one type of resource, in their order of precedence.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::collect::{Patterns, has_ending};
+use super::info::{Diagnostic, Origin, ResourceKind, Scope, SourceInfo};
+use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
+use super::manifest::manifest;
+use super::skills::{self, Meant, SkillFolder};
+use super::{package_files, trust};
+use crate::packages::source::{Source, absolute};
+use crate::packages::{self, PackageEntry};
+
+/// A file that counts, unless its name is taken.
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) meant: Meant,
+    pub(super) info: SourceInfo,
+}
+
+/// One scope: whose settings, and the folder they lie in.
+struct ScopeOf<'a> {
+    scope: Scope,
+    settings: &'a ScopeSettings,
+    dir: &'a Path,
+}
+
+/// Collects files of a type.
+pub(super) struct Gather<'a> {
+    inputs: &'a ResourceInputs,
+    kind: ResourceKind,
+    found: Vec<Found>,
+    seen: HashSet<PathBuf>,
+    problems: &'a mut Vec<Diagnostic>,
+}
+
+/// All files of a type: those of the command line first, then project before user, settings before what is found, packages behind, and last
+/// what extensions bring.
+pub(super) fn gather(
+    inputs: &ResourceInputs,
+    extra: &[ExtraPaths],
+    kind: ResourceKind,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Found> {
+    let mut gather = Gather { inputs, kind, found: Vec::new(), seen: HashSet::new(), problems };
+    gather.command_line();
+    if !inputs.without.is_without(kind) {
+        let project = inputs.trusted_project_dir().map(|dir| ScopeOf {
+            scope: Scope::Project,
+            settings: &inputs.settings.project,
+            dir,
+        });
+        let user = ScopeOf { scope: Scope::User, settings: &inputs.settings.user, dir: &inputs.agent_dir };
+        for scope in project.iter().chain([&user]) {
+            gather.settings(scope);
+            gather.automatic(scope);
+        }
+        let mut identities = HashSet::new();
+        for scope in project.iter().chain([&user]) {
+            gather.packages(scope, &mut identities);
+        }
+    }
+    for extra in extra {
+        gather.of_extension(extra);
+    }
+    gather.found
+}
+
+impl Gather<'_> {
+    fn push(&mut self, path: PathBuf, meant: Meant, info: impl Fn(&Path) -> SourceInfo) {
+        let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        if self.seen.insert(real) {
+            let info = SourceInfo { path: path.clone(), ..info(&path) };
+            self.found.push(Found { path, meant, info });
+        }
+    }
+
+    /// The files that a path somebody wrote stands for; what is wrong with it is told.
+    fn named(&mut self, path: &Path) -> Vec<(PathBuf, Meant)> {
+        if path.is_dir() {
+            let files = package_files::at(path, self.kind).into_iter();
+            return files.map(|file| (file.clone(), skills::meant(&file))).collect();
+        }
+        let wanted = match self.kind {
+            ResourceKind::Extension => None,
+            ResourceKind::Skill | ResourceKind::Prompt => Some(("md", "markdown")),
+            ResourceKind::Theme => Some(("json", "json")),
+        };
+        let kind = self.kind.as_str();
+        if !path.exists() {
+            self.problems.push(Diagnostic::warning(path, format!("{kind} path does not exist")));
+        } else if let Some((_, name)) = wanted.filter(|(ending, _)| !path.is_file() || !has_ending(path, ending)) {
+            self.problems.push(Diagnostic::warning(path, format!("{kind} path is not a {name} file")));
+        } else {
+            return vec![(path.to_owned(), Meant::Surely)];
+        }
+        Vec::new()
+    }
+
+    fn absolute(&self, path: &str, base: &Path) -> PathBuf {
+        absolute(path, base, self.inputs.home.as_deref())
+    }
+
+    fn command_line(&mut self) {
+        let inputs = self.inputs;
+        for text in inputs.command_line.of(self.kind) {
+            if self.kind == ResourceKind::Extension && !matches!(Source::parse(text), Ok(Source::Local(_))) {
+                let (source, text) =
+                    (text, "is no path. Install the package first; only paths can be used for one run");
+                self.problems.push(Diagnostic::warning(Path::new(source), text));
+                continue;
+            }
+            let path = self.absolute(text, &inputs.cwd);
+            for (file, meant) in self.named(&path) {
+                self.push(file, meant, |_| temporary("cli", Origin::TopLevel, &path));
+            }
+        }
+        if self.kind == ResourceKind::Extension {
+            return;
+        }
+        // A folder that is named as an extension may be a whole package.
+        for text in &inputs.command_line.extensions {
+            let path = self.absolute(text, &inputs.cwd);
+            let Some(manifest) = manifest(&path) else { continue };
+            for file in package_files::files(&path, Some(&manifest), None, self.kind) {
+                let meant = skills::meant(&file);
+                self.push(file, meant, |_| temporary("cli", Origin::Package, &path));
+            }
+        }
+    }
+
+    fn settings(&mut self, of: &ScopeOf<'_>) {
+        let list = of.settings.of(self.kind);
+        let overrides = overrides(list);
+        for text in list.iter().filter(|text| !Patterns::is_override(text)) {
+            let path = self.absolute(text, of.dir);
+            for (file, meant) in self.named(&path) {
+                if overrides.allow(&file, of.dir) {
+                    self.push(file, meant, |_| top_level("local", of.scope, of.dir));
+                }
+            }
+        }
+    }
+
+    fn automatic(&mut self, of: &ScopeOf<'_>) {
+        let overrides = overrides(of.settings.of(self.kind));
+        let own = package_files::of_kind(&of.dir.join(self.kind.folder()), self.kind);
+        self.push_automatic(own, of, of.dir, &overrides);
+        if self.kind != ResourceKind::Skill {
+            return;
+        }
+        let home = self.inputs.home.as_deref();
+        let folders = match of.scope {
+            Scope::User => home.map(|home| home.join(".agents/skills")).into_iter().collect(),
+            _ => trust::agents_skills(&self.inputs.cwd, home),
+        };
+        for folder in folders {
+            let base = folder.parent().unwrap_or(&folder).to_owned();
+            self.push_automatic(skills::find(&folder, SkillFolder::FoldersOnly), of, &base, &overrides);
+        }
+    }
+
+    fn push_automatic(&mut self, files: Vec<PathBuf>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
+        for file in files.into_iter().filter(|file| overrides.allow(file, base)) {
+            let meant = skills::meant(&file);
+            self.push(file, meant, |_| top_level("auto", of.scope, base));
+        }
+    }
+
+    fn packages(&mut self, of: &ScopeOf<'_>, identities: &mut HashSet<String>) {
+        let home = self.inputs.home.as_deref();
+        for entry in &of.settings.packages {
+            let source = match Source::parse(&entry.source) {
+                Ok(source) => source,
+                Err(error) => {
+                    self.tell_once(of.dir, error.to_string());
+                    continue;
+                }
+            };
+            if identities.insert(source.identity(of.dir, home)) {
+                self.package(entry, &packages::place(&source, of.dir, home), of);
+            }
+        }
+    }
+
+    fn package(&mut self, entry: &PackageEntry, place: &Path, of: &ScopeOf<'_>) {
+        let info = SourceInfo {
+            path: PathBuf::new(),
+            source: entry.source.clone(),
+            scope: of.scope,
+            origin: Origin::Package,
+            base_dir: Some(place.to_owned()),
+        };
+        if place.is_dir() {
+            let manifest = manifest(place);
+            for file in package_files::files(place, manifest.as_ref(), entry.filter.as_ref(), self.kind) {
+                let meant = skills::meant(&file);
+                self.push(file, meant, |_| info.clone());
+            }
+        } else if place.is_file() && self.kind == ResourceKind::Extension {
+            self.push(place.to_owned(), Meant::Surely, |_| info.clone());
+        } else if !place.exists() {
+            self.tell_once(place, format!("package {} is not installed", entry.source));
+        }
+    }
+
+    /// What is wrong with a package is wrong for every type; it is told with the first of them.
+    fn tell_once(&mut self, path: &Path, text: String) {
+        if self.kind == ResourceKind::ALL[0] {
+            self.problems.push(Diagnostic::warning(path, text));
+        }
+    }
+
+    fn of_extension(&mut self, extra: &ExtraPaths) {
+        for path in extra.of(self.kind) {
+            let path = self.inputs.cwd.join(path);
+            for (file, meant) in self.named(&path) {
+                let source = format!("extension:{}", extra.extension);
+                self.push(file, meant, |_| temporary(&source, Origin::TopLevel, &path));
+            }
+        }
+    }
+}
+
+fn overrides(list: &[String]) -> Patterns {
+    Patterns::new(list.iter().map(String::as_str).filter(|text| Patterns::is_override(text)))
+}
+
+fn top_level(source: &str, scope: Scope, base: &Path) -> SourceInfo {
+    SourceInfo { source: source.to_owned(), scope, base_dir: Some(base.to_owned()), ..SourceInfo::default() }
+}
+
+fn temporary(source: &str, origin: Origin, path: &Path) -> SourceInfo {
+    let base = if path.is_dir() { Some(path) } else { path.parent() };
+    SourceInfo { source: source.to_owned(), origin, base_dir: base.map(Path::to_owned), ..SourceInfo::default() }
+}

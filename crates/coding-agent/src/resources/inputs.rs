@@ -1,0 +1,165 @@
+//! What resources are loaded from: plain values.
+
+use std::path::{Path, PathBuf};
+
+use super::info::ResourceKind;
+use super::trust;
+use crate::packages::PackageEntry;
+
+/// What settings say about resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceSettings {
+    /// Those of the user.
+    pub user: ScopeSettings,
+    /// Those of the project; they count only when it is trusted.
+    pub project: ScopeSettings,
+}
+
+/// What the settings of one scope say: packages, and by type paths and overrides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScopeSettings {
+    /// `packages`.
+    pub packages: Vec<PackageEntry>,
+    /// `extensions`.
+    pub extensions: Vec<String>,
+    /// `skills`.
+    pub skills: Vec<String>,
+    /// `prompts`.
+    pub prompts: Vec<String>,
+    /// `themes`.
+    pub themes: Vec<String>,
+}
+
+impl ScopeSettings {
+    pub(super) fn of(&self, kind: ResourceKind) -> &[String] {
+        pick(kind, [&self.extensions, &self.skills, &self.prompts, &self.themes])
+    }
+}
+
+/// Paths that the command line names; they come before everything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLinePaths {
+    /// `--extension`.
+    pub extensions: Vec<String>,
+    /// `--skill`.
+    pub skills: Vec<String>,
+    /// `--prompt-template`.
+    pub prompts: Vec<String>,
+    /// `--theme`.
+    pub themes: Vec<String>,
+}
+
+impl CommandLinePaths {
+    pub(super) fn of(&self, kind: ResourceKind) -> &[String] {
+        pick(kind, [&self.extensions, &self.skills, &self.prompts, &self.themes])
+    }
+}
+
+/// Paths that an extension brings; they come after everything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraPaths {
+    /// The extension's name.
+    pub extension: String,
+    /// Skills.
+    pub skills: Vec<PathBuf>,
+    /// Prompt templates.
+    pub prompts: Vec<PathBuf>,
+    /// Themes.
+    pub themes: Vec<PathBuf>,
+}
+
+impl ExtraPaths {
+    pub(super) fn of(&self, kind: ResourceKind) -> &[PathBuf] {
+        pick(kind, [&[], &self.skills, &self.prompts, &self.themes])
+    }
+}
+
+fn pick<T>(kind: ResourceKind, [extensions, skills, prompts, themes]: [&[T]; 4]) -> &[T] {
+    match kind {
+        ResourceKind::Extension => extensions,
+        ResourceKind::Skill => skills,
+        ResourceKind::Prompt => prompts,
+        ResourceKind::Theme => themes,
+    }
+}
+
+/// What is not looked for; paths of the command line load all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Without {
+    /// `--no-extensions`.
+    pub extensions: bool,
+    /// `--no-skills`.
+    pub skills: bool,
+    /// `--no-prompt-templates`.
+    pub prompts: bool,
+    /// `--no-themes`.
+    pub themes: bool,
+    /// `--no-context-files`.
+    pub context_files: bool,
+}
+
+impl Without {
+    pub(super) fn is_without(self, kind: ResourceKind) -> bool {
+        match kind {
+            ResourceKind::Extension => self.extensions,
+            ResourceKind::Skill => self.skills,
+            ResourceKind::Prompt => self.prompts,
+            ResourceKind::Theme => self.themes,
+        }
+    }
+}
+
+/// What resources are loaded from.
+#[derive(Clone, Debug)]
+pub struct ResourceInputs {
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The user's folder of settings.
+    pub agent_dir: PathBuf,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// Whether the project's own things count: see [`super::trust`].
+    pub trusted: bool,
+    /// What settings say.
+    pub settings: ResourceSettings,
+    /// What the command line names.
+    pub command_line: CommandLinePaths,
+    /// What is not looked for.
+    pub without: Without,
+    /// Takes the place of `SYSTEM.md`: a text, or the path of a file.
+    pub system_prompt: Option<String>,
+    /// Takes the place of `APPEND_SYSTEM.md`: texts, or paths of files.
+    pub append_system_prompt: Vec<String>,
+    pub(super) project_dir: Option<PathBuf>,
+}
+
+impl ResourceInputs {
+    /// A working directory of a user, without settings and wishes; the project is not trusted.
+    pub fn new(cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>, home: Option<&Path>) -> Self {
+        let mut inputs = Self {
+            project_dir: None,
+            cwd: cwd.into(),
+            agent_dir: agent_dir.into(),
+            home: home.map(Path::to_owned),
+            trusted: false,
+            settings: ResourceSettings::default(),
+            command_line: CommandLinePaths::default(),
+            without: Without::default(),
+            system_prompt: None,
+            append_system_prompt: Vec::new(),
+        };
+        inputs.refresh();
+        inputs
+    }
+
+    /// Looks again for the project's folder of settings.
+    pub(super) fn refresh(&mut self) {
+        let found = trust::project_dir(&self.cwd, self.home.as_deref());
+        self.project_dir = found.filter(|dir| *dir != self.agent_dir);
+    }
+
+    /// The project's folder of settings, when the project is trusted.
+    pub(super) fn trusted_project_dir(&self) -> Option<&Path> {
+        self.project_dir.as_deref().filter(|_| self.trusted)
+    }
+}

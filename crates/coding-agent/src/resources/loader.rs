@@ -1,0 +1,215 @@
+//! All resources of one working directory.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::commands::Commands;
+use super::context_files::{self, ContextFile};
+use super::extensions::ExtensionEntry;
+use super::gather::gather;
+use super::info::{Diagnostic, ResourceKind, SourceInfo};
+use super::inputs::{ExtraPaths, ResourceInputs};
+use super::skills::{self, Skill};
+use super::templates::{Template, Templates};
+use super::themes::Theme;
+use super::trust;
+use crate::packages::source::absolute;
+
+/// Bytes of a system prompt's file at most.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Changes what was loaded, before anybody sees it.
+pub type Adjust = Arc<dyn Fn(&mut Resources) + Send + Sync>;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resources {
+    /// Instructions, from the outermost folder to the innermost.
+    pub context_files: Vec<ContextFile>,
+    /// Skills and prompt templates.
+    pub commands: Commands,
+    /// Themes, the built-in ones first.
+    pub themes: Vec<Theme>,
+    /// Takes the place of the usual system prompt.
+    pub system_prompt: Option<String>,
+    /// Put behind the system prompt.
+    pub append_system_prompt: Vec<String>,
+    /// Extensions, to be run by somebody else.
+    pub extensions: Vec<ExtensionEntry>,
+    /// What is wrong with any of it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Resources {
+    /// The skills.
+    pub fn skills(&self) -> &[Skill] {
+        &self.commands.skills
+    }
+
+    /// What is put behind the system prompt, as one text.
+    pub fn addendum(&self) -> Option<String> {
+        (!self.append_system_prompt.is_empty()).then(|| self.append_system_prompt.join("\n\n"))
+    }
+}
+
+/// Loads the resources of one working directory, again whenever it is asked to. It blocks while it reads; files are small and local.
+#[derive(Clone)]
+pub struct ResourceLoader {
+    inputs: ResourceInputs,
+    adjust: Option<Adjust>,
+    extra: Vec<ExtraPaths>,
+    resources: Resources,
+}
+
+impl fmt::Debug for ResourceLoader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceLoader").field("inputs", &self.inputs).finish_non_exhaustive()
+    }
+}
+
+impl ResourceLoader {
+    /// Loads everything.
+    pub fn load(inputs: ResourceInputs) -> Self {
+        Self::load_with(inputs, None)
+    }
+
+    /// Loads everything; `adjust` has the last word each time.
+    pub fn load_with(inputs: ResourceInputs, adjust: Option<Adjust>) -> Self {
+        let mut loader = Self { inputs, adjust, extra: Vec::new(), resources: Resources::default() };
+        loader.load_now();
+        loader
+    }
+
+    fn load_now(&mut self) {
+        self.resources = load(&self.inputs, &self.extra);
+        if let Some(adjust) = &self.adjust {
+            adjust(&mut self.resources);
+        }
+    }
+
+    /// What there is now.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// What it is loaded from; a change counts from the next reload on.
+    pub fn inputs_mut(&mut self) -> &mut ResourceInputs {
+        &mut self.inputs
+    }
+
+    /// Loads everything again. What extensions brought is forgotten: they are started again, too.
+    pub fn reload(&mut self) {
+        self.extra.clear();
+        self.inputs.refresh();
+        self.load_now();
+    }
+
+    /// Adds what an extension brings.
+    pub fn extend_resources(&mut self, paths: ExtraPaths) {
+        self.extra.push(paths);
+        self.load_now();
+    }
+}
+
+fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
+    let mut resources = Resources::default();
+    let problems = &mut resources.diagnostics;
+    if !inputs.trusted && inputs.project_dir.is_some() && trust::needs_trust(&inputs.cwd, inputs.home.as_deref()) {
+        let text = "This project is not trusted: its settings, extensions, skills, prompts, themes and system prompt are left out";
+        problems.push(Diagnostic::warning(&inputs.cwd, text));
+    }
+    if !inputs.without.context_files {
+        let (files, wrong) = context_files::collect(&inputs.agent_dir, &inputs.cwd);
+        resources.context_files = files;
+        problems.extend(wrong.into_iter().map(Diagnostic::from));
+    }
+    let entries = gather(inputs, extra, ResourceKind::Extension, problems);
+    resources.extensions = entries.into_iter().map(|found| ExtensionEntry::new(found.path, found.info)).collect();
+    let files = gather(inputs, extra, ResourceKind::Skill, problems);
+    let files = files.into_iter().map(|found| (found.path, found.meant, found.info));
+    resources.commands.skills = skills::load(files, problems);
+    resources.commands.templates = load_templates(inputs, extra, problems);
+    resources.themes = load_themes(inputs, extra, problems);
+    let said = inputs.system_prompt.as_ref().map(|given| vec![given.clone()]);
+    let system = system_texts(inputs, said.as_deref(), "SYSTEM.md", problems);
+    resources.system_prompt = system.into_iter().next();
+    let said = Some(inputs.append_system_prompt.as_slice()).filter(|given| !given.is_empty());
+    resources.append_system_prompt = system_texts(inputs, said, "APPEND_SYSTEM.md", problems);
+    resources
+}
+
+fn load_templates(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut Vec<Diagnostic>) -> Templates {
+    let mut kept: Vec<Template> = Vec::new();
+    for found in gather(inputs, extra, ResourceKind::Prompt, problems) {
+        match Template::read(&found.path) {
+            Ok(Some(template)) => match kept.iter().find(|first| first.name == template.name) {
+                Some(first) => {
+                    problems.push(Diagnostic::collision(ResourceKind::Prompt, &template.name, &first.path, &found.path))
+                }
+                None => kept.push(Template { info: found.info, ..template }),
+            },
+            Ok(None) => {}
+            Err(why) => problems.push(Diagnostic::warning(&found.path, why)),
+        }
+    }
+    Templates::new(kept).0
+}
+
+fn load_themes(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut Vec<Diagnostic>) -> Vec<Theme> {
+    let mut kept = Theme::builtin();
+    for found in gather(inputs, extra, ResourceKind::Theme, problems) {
+        match Theme::read(&found.path) {
+            Ok(theme) => match kept.iter().find(|first| first.name == theme.name) {
+                Some(first) => {
+                    let winner = &first.info.path;
+                    problems.push(Diagnostic::collision(ResourceKind::Theme, &theme.name, winner, &found.path));
+                }
+                None => kept.push(Theme { info: SourceInfo { path: found.path, ..found.info }, ..theme }),
+            },
+            Err(problem) => problems.push(problem),
+        }
+    }
+    kept
+}
+
+/// Texts of the system prompt: those given, of which each may be the path of a file; else the project's file, else the user's.
+fn system_texts(
+    inputs: &ResourceInputs,
+    given: Option<&[String]>,
+    name: &str,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<String> {
+    let mut read = |path: &Path| match read_text(path) {
+        Ok(text) => Some(text),
+        Err(why) => {
+            problems.push(Diagnostic::warning(path, why));
+            None
+        }
+    };
+    let Some(given) = given else {
+        let dirs = inputs.trusted_project_dir().into_iter().chain([inputs.agent_dir.as_path()]);
+        return dirs
+            .map(|dir| dir.join(name))
+            .find(|path| path.is_file())
+            .and_then(|path| read(&path))
+            .into_iter()
+            .collect();
+    };
+    let of = |text: &String| {
+        let path = absolute(text, &inputs.cwd, inputs.home.as_deref());
+        // A text may be too long to be a path.
+        if text.len() < 4096 && path.is_file() { read(&path) } else { Some(text.clone()) }
+    };
+    given.iter().filter_map(of).collect()
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let unread = |error: std::io::Error| format!("cannot be read: {error}");
+    if std::fs::metadata(path).map_err(unread)?.len() > MAX_BYTES {
+        return Err("is larger than 1 MiB".to_owned());
+    }
+    let bytes = std::fs::read(path).map_err(unread)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}

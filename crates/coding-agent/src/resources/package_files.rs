@@ -1,0 +1,114 @@
+//! What a package brings: as its manifest says, else by the names of its folders, and of that what settings let through.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::collect::{self, Enter, Patterns, has_ending};
+use super::info::ResourceKind;
+use super::{extensions, skills};
+use crate::packages::PackageFilter;
+
+/// The files of one type in a package.
+pub(super) fn files(
+    folder: &Path,
+    manifest: Option<&Value>,
+    filter: Option<&PackageFilter>,
+    kind: ResourceKind,
+) -> Vec<PathBuf> {
+    let chosen = filter.and_then(|filter| match kind {
+        ResourceKind::Extension => filter.extensions.as_deref(),
+        ResourceKind::Skill => filter.skills.as_deref(),
+        ResourceKind::Prompt => filter.prompts.as_deref(),
+        ResourceKind::Theme => filter.themes.as_deref(),
+    });
+    if chosen.is_some_and(<[String]>::is_empty) {
+        return Vec::new();
+    }
+    let listed = manifest.and_then(|manifest| manifest.get(kind.folder())).and_then(Value::as_array);
+    let mut files = match listed {
+        Some(listed) if kind == ResourceKind::Extension && listed.iter().any(Value::is_object) => {
+            extensions::find_at(folder)
+        }
+        Some(listed) => of_list(folder, &listed.iter().filter_map(Value::as_str).collect::<Vec<_>>(), kind),
+        None if manifest.is_some_and(has_any_list) => Vec::new(),
+        None if kind == ResourceKind::Extension && !folder.join(kind.folder()).is_dir() => ["index.ts", "index.js"]
+            .map(|name| folder.join(name))
+            .into_iter()
+            .filter(|path| path.is_file())
+            .take(1)
+            .collect(),
+        None => of_kind(&folder.join(kind.folder()), kind),
+    };
+    if let Some(chosen) = chosen {
+        let patterns = Patterns::new(chosen.iter().map(String::as_str));
+        files.retain(|file| patterns.allow(file, folder));
+    }
+    files
+}
+
+/// Whether a manifest names anything itself; its folders do not count by their names then.
+fn has_any_list(manifest: &Value) -> bool {
+    ResourceKind::ALL.iter().any(|kind| manifest.get(kind.folder()).is_some_and(Value::is_array))
+}
+
+/// The files that a list of a manifest stands for: paths of files and folders, globs, and overrides of both.
+fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<PathBuf> {
+    let (overrides, chosen): (Vec<&str>, Vec<&str>) =
+        list.iter().copied().partition(|text| Patterns::is_override(text));
+    let (globs, paths): (Vec<&str>, Vec<&str>) = chosen.into_iter().partition(|text| Patterns::is_glob(text));
+    let mut files = Vec::new();
+    for path in paths {
+        // A package brings what is in it, not what lies beside it.
+        if Path::new(path).components().all(|part| !matches!(part, std::path::Component::ParentDir)) {
+            files.extend(at(&folder.join(path.trim_start_matches("./").trim_start_matches('/')), kind));
+        }
+    }
+    if !globs.is_empty() {
+        let patterns = Patterns::new(globs);
+        collect::search(folder, &mut |_, _, listing| {
+            files
+                .extend(listing.files.iter().filter(|file| is_of(file, kind) && patterns.allow(file, folder)).cloned());
+            Enter::Yes
+        });
+    }
+    let overrides = Patterns::new(overrides);
+    files.retain(|file| overrides.allow(file, folder));
+    files
+}
+
+/// The files that a path stands for: itself, or those of a folder. What is not there stands for nothing.
+pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<PathBuf> {
+    if path.is_dir() {
+        return match kind {
+            ResourceKind::Extension => extensions::find_at(path),
+            _ => of_kind(path, kind),
+        };
+    }
+    if path.is_file() { vec![path.to_owned()] } else { Vec::new() }
+}
+
+/// The files of a folder that holds resources of one type.
+pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<PathBuf> {
+    let ending = match kind {
+        ResourceKind::Extension => return extensions::find(folder),
+        ResourceKind::Skill => return skills::find(folder, skills::SkillFolder::WithLooseFiles),
+        ResourceKind::Prompt => "md",
+        ResourceKind::Theme => "json",
+    };
+    let mut found = Vec::new();
+    collect::search(folder, &mut |_, _, listing| {
+        found.extend(listing.files.iter().filter(|file| has_ending(file, ending)).cloned());
+        Enter::No
+    });
+    found
+}
+
+fn is_of(path: &Path, kind: ResourceKind) -> bool {
+    match kind {
+        ResourceKind::Extension => has_ending(path, "ts") || has_ending(path, "js"),
+        ResourceKind::Skill => path.file_name().is_some_and(|name| name == "SKILL.md"),
+        ResourceKind::Prompt => has_ending(path, "md"),
+        ResourceKind::Theme => has_ending(path, "json"),
+    }
+}

@@ -1,0 +1,295 @@
+//! Skills: `SKILL.md` files that tell the model how a kind of work is done. The prompt names them; their text is read when it is needed.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use pinch_stdx::text::utf16_len;
+use serde_json::Value;
+
+use super::collect::{self, Enter, has_ending};
+use super::frontmatter;
+use super::info::{Diagnostic, ResourceKind, SourceInfo};
+
+/// Characters of a description and of a name, as JavaScript counts them.
+const MAX_DESCRIPTION: usize = 1024;
+const MAX_NAME: usize = 64;
+/// Bytes of a skill at most.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// A skill.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skill {
+    /// The name behind `/skill:`.
+    pub name: String,
+    /// When it is useful.
+    pub description: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The folder that paths in it are relative to.
+    pub base_dir: PathBuf,
+    /// Whether the prompt leaves it out: it is for the user only.
+    pub hidden: bool,
+    /// Where it comes from.
+    pub info: SourceInfo,
+}
+
+/// Which files of a folder are skills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkillFolder {
+    /// `SKILL.md` of any folder below, and other Markdown files directly in it.
+    WithLooseFiles,
+    /// `SKILL.md` of any folder below only.
+    FoldersOnly,
+}
+
+/// The files of skills below a folder, in order. Below a folder with a `SKILL.md` nothing is looked for.
+pub fn find(folder: &Path, kind: SkillFolder) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect::search(folder, &mut |folder, depth, listing| {
+        let skill = folder.join("SKILL.md");
+        if listing.files.contains(&skill) {
+            found.push(skill);
+            return Enter::No;
+        }
+        if depth == 0 && kind == SkillFolder::WithLooseFiles {
+            found.extend(listing.files.iter().filter(|file| has_ending(file, "md")).cloned());
+        }
+        Enter::Yes
+    });
+    // Loose files and folders stand in one order.
+    found.sort_by(|a, b| a.strip_prefix(folder).unwrap_or(a).cmp(b.strip_prefix(folder).unwrap_or(b)));
+    found
+}
+
+/// The files that a path of settings or of the command line stands for: those of a folder, or itself.
+///
+/// # Errors
+/// There is nothing, or no Markdown file.
+pub fn find_at(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    match std::fs::metadata(path) {
+        Err(_) => Err(Diagnostic::warning(path, "skill path does not exist")),
+        Ok(meta) if meta.is_dir() => Ok(find(path, SkillFolder::WithLooseFiles)),
+        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![path.to_owned()]),
+        Ok(_) => Err(Diagnostic::warning(path, "skill path is not a markdown file")),
+    }
+}
+
+/// Whether a file of a folder was meant as a skill: one that is only called anything may be a text about skills.
+pub fn meant(path: &Path) -> Meant {
+    if path.file_name().is_some_and(|name| name == "SKILL.md") { Meant::Surely } else { Meant::Perhaps }
+}
+
+/// Whether a file that was found was meant as a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// Somebody named it, or it is called `SKILL.md`.
+    Surely,
+    /// It lies among skills; a Markdown file without a head is something else.
+    Perhaps,
+}
+
+/// Reads the head of a skill; one that cannot be used is `None`, and all that is wrong with it is told.
+pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
+    let mut warn = |text: String| problems.push(Diagnostic::warning(path, text));
+    let head = match frontmatter::read_head(path, MAX_BYTES) {
+        Err(error) => {
+            warn(format!("cannot be read: {error}"));
+            return None;
+        }
+        Ok(text) => match frontmatter::parse(&text) {
+            Ok(document) => document.head,
+            Err(error) => {
+                warn(error);
+                return None;
+            }
+        },
+    };
+    if head.is_empty() && meant == Meant::Perhaps {
+        return None;
+    }
+    let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
+    let is_folder = path.file_name().is_some_and(|name| name == "SKILL.md");
+    let usual = if is_folder { base_dir.file_name() } else { path.file_stem() };
+    let said = match head.get("name") {
+        Some(Value::String(name)) => name.clone(),
+        Some(name @ (Value::Number(_) | Value::Bool(_))) => name.to_string(),
+        _ => String::new(),
+    };
+    let name = if said.is_empty() { usual.unwrap_or_default().to_string_lossy().into_owned() } else { said };
+    let description = head.get("description").and_then(Value::as_str).unwrap_or_default();
+    let is_described = !description.trim().is_empty();
+    let n_chars = utf16_len(description);
+    if !is_described {
+        warn("description is required".to_owned());
+    } else if n_chars > MAX_DESCRIPTION {
+        warn(format!("description exceeds {MAX_DESCRIPTION} characters ({n_chars})"));
+    }
+    check_name(&name, &mut warn);
+    is_described.then(|| Skill {
+        name,
+        description: description.to_owned(),
+        path: path.to_owned(),
+        base_dir,
+        hidden: head.get("disable-model-invocation") == Some(&Value::Bool(true)),
+        info: SourceInfo::default(),
+    })
+}
+
+/// Reads skills in their order of precedence. The same file counts once; of several of one name the first counts, the others are told.
+pub fn load(
+    files: impl IntoIterator<Item = (PathBuf, Meant, SourceInfo)>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Skill> {
+    let (mut skills, mut collisions) = (Vec::<Skill>::new(), Vec::new());
+    let (mut seen, mut names) = (HashSet::new(), HashMap::<String, usize>::new());
+    for (path, meant, info) in files {
+        if !seen.insert(std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
+            continue;
+        }
+        let Some(skill) = read(&path, meant, problems) else { continue };
+        match names.get(&skill.name) {
+            Some(first) => {
+                let winner = &skills[*first].path;
+                collisions.push(Diagnostic::collision(ResourceKind::Skill, &skill.name, winner, &path));
+            }
+            None => {
+                names.insert(skill.name.clone(), skills.len());
+                skills.push(Skill { info, ..skill });
+            }
+        }
+    }
+    problems.extend(collisions);
+    skills
+}
+
+fn check_name(name: &str, warn: &mut impl FnMut(String)) {
+    let n_chars = utf16_len(name);
+    if n_chars > MAX_NAME {
+        warn(format!("name exceeds {MAX_NAME} characters ({n_chars})"));
+    }
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+        warn("name contains invalid characters (must be lowercase a-z, 0-9, hyphens only)".to_owned());
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        warn("name must not start or end with a hyphen".to_owned());
+    }
+    if name.contains("--") {
+        warn("name must not contain consecutive hyphens".to_owned());
+    }
+}
+
+const INTRO: &str = "Skills are instructions for particular kinds of work.\n\
+     When a task fits the description of one, read its file before you begin and follow it.\n\
+     A relative path in a skill starts at the folder of the skill's file.";
+
+/// What the prompt says of skills; nothing when there are none to tell of.
+pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
+    let mut list = String::new();
+    for skill in skills.into_iter().filter(|skill| !skill.hidden) {
+        let (name, description) = (escape(&skill.name), escape(&skill.description));
+        let location = escape(&skill.path.to_string_lossy());
+        // Writing into a text cannot fail.
+        let _written = write!(
+            list,
+            "  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n    <location>{location}</location>\n  </skill>\n"
+        );
+    }
+    if list.is_empty() { list } else { format!("{INTRO}\n\n<available_skills>\n{list}</available_skills>") }
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// Puts the text of a skill where a prompt names it.
+///
+/// # Errors
+/// Its file cannot be read any more.
+pub fn expand(skill: &Skill, arguments: &str) -> Result<String, Diagnostic> {
+    let failed = |error: String| Diagnostic::warning(&skill.path, error);
+    let unread = |error: std::io::Error| failed(format!("cannot be read: {error}"));
+    let meta = std::fs::metadata(&skill.path).map_err(unread)?;
+    if meta.len() > MAX_BYTES as u64 {
+        return Err(failed("is larger than 1 MiB".to_owned()));
+    }
+    let bytes = std::fs::read(&skill.path).map_err(unread)?;
+    let body = frontmatter::parse(&String::from_utf8_lossy(&bytes)).map_err(failed)?.body;
+    let (path, folder) = (skill.path.display(), skill.base_dir.display());
+    let mut text = format!(
+        "<skill name=\"{}\" location=\"{path}\">\nReferences are relative to {folder}.\n\n{}\n</skill>",
+        skill.name,
+        body.trim()
+    );
+    if !arguments.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(arguments);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(dir: &Path, name: &str, text: &str) -> PathBuf {
+        let path = dir.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[track_caller]
+    fn check(name: &str, text: &str, meant: Meant, loaded: Option<&str>, told: &[&str]) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = skill(dir.path(), name, text);
+        let mut problems = Vec::new();
+        let read = read(&path, meant, &mut problems);
+        let told_now: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!((read.map(|skill| skill.name).as_deref(), told_now.as_slice()), (loaded, told));
+    }
+
+    #[test]
+    fn heads_are_checked() {
+        let invalid = "name contains invalid characters (must be lowercase a-z, 0-9, hyphens only)";
+        check("a/SKILL.md", "---\ndescription: d\n---\n", Meant::Surely, Some("a"), &[]);
+        check("loose.md", "---\ndescription: d\n---\n", Meant::Perhaps, Some("loose"), &[]);
+        check("a/SKILL.md", "---\nname: other\ndescription: d\n---\n", Meant::Surely, Some("other"), &[]);
+        check(
+            "a/SKILL.md",
+            "---\nname: -A--b\ndescription: d\n---\n",
+            Meant::Surely,
+            Some("-A--b"),
+            &[invalid, "name must not start or end with a hyphen", "name must not contain consecutive hyphens"],
+        );
+        check("a/SKILL.md", "---\nname: 7\ndescription: ' '\n---\n", Meant::Surely, None, &["description is required"]);
+        check("README.md", "# Read me\n", Meant::Perhaps, None, &[]);
+        check("README.md", "# Read me\n", Meant::Surely, None, &["description is required", invalid]);
+    }
+
+    #[test]
+    fn what_a_skill_says_replaces_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = skill(dir.path(), "a/SKILL.md", "---\ndescription: d\n---\n\nBody $1\n");
+        let skill = read(&path, Meant::Surely, &mut Vec::new()).unwrap();
+        let folder = dir.path().join("a").display().to_string();
+        let block = format!(
+            "<skill name=\"a\" location=\"{folder}/SKILL.md\">\nReferences are relative to {folder}.\n\nBody $1\n</skill>"
+        );
+        assert_eq!(expand(&skill, "").unwrap(), block);
+        assert_eq!(expand(&skill, "x y").unwrap(), format!("{block}\n\nx y"));
+        std::fs::remove_file(path).unwrap();
+        assert!(expand(&skill, "").is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Whether a project's own settings, skills, prompts, themes, extensions and packages count.
+//!
+//! They can make the agent run programs, so they do not count until the user says so. Context files always count: they are data.
+
+use std::path::{Path, PathBuf};
+
+use pinch_stdx::fs::atomic::Access;
+use pinch_stdx::host::Host;
+use serde_json::{Map, Value};
+
+use crate::document::{self, ChangeError, Problem, change_object};
+
+/// Names in a project's settings folder that make the question necessary.
+const IN_PROJECT_DIR: [&str; 8] =
+    ["settings.json", "mcp.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
+
+/// What the user decided about folders.
+#[derive(Clone, Debug)]
+pub struct TrustStore {
+    path: PathBuf,
+    entries: Map<String, Value>,
+}
+
+impl TrustStore {
+    /// Reads a `trust.json`. A damaged one counts as empty and is reported.
+    pub fn load(path: &Path) -> (Self, Vec<Problem>) {
+        let (entries, problems) = match document::read_object(path) {
+            Ok(entries) => (entries, Vec::new()),
+            Err(problem) => (Map::new(), vec![problem]),
+        };
+        (Self { path: path.to_owned(), entries }, problems)
+    }
+
+    /// The decision about a folder: its own, else that of the nearest folder above it. Links in the path are followed first.
+    pub fn decision(&self, folder: &Path) -> Option<bool> {
+        real(folder).ancestors().find_map(|folder| decided(self.entries.get(&*folder.to_string_lossy())?))
+    }
+
+    /// Keeps a decision about a folder; `None` takes an earlier one back. The file is read again before, everything else in it stays, and it is
+    /// readable by the user alone.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; nothing was written then.
+    pub fn decide(&mut self, folder: &Path, trusted: Option<bool>, host: &Host) -> Result<(), ChangeError> {
+        let key = real(folder).to_string_lossy().into_owned();
+        let mut kept = Map::new();
+        change_object(&self.path, Access::Private, host, |entries| {
+            match trusted {
+                None => drop(entries.shift_remove(&key)),
+                Some(trusted) => match entries.get_mut(&key) {
+                    // Whoever writes more than a word keeps the rest of it.
+                    Some(Value::Object(members)) if members.contains_key("trusted") => {
+                        members.insert("trusted".into(), trusted.into());
+                        members.insert("at".into(), host.now_iso().into());
+                    }
+                    _ => drop(entries.insert(key, trusted.into())),
+                },
+            }
+            kept.clone_from(entries);
+            Ok(true)
+        })?;
+        self.entries = kept;
+        Ok(())
+    }
+}
+
+/// What an entry says: `true`, `false`, or an object with `trusted`; `null` says nothing.
+fn decided(entry: &Value) -> Option<bool> {
+    entry.as_bool().or_else(|| entry.get("trusted")?.as_bool())
+}
+
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The folder of a project's settings: `.pinch` when it is there, else `.pi`. The user's own home folder is no project.
+pub fn project_dir(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    if home.is_some_and(|home| real(home) == real(cwd)) {
+        return None;
+    }
+    let own = cwd.join(".pinch");
+    Some(if own.is_dir() { own } else { cwd.join(".pi") })
+}
+
+/// The folders `.agents/skills` of a working directory and of those above it, up to the root of its repository, or of the file system. Those of
+/// the user are none of them.
+pub fn agents_skills(cwd: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let of_user = home.map(|home| real(&home.join(".agents/skills")));
+    let mut found = Vec::new();
+    for folder in cwd.ancestors() {
+        let skills = folder.join(".agents/skills");
+        if skills.is_dir() && Some(real(&skills)) != of_user {
+            found.push(skills);
+        }
+        if folder.join(".git").symlink_metadata().is_ok() {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether a project has anything that counts only when it is trusted.
+pub fn needs_trust(cwd: &Path, home: Option<&Path>) -> bool {
+    let has_own = project_dir(cwd, home)
+        .is_some_and(|dir| IN_PROJECT_DIR.iter().any(|name| dir.join(name).symlink_metadata().is_ok()));
+    has_own || !agents_skills(cwd, home).is_empty()
+}
+
+/// What holds for projects about which nothing was decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultTrust {
+    /// The user is asked; where nobody can be asked the answer is no.
+    #[default]
+    Ask,
+    /// They are trusted.
+    Always,
+    /// They are not.
+    Never,
+}
+
+impl DefaultTrust {
+    /// The setting `defaultProjectTrust`.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "ask" => Some(Self::Ask),
+            "always" => Some(Self::Always),
+            "never" => Some(Self::Never),
+            _ => None,
+        }
+    }
+}
+
+/// What a decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct TrustQuestion<'a> {
+    /// The working directory.
+    pub cwd: &'a Path,
+    /// The user's home folder.
+    pub home: Option<&'a Path>,
+    /// What the command line says.
+    pub given: Option<bool>,
+    /// What an extension says.
+    pub extension: Option<bool>,
+    /// What holds otherwise.
+    pub default: DefaultTrust,
+}
+
+/// Whether a project is trusted, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustDecision {
+    /// It has nothing that would need it.
+    NotNeeded,
+    /// Its own things count, or do not.
+    Decided(bool),
+    /// Nobody has decided yet: ask, or take it for a no.
+    Ask,
+}
+
+impl TrustDecision {
+    /// The answer where nobody can be asked.
+    pub fn is_trusted(self) -> bool {
+        matches!(self, Self::NotNeeded | Self::Decided(true))
+    }
+}
+
+/// Decides: the command line, then an extension, then what was decided before, then the user's default. A kept no stands also where nothing
+/// needs trust yet.
+pub fn decide(question: &TrustQuestion<'_>, store: &TrustStore) -> TrustDecision {
+    let said = question.given.or(question.extension);
+    if let Some(trusted) = said.or_else(|| store.decision(question.cwd)) {
+        return TrustDecision::Decided(trusted);
+    }
+    if !needs_trust(question.cwd, question.home) {
+        return TrustDecision::NotNeeded;
+    }
+    match question.default {
+        DefaultTrust::Ask => TrustDecision::Ask,
+        DefaultTrust::Always => TrustDecision::Decided(true),
+        DefaultTrust::Never => TrustDecision::Decided(false),
+    }
+}

@@ -1,0 +1,168 @@
+//! What older versions left in other places or under other names, moved to where it belongs now.
+//!
+//! Each move is tried at every start; there is nothing to do after the first. Nothing is ever overwritten, and a move that fails is reported
+//! and stops no other.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pinch_stdx::fs::atomic::{Access, create_private_dir};
+use pinch_stdx::host::Host;
+use serde_json::Value;
+
+use crate::document::{self, ChangeError, Problem, change_object};
+use crate::entry::names::folder_name as session_folder;
+
+pub mod keybindings;
+mod credentials;
+
+/// What was moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Providers whose credentials are in auth.json now.
+    pub providers: Vec<String>,
+    /// Session files that lie in `sessions/` now.
+    pub sessions: Vec<PathBuf>,
+    /// What the user should look at: folders that count no longer.
+    pub warnings: Vec<String>,
+    /// Moves that failed.
+    pub problems: Vec<Problem>,
+}
+
+/// Makes all moves for a user and a project; without a folder of the project only those for the user.
+pub fn run(agent_dir: &Path, project_dir: Option<&Path>, host: &Host) -> Moved {
+    let mut moved = Moved::default();
+    if !agent_dir.is_dir() && project_dir.is_none_or(|dir| !dir.is_dir()) {
+        return moved;
+    }
+    match credentials::fold(agent_dir, host, &mut moved.problems) {
+        Ok(providers) => moved.providers = providers,
+        Err(problem) => moved.problems.push(problem),
+    }
+    sessions(agent_dir, &mut moved);
+    for dir in [Some(agent_dir), project_dir].into_iter().flatten() {
+        moved.check(rename(&dir.join("commands"), &dir.join("prompts")));
+    }
+    tools(agent_dir, &mut moved);
+    moved.check(bindings(agent_dir, host));
+    for dir in [Some(agent_dir), project_dir].into_iter().flatten() {
+        warn(dir, &mut moved);
+    }
+    moved
+}
+
+impl Moved {
+    fn check(&mut self, done: Result<(), Problem>) {
+        self.problems.extend(done.err());
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Problem {
+    Problem::new(path, format!("cannot be moved: {error}"))
+}
+
+/// Renames a file or folder, unless there is something at the new place already, or nothing at the old one.
+fn rename(from: &Path, to: &Path) -> Result<(), Problem> {
+    if from.symlink_metadata().is_err() || to.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    std::fs::rename(from, to).map_err(|error| failed(from, &error))
+}
+
+/// Session files that lie directly in the agent's folder go to the folder of their working directory.
+fn sessions(agent_dir: &Path, moved: &mut Moved) {
+    for path in files(agent_dir).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")) {
+        let done = || -> Result<Option<PathBuf>, Problem> {
+            let Some(cwd) = working_directory(&path).map_err(|error| failed(&path, &error))? else { return Ok(None) };
+            let folder = agent_dir.join("sessions").join(session_folder(&cwd));
+            create_private_dir(&folder).map_err(|error| failed(&path, &error))?;
+            let Some(name) = path.file_name() else { return Ok(None) };
+            let target = folder.join(name);
+            rename(&path, &target)?;
+            Ok((path.symlink_metadata().is_err()).then_some(target))
+        };
+        match done() {
+            Ok(target) => moved.sessions.extend(target),
+            Err(problem) => moved.problems.push(problem),
+        }
+    }
+}
+
+/// The working directory in the first line of a session; `None` when it is no session.
+fn working_directory(path: &Path) -> io::Result<Option<String>> {
+    use std::io::{BufRead as _, Read as _};
+    let mut line = Vec::new();
+    // A first line is short; what is longer is none of a session.
+    io::BufReader::new(std::fs::File::open(path)?.take(64 * 1024)).read_until(b'\n', &mut line)?;
+    let header: Value = serde_json::from_slice(&line).unwrap_or_default();
+    let cwd = header["cwd"].as_str().filter(|_| header["type"] == "session");
+    Ok(cwd.map(str::to_owned))
+}
+
+/// Programs that were fetched for searching.
+const PROGRAMS: [&str; 4] = ["fd", "rg", "fd.exe", "rg.exe"];
+
+fn tools(agent_dir: &Path, moved: &mut Moved) {
+    for name in PROGRAMS {
+        let (from, bin) = (agent_dir.join("tools").join(name), agent_dir.join("bin"));
+        if !from.is_file() {
+            continue;
+        }
+        let done = create_private_dir(&bin).map_err(|error| failed(&from, &error));
+        moved.check(done.and_then(|()| rename(&from, &bin.join(name))));
+    }
+}
+
+/// Old names of keys become new ones; a file without any stays as it is.
+fn bindings(agent_dir: &Path, host: &Host) -> Result<(), Problem> {
+    let path = agent_dir.join("keybindings.json");
+    if !path.is_file() {
+        return Ok(());
+    }
+    let (_, has_changed) = keybindings::migrate(&document::read_object(&path)?);
+    if !has_changed {
+        return Ok(());
+    }
+    let done = change_object(&path, Access::Keep, host, |config| {
+        let (migrated, has_changed) = keybindings::migrate(config);
+        *config = migrated;
+        Ok(has_changed)
+    });
+    done.map(drop).map_err(|error| unchanged(&path, error))
+}
+
+/// A document that keeps what should have left it.
+fn unchanged(path: &Path, error: ChangeError) -> Problem {
+    match error {
+        ChangeError::Damaged(problem) => problem,
+        ChangeError::Lock { source, .. } => Problem::new(path, source.to_string()),
+        ChangeError::Io { source, .. } => failed(path, &source),
+    }
+}
+
+/// Folders that older versions read and this one does not.
+fn warn(dir: &Path, moved: &mut Moved) {
+    let hooks = dir.join("hooks");
+    if hooks.is_dir() {
+        moved.warnings.push(format!("{} counts no longer: hooks are extensions now", hooks.display()));
+    }
+    let tools = dir.join("tools");
+    let is_own = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !name.starts_with('.') && !PROGRAMS.contains(&&*name)
+    };
+    if entries(&tools).iter().any(|path| is_own(path)) {
+        moved.warnings.push(format!("{} counts no longer: tools are extensions now", tools.display()));
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    entries(folder).into_iter().filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_file())).collect()
+}

@@ -1,0 +1,63 @@
+//! Credentials of versions without an auth.json.
+
+use std::path::Path;
+
+use pinch_stdx::fs::atomic::Access;
+use pinch_stdx::host::Host;
+use serde_json::{Map, Value, json};
+
+use super::{rename, unchanged};
+use crate::document::{self, Problem, change_object};
+
+/// Puts `oauth.json` and the `apiKeys` of settings.json into a new auth.json, and answers with the providers in it. Where there is an
+/// auth.json nothing is done. A part that cannot be read is reported and stays where it is.
+pub(super) fn fold(agent_dir: &Path, host: &Host, problems: &mut Vec<Problem>) -> Result<Vec<String>, Problem> {
+    let [auth, oauth, settings] = ["auth.json", "oauth.json", "settings.json"].map(|name| agent_dir.join(name));
+    if auth.symlink_metadata().is_ok() {
+        return Ok(Vec::new());
+    }
+    let mut read = |path: &Path| {
+        document::read_object(path).unwrap_or_else(|problem| {
+            problems.push(problem);
+            Map::new()
+        })
+    };
+    let mut entries = Map::new();
+    for (provider, entry) in read(&oauth) {
+        if let Value::Object(mut members) = entry {
+            members.insert("type".into(), "oauth".into());
+            entries.insert(provider, members.into());
+        }
+    }
+    let has_oauth = !entries.is_empty();
+    let keys = read(&settings).get("apiKeys").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (provider, key) in &keys {
+        if let (Some(key), None) = (key.as_str(), entries.get(provider)) {
+            entries.insert(provider.clone(), json!({"type": "api_key", "key": key}));
+        }
+    }
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let providers = entries.keys().cloned().collect();
+    let written = change_object(&auth, Access::Private, host, |object| {
+        // Another start may have been faster.
+        let is_first = object.is_empty();
+        if is_first {
+            *object = entries;
+        }
+        Ok(is_first)
+    });
+    if !written.map_err(|error| unchanged(&auth, error))? {
+        return Ok(Vec::new());
+    }
+    if has_oauth {
+        rename(&oauth, &agent_dir.join("oauth.json.migrated"))?;
+    }
+    if !keys.is_empty() {
+        let cleared =
+            change_object(&settings, Access::Keep, host, |object| Ok(object.shift_remove("apiKeys").is_some()));
+        cleared.map_err(|error| unchanged(&settings, error))?;
+    }
+    Ok(providers)
+}

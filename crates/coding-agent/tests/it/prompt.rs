@@ -1,0 +1,106 @@
+//! The whole default prompt, and what changes it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pinch_agent_core::tool::ToolSet;
+use pinch_coding_agent::machine::LocalMachine;
+use pinch_coding_agent::prompt::{Prompt, PromptParts, ToolNote};
+use pinch_coding_agent::resources::context_files::ContextFile;
+use pinch_coding_agent::resources::skills::Skill;
+use pinch_coding_agent::tools::bash::Shell;
+use pinch_coding_agent::tools::facts::SessionFacts;
+use pinch_coding_agent::tools::file_queue::FileQueue;
+use pinch_coding_agent::tools::path::Place;
+use pinch_coding_agent::tools::{ToolParts, all_tools};
+
+fn tools(names: &[&str]) -> ToolSet {
+    let shell = Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: "/tmp".into() };
+    let all = all_tools(&ToolParts {
+        machine: Arc::new(LocalMachine),
+        place: Place { cwd: "/w".into(), home: None },
+        files: FileQueue::default(),
+        shell,
+        facts: SessionFacts::default(),
+    });
+    all.filter(|tool| names.contains(&tool.spec().name.as_str()))
+}
+
+fn skills() -> [Skill; 2] {
+    let skill = |name: &str, hidden| Skill {
+        name: name.into(),
+        description: "does <that>".into(),
+        path: format!("/s/{name}/SKILL.md").into(),
+        hidden,
+        ..Skill::default()
+    };
+    [skill("seen", false), skill("unseen", true)]
+}
+
+#[test]
+fn the_whole_prompt() {
+    let tools = tools(&["read", "bash", "edit", "write"]);
+    let files = [ContextFile { path: "/w/AGENTS.md".into(), text: "Use tabs.".into() }];
+    let skills = skills();
+    let parts = PromptParts {
+        addendum: Some("Mind the gap."),
+        docs: "/usr/share/doc/pinch",
+        context_files: &files,
+        skills: &skills,
+        ..PromptParts::new(&tools, Path::new("/w"))
+    };
+    let prompt = Prompt::coding(&parts);
+    insta::assert_snapshot!(prompt.whole());
+    let (stable, volatile) = prompt.split();
+    assert_eq!((format!("{stable}\n\n{volatile}"), volatile.as_str()), (prompt.whole(), "<cwd>\n/w\n</cwd>"));
+    assert_eq!(Prompt::coding(&parts), prompt, "equal parts give an equal prompt");
+}
+
+fn names(prompt: &Prompt) -> Vec<&str> {
+    prompt.sections().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_prompt_of_ones_own_takes_the_place_of_four_sections() {
+    let skills = skills();
+    let tools = tools(&["read"]);
+    let parts = PromptParts { custom: Some("Mine."), skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) };
+    let prompt = Prompt::coding(&parts);
+    assert_eq!(names(&prompt), ["preamble", "skills", "cwd"]);
+    assert!(prompt.whole().starts_with("Mine.\n\n<skills>\n"));
+}
+
+#[test]
+fn skills_are_told_to_who_can_read_them() {
+    let skills = skills();
+    for (active, told) in [(&["read"][..], true), (&["bash"], true), (&["write", "ls"], false), (&[], false)] {
+        let tools = tools(active);
+        let prompt = Prompt::coding(&PromptParts { skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) });
+        assert_eq!(names(&prompt).contains(&"skills"), told, "{active:?}");
+    }
+    let tools = tools(&["read"]);
+    let hidden = Prompt::coding(&PromptParts { skills: &skills[1..], ..PromptParts::new(&tools, Path::new("/w")) });
+    assert!(!names(&hidden).contains(&"skills"));
+}
+
+#[test]
+fn tools_say_what_they_are_and_how_they_are_used() {
+    let section = |tools: &ToolSet, notes: &[ToolNote], name: &str| {
+        let prompt = Prompt::coding(&PromptParts { notes, ..PromptParts::new(tools, Path::new("/w")) });
+        prompt.sections().find(|(section, _)| *section == name).unwrap().1.to_owned()
+    };
+    let read = tools(&["read"]);
+    let note = ToolNote {
+        name: "read".into(),
+        snippet: Some(" look\n into  it ".into()),
+        guidelines: vec![" Twice. ".into(), "Twice.".into(), String::new()],
+    };
+    assert!(section(&read, std::slice::from_ref(&note), "tools").starts_with("<tools>\n- read: look into it\n\n"));
+    let rules = section(&read, &[note], "rules");
+    assert_eq!(rules, "<rules>\n- Twice.\n- Be brief.\n- Name files by their paths.\n</rules>");
+    assert!(section(&ToolSet::new(), &[], "tools").starts_with("<tools>\n(none)\n\n"));
+    let looking = |names: &[&str]| section(&tools(names), &[], "rules").lines().nth(1).unwrap().to_owned();
+    assert_eq!(looking(&["bash"]), "- List folders and search files with bash: ls, rg, find.");
+    assert!(looking(&["bash", "grep"]).contains("rather than with bash"));
+    assert_eq!(looking(&["grep"]), "- Be brief.");
+}

@@ -1,0 +1,449 @@
+//! What is found beside the code, in which order, and what a project that is not trusted may not bring.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_coding_agent::packages::{PackageEntry, PackageFilter};
+use pinch_coding_agent::resources::trust::{self, DefaultTrust, TrustDecision, TrustQuestion, TrustStore};
+use pinch_coding_agent::resources::{
+    Commands, ExtraPaths, Origin, ResourceInputs, ResourceLoader, Resources, Scope, Without,
+};
+use pinch_stdx::host::Host;
+use serde_json::json;
+
+/// A user with a project.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let place = Self { dir: tempfile::tempdir().unwrap() };
+        std::fs::create_dir_all(place.path("w")).unwrap();
+        files.iter().for_each(|(name, text)| place.write(name, text));
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn inputs(&self) -> ResourceInputs {
+        let mut inputs = ResourceInputs::new(self.path("w"), self.path("home/agent"), Some(&self.path("home")));
+        inputs.trusted = true;
+        inputs
+    }
+
+    fn load(&self, change: impl FnOnce(&mut ResourceInputs)) -> Resources {
+        let mut inputs = self.inputs();
+        change(&mut inputs);
+        ResourceLoader::load(inputs).resources().clone()
+    }
+
+    /// A path without what the test has made up.
+    fn short(&self, path: &Path) -> String {
+        path.strip_prefix(self.path("")).unwrap_or(path).display().to_string()
+    }
+
+    fn skills(&self, resources: &Resources) -> Vec<String> {
+        resources.skills().iter().map(|skill| format!("{} {}", skill.name, self.short(&skill.path))).collect()
+    }
+
+    fn told(&self, resources: &Resources) -> Vec<String> {
+        let root = self.path("").display().to_string();
+        let told = resources.diagnostics.iter().map(|one| format!("{}: {}", self.short(&one.path), one.message));
+        told.map(|text| text.replace(&root, "")).collect()
+    }
+}
+
+fn skill(description: &str) -> String {
+    format!("---\ndescription: {description}\n---\nBody\n")
+}
+
+#[test]
+fn the_nearest_wins_and_everything_says_where_it_is_from() {
+    let d = skill("d");
+    let files = [
+        "home/agent/skills/a",
+        "home/agent/skills/group/b",
+        "home/.agents/skills/c",
+        "w/.pi/skills/a",
+        ".agents/skills/up",
+        "w/.agents/skills/deep/here",
+        "home/named/n",
+        "pkg/skills/p",
+        "pkg/skills/a",
+        "cli/x",
+    ];
+    let files: Vec<(String, &str)> = files.iter().map(|name| (format!("{name}/SKILL.md"), d.as_str())).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+    let place = Place::new(&files);
+    place.write("w/.agents/skills/loose.md", &d);
+    place.write("w/.pi/skills/loose.md", &d);
+    place.write("w/.pi/skills/README.md", "no head");
+    let found = place.load(|inputs| {
+        inputs.command_line.skills.push("../cli".into());
+        inputs.settings.user.skills.push("~/named".into());
+        inputs.settings.user.packages.push(PackageEntry::whole("../../pkg"));
+    });
+    assert_eq!(
+        place.skills(&found),
+        [
+            "x cli/x/SKILL.md",
+            "a w/.pi/skills/a/SKILL.md",
+            "loose w/.pi/skills/loose.md",
+            "here w/.agents/skills/deep/here/SKILL.md",
+            "up .agents/skills/up/SKILL.md",
+            "n home/named/n/SKILL.md",
+            "b home/agent/skills/group/b/SKILL.md",
+            "c home/.agents/skills/c/SKILL.md",
+            "p pkg/skills/p/SKILL.md",
+        ]
+    );
+    assert_eq!(
+        place.told(&found),
+        ["home/agent/skills/a/SKILL.md: name \"a\" collision", "pkg/skills/a/SKILL.md: name \"a\" collision"]
+    );
+    let info = |at: usize| {
+        let info = &found.skills()[at].info;
+        let base = place.short(info.base_dir.as_deref().unwrap());
+        (info.source.clone(), info.scope, info.origin, base)
+    };
+    assert_eq!(info(0), ("cli".into(), Scope::Temporary, Origin::TopLevel, "cli".into()));
+    assert_eq!(info(1), ("auto".into(), Scope::Project, Origin::TopLevel, "w/.pi".into()));
+    assert_eq!(info(5), ("local".into(), Scope::User, Origin::TopLevel, "home/agent".into()));
+    assert_eq!(info(8), ("../../pkg".into(), Scope::User, Origin::Package, "pkg".into()));
+    let value = found.skills()[1].info.to_value();
+    assert_eq!((&value["scope"], &value["origin"]), (&json!("project"), &json!("top-level")));
+}
+
+#[test]
+fn settings_switch_single_files_off_and_on() {
+    let d = skill("d");
+    let place = Place::new(&[
+        ("home/agent/skills/a/SKILL.md", &d),
+        ("home/agent/skills/b/SKILL.md", &d),
+        ("home/agent/prompts/x.md", "X"),
+        ("home/agent/prompts/y.md", "Y"),
+    ]);
+    let found = place.load(|inputs| {
+        inputs.settings.user.skills.push("-skills/a".into());
+        inputs.settings.user.prompts = vec!["!prompts/*".into(), "+prompts/y.md".into(), "nowhere.md".into()];
+    });
+    assert_eq!(place.skills(&found), ["b home/agent/skills/b/SKILL.md"]);
+    assert_eq!(found.commands.templates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["y"]);
+    assert_eq!(place.told(&found), ["home/agent/nowhere.md: prompt path does not exist"]);
+    let none = place.load(|inputs| {
+        inputs.without = Without { skills: true, prompts: true, ..Without::default() };
+        inputs.command_line.prompts.push("../home/agent/prompts/x.md".into());
+    });
+    assert!(none.skills().is_empty());
+    assert_eq!(none.commands.templates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["x"]);
+}
+
+#[test]
+fn packages_bring_what_their_manifest_says_and_settings_let_through() {
+    let d = skill("d");
+    let manifest = json!({"name": "m", "pi": {
+        "skills": ["./work/*", "!work/no", "../home"], "prompts": ["./p"], "extensions": ["./ext/main.ts"],
+    }});
+    let place = Place::new(&[
+        ("m/package.json", &manifest.to_string()),
+        ("m/work/yes/SKILL.md", &d),
+        ("m/work/no/SKILL.md", &d),
+        ("m/skills/unlisted/SKILL.md", &d),
+        ("m/p/one.md", "1"),
+        ("m/p/two.md", "2"),
+        ("m/themes/t.json", "{}"),
+        ("m/ext/main.ts", ""),
+        ("home/SKILL.md", &d),
+        ("plain/index.ts", ""),
+        ("plain/prompts/three.md", "3"),
+    ]);
+    let entry = PackageEntry {
+        source: "../../m".into(),
+        filter: Some(PackageFilter { prompts: Some(vec!["p/t*".into()]), ..PackageFilter::default() }),
+    };
+    let found = place.load(|inputs| {
+        inputs.settings.user.packages =
+            vec![entry.clone(), PackageEntry::whole("../../plain"), PackageEntry::whole("npm:gone")];
+        inputs.settings.project.packages = vec![PackageEntry::whole(place.path("plain").display().to_string())];
+    });
+    assert_eq!(place.skills(&found), ["yes m/work/yes/SKILL.md"]);
+    let names: Vec<&str> = found.commands.templates.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["three", "two"]);
+    let extensions: Vec<String> = found.extensions.iter().map(|one| place.short(&one.path)).collect();
+    assert_eq!(extensions, ["plain/index.ts", "m/ext/main.ts"]);
+    assert_eq!(found.extensions[0].info.scope, Scope::Project, "of one package in both settings the project's counts");
+    assert_eq!(found.themes.len(), 2, "a manifest that names no themes brings none");
+    assert_eq!(place.told(&found), ["home/agent/npm/node_modules/gone: package npm:gone is not installed"]);
+    let nothing = PackageFilter { skills: Some(vec![]), prompts: Some(vec![]), ..PackageFilter::default() };
+    let found = place.load(|inputs| {
+        inputs.settings.user.packages = vec![PackageEntry { filter: Some(nothing), ..entry }];
+    });
+    assert_eq!((found.skills().len(), found.commands.templates.iter().count(), found.extensions.len()), (0, 0, 1));
+}
+
+#[test]
+fn a_project_that_is_not_trusted_brings_context_only() {
+    let d = skill("d");
+    let place = Place::new(&[
+        ("w/AGENTS.md", "rules"),
+        ("w/.pi/SYSTEM.md", "custom"),
+        ("w/.pi/skills/s/SKILL.md", &d),
+        ("w/.agents/skills/t/SKILL.md", &d),
+        ("home/agent/APPEND_SYSTEM.md", "more"),
+    ]);
+    let seen = |trusted: bool| {
+        let found = place.load(|inputs| {
+            inputs.trusted = trusted;
+            inputs.settings.project.prompts.push("nowhere.md".into());
+        });
+        let texts: Vec<String> = found.context_files.iter().map(|file| file.text.clone()).collect();
+        assert_eq!((texts, found.addendum()), (vec!["rules".to_owned()], Some("more".to_owned())));
+        (found.system_prompt.clone(), found.skills().len(), place.told(&found))
+    };
+    let (system, n_skills, told) = seen(false);
+    assert_eq!((system, n_skills), (None, 0));
+    assert!(told[0].contains("not trusted") && told.len() == 1, "{told:?}");
+    assert_eq!(seen(true).0.as_deref(), Some("custom"));
+    assert_eq!(seen(true).1, 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_same_file_counts_once() {
+    let place = Place::new(&[("home/agent/skills/a/SKILL.md", &skill("d")), ("w/AGENTS.md", "rules")]);
+    std::fs::create_dir_all(place.path("w/.pi")).unwrap();
+    std::os::unix::fs::symlink(place.path("home/agent/skills"), place.path("w/.pi/skills")).unwrap();
+    std::os::unix::fs::symlink(place.path("w/AGENTS.md"), place.path("AGENTS.md")).unwrap();
+    let found = place.load(|_| {});
+    assert_eq!(place.skills(&found), ["a w/.pi/skills/a/SKILL.md"]);
+    assert_eq!((found.context_files.len(), found.diagnostics), (1, vec![]));
+}
+
+#[test]
+fn given_prompts_replace_files_and_may_name_files() {
+    let place =
+        Place::new(&[("w/.pi/SYSTEM.md", "no"), ("w/s.md", "\u{feff}from a file"), ("home/agent/SYSTEM.md", "user")]);
+    let found = place.load(|inputs| {
+        inputs.system_prompt = Some("s.md".into());
+        inputs.append_system_prompt = vec!["literal".into(), "s.md".into()];
+    });
+    assert_eq!(found.system_prompt.as_deref(), Some("from a file"));
+    assert_eq!(found.addendum().as_deref(), Some("literal\n\nfrom a file"));
+    assert_eq!(place.load(|inputs| inputs.trusted = false).system_prompt.as_deref(), Some("user"));
+}
+
+#[test]
+fn loading_again_sees_changes_and_extensions_add_theirs() {
+    let place = Place::new(&[("brought/e/SKILL.md", &skill("d"))]);
+    let adjust = Arc::new(|resources: &mut Resources| resources.append_system_prompt.push("last word".into()));
+    let mut loader = ResourceLoader::load_with(place.inputs(), Some(adjust));
+    assert!(loader.resources().skills().is_empty());
+    place.write("w/.pinch/prompts/new.md", "N");
+    loader.reload();
+    assert_eq!(loader.resources().commands.templates.iter().count(), 1);
+    loader.extend_resources(ExtraPaths {
+        extension: "ext".into(),
+        skills: vec![place.path("brought"), "gone".into()],
+        ..ExtraPaths::default()
+    });
+    let found = loader.resources();
+    assert_eq!(found.skills()[0].info.source, "extension:ext");
+    assert_eq!(place.told(found), ["w/gone: skill path does not exist"]);
+    assert_eq!(found.append_system_prompt, ["last word"]);
+    loader.reload();
+    assert!(loader.resources().skills().is_empty());
+}
+
+#[test]
+fn themes_are_read_and_mistakes_told() {
+    let place = Place::new(&[("home/agent/themes/bad.json", "{\"name\": \"bad\", \"colors\": {}}"), ("w/t.txt", "")]);
+    let colors = pinch_coding_agent::resources::themes::COLORS.map(|name| (name.to_owned(), json!("")));
+    let colors: serde_json::Map<String, serde_json::Value> = colors.into_iter().collect();
+    let theme = |name: &str| json!({"name": name, "colors": colors}).to_string();
+    place.write("w/.pi/themes/own.json", &theme("own"));
+    place.write("w/.pi/themes/taken.json", &theme("dark"));
+    let found = place.load(|inputs| inputs.command_line.themes.push("t.txt".into()));
+    assert_eq!(found.themes.iter().map(|theme| theme.name.as_str()).collect::<Vec<_>>(), ["dark", "light", "own"]);
+    let told = place.told(&found);
+    assert_eq!(
+        told[..2],
+        ["w/t.txt: theme path is not a json file", "w/.pi/themes/taken.json: name \"dark\" collision"]
+    );
+    assert!(told[2].starts_with("home/agent/themes/bad.json: is no theme: colors: missing accent, border"), "{told:?}");
+}
+
+#[test]
+fn a_slash_names_skills_and_templates() {
+    let place = Place::new(&[("home/agent/skills/a/SKILL.md", &skill("d")), ("home/agent/prompts/a.md", "T $1")]);
+    let commands: Commands = place.load(|_| {}).commands;
+    let folder = place.path("home/agent/skills/a").display().to_string();
+    let block = format!(
+        "<skill name=\"a\" location=\"{folder}/SKILL.md\">\nReferences are relative to {folder}.\n\nBody\n</skill>"
+    );
+    assert_eq!(commands.expand("/skill:a").text, block);
+    assert_eq!(commands.expand("/skill:a  x y ").text, format!("{block}\n\nx y"));
+    assert_eq!(commands.expand("/skill:b x").text, "/skill:b x");
+    assert_eq!(commands.expand("/a x").text, "T x");
+    std::fs::remove_file(place.path("home/agent/skills/a/SKILL.md")).unwrap();
+    let lost = commands.expand("/skill:a x");
+    assert!(lost.text == "/skill:a x" && lost.problem.is_some());
+}
+
+/// The store's file, and what it says of the project.
+fn decision(place: &Place, text: &str) -> Option<bool> {
+    place.write("home/agent/trust.json", &text.replace("$", &place.path("").display().to_string()));
+    let (store, problems) = TrustStore::load(&place.path("home/agent/trust.json"));
+    assert_eq!(problems, []);
+    store.decision(&place.path("w/sub"))
+}
+
+#[test]
+fn the_nearest_decision_counts_in_both_spellings() {
+    let place = Place::new(&[("w/sub/x", "")]);
+    assert_eq!(decision(&place, "{}"), None);
+    assert_eq!(decision(&place, "{\"$w\": true}"), Some(true));
+    assert_eq!(decision(&place, "{\"$w\": true, \"$w/sub\": {\"trusted\": false, \"at\": \"x\"}}"), Some(false));
+    assert_eq!(decision(&place, "{\"$w\": true, \"$w/sub\": null, \"$w/su\": false}"), Some(true));
+}
+
+#[test]
+fn decisions_are_kept_beside_what_is_there() {
+    let place = Place::new(&[("home/agent/trust.json", "{\"note\": {\"x\": 1}}")]);
+    let path = place.path("home/agent/trust.json");
+    let host = Host::builder().build();
+    let (mut store, _) = TrustStore::load(&path);
+    store.decide(&place.path("w"), Some(true), &host).unwrap();
+    let (mut other, _) = TrustStore::load(&path);
+    assert_eq!(other.decision(&place.path("w")), Some(true));
+    place.write(
+        "home/agent/trust.json",
+        &format!("{{\"note\": {{\"x\": 1}}, \"{0}\": {{\"trusted\": true, \"by\": 2}}}}", place.path("w").display()),
+    );
+    other.decide(&place.path("w"), Some(false), &host).unwrap();
+    let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let entry = &kept[place.path("w").to_str().unwrap()];
+    assert_eq!((&kept["note"], &entry["trusted"], &entry["by"]), (&json!({"x": 1}), &json!(false), &json!(2)));
+    other.decide(&place.path("w"), None, &host).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\n  \"note\": {\n    \"x\": 1\n  }\n}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    place.write("home/agent/trust.json", "{oops");
+    assert!(store.decide(&place.path("w"), Some(true), &host).is_err());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{oops");
+}
+
+#[test]
+fn who_decides_about_trust() {
+    let place = Place::new(&[
+        ("bare/.pi/other", ""),
+        ("skills/.agents/skills/x", ""),
+        ("home/.pi/settings.json", "{}"),
+        ("own/.pi/SYSTEM.md", ""),
+    ]);
+    place.write("home/agent/trust.json", &format!("{{\"{}\": false}}", place.path("bare").display()));
+    let (store, _) = TrustStore::load(&place.path("home/agent/trust.json"));
+    let home = place.path("home");
+    let decide = |folder: &str, given, extension, default| {
+        let cwd = place.path(folder);
+        let question = TrustQuestion { cwd: &cwd, home: Some(&home), given, extension, default };
+        trust::decide(&question, &store)
+    };
+    let ask = |folder| decide(folder, None, None, DefaultTrust::Ask);
+    assert_eq!(ask("w"), TrustDecision::NotNeeded);
+    assert_eq!(ask("home"), TrustDecision::NotNeeded, "the user's own folder is no project");
+    assert_eq!(ask("bare"), TrustDecision::Decided(false), "a kept no stands where nothing needs trust");
+    assert_eq!(
+        (ask("own"), ask("skills"), ask("skills/deep")),
+        (TrustDecision::Ask, TrustDecision::Ask, TrustDecision::Ask)
+    );
+    assert!(!ask("own").is_trusted());
+    assert_eq!(decide("own", None, None, DefaultTrust::Always), TrustDecision::Decided(true));
+    assert_eq!(decide("own", None, None, DefaultTrust::Never), TrustDecision::Decided(false));
+    assert_eq!(decide("own", None, Some(false), DefaultTrust::Always), TrustDecision::Decided(false));
+    assert_eq!(decide("bare", Some(true), Some(false), DefaultTrust::Never), TrustDecision::Decided(true));
+}
+
+#[test]
+fn many_resources_are_not_felt() {
+    let place = Place::new(&[]);
+    let long = "text ".repeat(20_000);
+    for at in 0..200 {
+        place.write(&format!("home/agent/skills/s{at}/SKILL.md"), &format!("{}{long}", skill("d")));
+        place.write(&format!("home/agent/skills/s{at}/node_modules/m/SKILL.md"), "x");
+    }
+    for at in 0..50 {
+        place.write(&format!("home/agent/prompts/p{at}.md"), &"line\n".repeat(100));
+    }
+    let begun = std::time::Instant::now();
+    let found = place.load(|_| {});
+    let taken = begun.elapsed();
+    assert_eq!((found.skills().len(), found.commands.templates.iter().count()), (200, 50));
+    // A build without optimisation on a busy machine takes some tens of milliseconds; reading everything takes more than that.
+    assert!(taken < std::time::Duration::from_secs(2), "{taken:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_passed_over() {
+    let place = Place::new(&[("home/agent/skills/a/x", ""), ("home/agent/prompts/x", ""), ("home/agent/themes/x", "")]);
+    for name in [
+        "home/agent/skills/a/SKILL.md",
+        "home/agent/prompts/p.md",
+        "home/agent/themes/t.json",
+        "w/AGENTS.md",
+        "w/p.md",
+        "w/t.json",
+    ] {
+        assert!(std::process::Command::new("mkfifo").arg(place.path(name)).status().unwrap().success());
+    }
+    let found = place.load(|inputs| {
+        inputs.command_line.skills.push("p.md".into());
+        inputs.command_line.prompts.push("p.md".into());
+        inputs.command_line.themes.push("t.json".into());
+        inputs.system_prompt = Some("p.md".into());
+    });
+    assert_eq!((found.skills().len(), found.commands.templates.iter().count(), found.themes.len()), (0, 0, 2));
+    assert_eq!((found.context_files.len(), found.diagnostics.len()), (0, 3));
+    assert_eq!(found.system_prompt.as_deref(), Some("p.md"));
+}
+
+#[tokio::test]
+async fn a_session_puts_skills_into_prompts_and_queues() {
+    use pinch_coding_agent::session::{Prompt, SessionParts};
+    use pinch_llm::provider::scripted::Reply;
+    let place = Place::new(&[("home/agent/skills/a/SKILL.md", &skill("d"))]);
+    let skills = place.load(|_| {}).commands.skills;
+    let mut scene = crate::session::scene_with(crate::session::in_memory(), [Reply::text("ok")], |parts| {
+        SessionParts { skills, ..parts }
+    })
+    .await;
+    crate::session::follow(scene.session.prompt(Prompt::text("/skill:a now")), |_| {}).await;
+    let said: Vec<String> = scene
+        .session
+        .messages()
+        .iter()
+        .filter_map(|message| match &**message {
+            pinch_llm::message::Message::User(user) => Some(user.content.text("")),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        said.len() == 1 && said[0].starts_with("<skill name=\"a\"") && said[0].ends_with("</skill>\n\nnow"),
+        "{said:?}"
+    );
+    let control = scene.session.control();
+    control.steer("/skill:a later", Vec::new());
+    assert!(control.waiting().0[0].ends_with("</skill>\n\nlater"));
+}
