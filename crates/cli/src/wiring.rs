@@ -73,7 +73,7 @@ pub(crate) async fn session(args: &ChatArgs, host: &Host) -> Result<(AgentSessio
         auth: Some(Arc::clone(&auth)),
         tools,
         system,
-        branch_reserve_tokens: settings.branch_reserve_tokens.unwrap_or(usual.branch_reserve_tokens),
+        branch_reserve_tokens: settings.branch_reserve_tokens,
         compaction: settings.compaction,
         plan: settings.recovery,
         options,

@@ -1,9 +1,14 @@
 //! Documents that users write: read leniently, reported precisely.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::json::{jsonc, lossy};
+use pinch_stdx::fs::atomic::create_private_dir;
+use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, Terms};
+use pinch_stdx::fs::{Access, real_path, write_atomic};
+use pinch_stdx::host::Host;
+use pinch_stdx::json::{self, jsonc, lossy};
 use serde_json::{Map, Value};
 
 /// Something wrong in a user's document. It is reported, and the rest of the document still counts.
@@ -62,30 +67,174 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// # Errors
 /// What is wrong with the document as a whole; it must not be written then.
 pub fn read_object(path: &Path) -> Result<Map<String, Value>, Problem> {
-    let text = match std::fs::metadata(path) {
+    read_text(path)?.map_or_else(|| Ok(Map::new()), |text| object(path, &jsonc::to_json(lossy::without_bom(&text))))
+}
+
+/// Reads a JSON document that is to be written again. What writing would lose is an error: comments are not in the object.
+///
+/// # Errors
+/// What is wrong with the document; it must not be written then.
+pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
+    let Some(text) = read_text(path)? else { return Ok(Map::new()) };
+    object(path, lossy::without_bom(&text)).map_err(|problem| match read_object(path) {
+        Ok(_) => Problem::new(path, "has comments or trailing commas, which would be lost").remedy("Change it by hand"),
+        Err(_) => problem,
+    })
+}
+
+/// The text of a document; `None` when it is missing or blank.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
+    let bytes = match std::fs::metadata(path) {
         Ok(meta) if meta.len() > MAX_BYTES => return Err(Problem::new(path, "the file is larger than 64 MiB")),
         _ => match std::fs::read(path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(
-                    Problem::new(path, format!("cannot be read: {error}")).remedy("Check the file's permissions")
-                );
+                let what = format!("cannot be read: {error}");
+                return Err(Problem::new(path, what).remedy("Check the file's permissions"));
             }
         },
     };
     let text =
-        String::from_utf8(text).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;
-    if lossy::without_bom(&text).trim().is_empty() {
-        return Ok(Map::new());
-    }
-    match lossy::from_str::<Value>(&jsonc::to_json(lossy::without_bom(&text))) {
+        String::from_utf8(bytes).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;
+    Ok((!lossy::without_bom(&text).trim().is_empty()).then_some(text))
+}
+
+fn object(path: &Path, text: &str) -> Result<Map<String, Value>, Problem> {
+    match lossy::from_str::<Value>(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Problem::new(path, "must be a JSON object").remedy("Put everything between { and }")),
         Err(error) => Err(Problem::new(path, format!("is not valid JSON: {}", without_place(&error)))
             .at(format!("{}:{}", error.line(), error.column()))
             .remedy("Correct it there; the file is left as it is")),
     }
+}
+
+/// A document could not be changed. It is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// It is damaged; writing would lose what is in it.
+    #[error("{0}")]
+    Damaged(Problem),
+    /// Another program holds it.
+    #[error("cannot lock {}", path.display())]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: DirLockError,
+    },
+    /// The system refused.
+    #[error("cannot write {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl ChangeError {
+    /// The same for people: file, what is wrong, and what to do.
+    pub fn into_problem(self) -> Problem {
+        match self {
+            Self::Damaged(problem) => problem,
+            Self::Lock { path, source } => Problem::new(&path, format!("cannot be written: {source}"))
+                .remedy("End the program that holds it, or wait ten seconds"),
+            Self::Io { path, source } => {
+                Problem::new(&path, format!("cannot be written: {source}")).remedy("Check permissions and free space")
+            }
+        }
+    }
+}
+
+/// What a folder is like that has to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folder {
+    /// For the user alone (0700).
+    Private,
+    /// As the system makes it.
+    Usual,
+}
+
+/// A document under the lock that all its writers take, pi's too. Links are followed: programs that name the file by other ways lock the same
+/// one. Dropping it unlocks.
+#[derive(Debug)]
+pub struct LockedDocument {
+    path: PathBuf,
+    lock: DirLock,
+}
+
+impl LockedDocument {
+    /// Makes the folder if it is not there and waits for the lock as the terms say. Dropping the future gives up.
+    ///
+    /// # Errors
+    /// [`ChangeError::Lock`] and [`ChangeError::Io`].
+    pub async fn open(path: &Path, folder: Folder, terms: &Terms, host: &Host) -> Result<Self, ChangeError> {
+        if let Some(parent) = path.parent() {
+            let made = match folder {
+                Folder::Private => create_private_dir(parent),
+                Folder::Usual => std::fs::create_dir_all(parent),
+            };
+            made.map_err(|source| ChangeError::Io { path: path.to_owned(), source })?;
+        }
+        let lock = DirLock::acquire_async(&real_path(path), terms, host).await;
+        let lock = lock.map_err(|source| ChangeError::Lock { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), lock })
+    }
+
+    /// What is in the document now.
+    ///
+    /// # Errors
+    /// [`ChangeError::Damaged`].
+    pub fn read(&self) -> Result<Map<String, Value>, ChangeError> {
+        read_to_write(&self.path).map_err(ChangeError::Damaged)
+    }
+
+    /// Writes the document, if the lock is still ours.
+    ///
+    /// # Errors
+    /// [`ChangeError::Lock`] and [`ChangeError::Io`].
+    pub fn write(&self, root: &Map<String, Value>, access: Access) -> Result<(), ChangeError> {
+        let io_error = |source| ChangeError::Io { path: self.path.clone(), source };
+        let text = json::to_pretty(root).map_err(|error| io_error(error.into()))?;
+        self.lock.check().map_err(|source| ChangeError::Lock { path: self.path.clone(), source })?;
+        write_atomic(&self.path, text.as_bytes(), access).map_err(io_error)
+    }
+
+    /// Whether the lock is still ours.
+    pub fn is_held(&self) -> bool {
+        self.lock.check().is_ok()
+    }
+
+    /// Tells others that the lock's holder is alive; whether it is still ours.
+    pub fn renew(&mut self, host: &Host) -> bool {
+        self.lock.renew(host).is_ok()
+    }
+}
+
+/// Changes a document under its lock: what others have written meanwhile is read first. Answers with the document as it is then; one that
+/// comes out as it was is not written. Dropping the future changes nothing or everything.
+///
+/// # Errors
+/// [`ChangeError`]; nothing has changed then.
+pub async fn change(
+    path: &Path,
+    (folder, access): (Folder, Access),
+    terms: &Terms,
+    host: &Host,
+    change: impl FnOnce(&mut Map<String, Value>),
+) -> Result<Map<String, Value>, ChangeError> {
+    let locked = LockedDocument::open(path, folder, terms, host).await?;
+    let old = locked.read()?;
+    let mut new = old.clone();
+    change(&mut new);
+    if new != old {
+        locked.write(&new, access)?;
+    }
+    Ok(new)
 }
 
 /// The parser's words without the place, which stands in front already.

@@ -3,6 +3,7 @@
 mod digest;
 mod files;
 mod pure;
+mod settings;
 mod tool;
 
 use super::{Case, Outcome};
@@ -11,6 +12,7 @@ use super::{Case, Outcome};
 pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "tool" => tool::run(case),
+        "settings" => settings::run(case),
         _ => pure::run(case).unwrap_or(Outcome::NotImplemented),
     }
 }

@@ -19,6 +19,7 @@ mod replay;
 mod search;
 mod session;
 mod session_tree;
+mod settings;
 mod stores;
 mod summaries;
 mod tree;
