@@ -83,7 +83,7 @@ pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
 }
 
 /// The text of a document; `None` when it is missing or blank.
-pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
+fn read_text(path: &Path) -> Result<Option<String>, Problem> {
     let bytes = match std::fs::metadata(path) {
         Ok(meta) if meta.len() > MAX_BYTES => return Err(Problem::new(path, "the file is larger than 64 MiB")),
         _ => match std::fs::read(path) {
@@ -101,13 +101,26 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
 }
 
 fn object(path: &Path, text: &str) -> Result<Map<String, Value>, Problem> {
-    match lossy::from_str::<Value>(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Problem::new(path, "must be a JSON object").remedy("Put everything between { and }")),
-        Err(error) => Err(Problem::new(path, format!("is not valid JSON: {}", without_place(&error)))
-            .at(format!("{}:{}", error.line(), error.column()))
-            .remedy("Correct it there; the file is left as it is")),
+    match value(path, text)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(Problem::new(path, "must be a JSON object").remedy("Put everything between { and }")),
     }
+}
+
+/// Reads a JSON document of any shape, as [`read_object`] does; `None` when it is missing or blank.
+///
+/// # Errors
+/// What is wrong with the document as a whole.
+pub(crate) fn read_value(path: &Path) -> Result<Option<Value>, Problem> {
+    read_text(path)?.map(|text| value(path, &jsonc::to_json(lossy::without_bom(&text)))).transpose()
+}
+
+fn value(path: &Path, text: &str) -> Result<Value, Problem> {
+    lossy::from_str(text).map_err(|error| {
+        Problem::new(path, format!("is not valid JSON: {}", without_place(&error)))
+            .at(format!("{}:{}", error.line(), error.column()))
+            .remedy("Correct it there; the file is left as it is")
+    })
 }
 
 /// A document could not be changed. It is as it was.

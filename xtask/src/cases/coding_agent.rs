@@ -1,7 +1,9 @@
 //! Cases of the suite `coding-agent`.
 
+mod auth;
 mod digest;
 mod files;
+mod models;
 mod pure;
 mod settings;
 mod tool;
@@ -13,6 +15,9 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "tool" => tool::run(case),
         "settings" => settings::run(case),
-        _ => pure::run(case).unwrap_or(Outcome::NotImplemented),
+        _ => {
+            let done = pure::run(case).or_else(|| models::run(case)).or_else(|| auth::run(case));
+            done.unwrap_or(Outcome::NotImplemented)
+        }
     }
 }
