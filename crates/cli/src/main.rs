@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         match cli.command {
             Some(Command::Agent(args)) => commands::agent::run(args).await,
+            Some(Command::Auth(command)) => commands::auth::run(command).await,
             Some(Command::Demo(args)) => commands::demo::run(args).await,
             None => commands::chat::run(cli.chat).await,
         }

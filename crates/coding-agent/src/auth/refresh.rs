@@ -84,9 +84,38 @@ impl Logins {
         storage: &AuthStorage,
         host: &Host,
     ) -> Result<Option<Auth>, AuthError> {
+        let login = self.renewed(flow, provider, storage, host, MARGIN_MS).await?;
+        Ok(login.map(|login| flow.auth(&login)))
+    }
+
+    /// A provider's stored login, renewed if it is over before `left` has passed; `None` as for [`Logins::resolve`]. It may still be over
+    /// earlier, when the provider gives no longer ones.
+    ///
+    /// # Errors
+    /// As [`Logins::resolve`].
+    pub async fn lasting(
+        &self,
+        provider: &ProviderId,
+        storage: &AuthStorage,
+        host: &Host,
+        left: Duration,
+    ) -> Result<Option<Credential>, AuthError> {
+        let Ok(flow) = self.flows.get(provider.as_str()) else { return Ok(None) };
+        let left = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+        self.renewed(flow, provider, storage, host, left).await
+    }
+
+    async fn renewed(
+        &self,
+        flow: &Arc<dyn OAuthFlow>,
+        provider: &ProviderId,
+        storage: &AuthStorage,
+        host: &Host,
+        margin_ms: i64,
+    ) -> Result<Option<Credential>, AuthError> {
         let Some(login) = storage.login(provider) else { return Ok(None) };
-        if !login.is_over(host.now_ms().saturating_add(MARGIN_MS)) {
-            return Ok(Some(flow.auth(&login)));
+        if !login.is_over(host.now_ms().saturating_add(margin_ms)) {
+            return Ok(Some(login));
         }
         let refresh = Refresh {
             flow: Arc::clone(flow),
@@ -94,6 +123,7 @@ impl Logins {
             provider: provider.clone(),
             storage: storage.clone(),
             host: host.clone(),
+            margin_ms,
         };
         let (tell, told) = oneshot::channel();
         let turn = Arc::clone(&self.turn);
@@ -107,12 +137,11 @@ impl Logins {
             });
         }
         match told.await {
-            Ok(Ok(login)) => Ok(login.map(|login| flow.auth(&login))),
             // What is not over yet is good enough when nothing newer is to be had.
             Ok(Err(AuthError::Refresh { .. } | AuthError::Locked { .. })) if !login.is_over(host.now_ms()) => {
-                Ok(Some(flow.auth(&login)))
+                Ok(Some(login))
             }
-            Ok(Err(error)) => Err(error),
+            Ok(done) => done,
             Err(_) => Err(AuthError::Expired { provider: provider.clone() }),
         }
     }
@@ -202,12 +231,14 @@ struct Refresh {
     provider: ProviderId,
     storage: AuthStorage,
     host: Host,
+    /// A login that is over within this time is renewed.
+    margin_ms: i64,
 }
 
 impl Refresh {
     /// Renews the login, unless somebody else did meanwhile; `None` when it is not there any more.
     async fn run(self) -> Result<Option<Credential>, AuthError> {
-        let is_good = |login: &Credential| !login.is_over(self.host.now_ms().saturating_add(MARGIN_MS));
+        let is_good = |login: &Credential| !login.is_over(self.host.now_ms().saturating_add(self.margin_ms));
         let known = self.storage.login(&self.provider);
         if known.as_ref().is_none_or(is_good) {
             return Ok(known);

@@ -134,6 +134,21 @@ impl RegistryAuth {
         self.given_for(provider).is_none() && self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth")
     }
 
+    /// The way to renew logins.
+    pub fn logins(&self) -> &Logins {
+        &self.logins
+    }
+
+    /// What a person should know about a provider's key: a literal that is the name of a variable was meant to be the variable, most likely.
+    pub fn hint(&self, provider: &ProviderId) -> Option<String> {
+        let entry = self.storage.get(provider);
+        let stored = entry.and_then(|entry| entry["key"].as_str().map(str::to_owned));
+        let value = stored.or_else(|| self.registry.key_value(provider))?;
+        config_value::is_old_variable(&value, &self.env(provider)).then(|| {
+            format!("The key of {provider} is the text \"{value}\", and a variable of that name is set. Write \"${value}\" to use it")
+        })
+    }
+
     /// Key and headers for a model, also without a key; what the provider's server makes of that is its business.
     ///
     /// # Errors
