@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod auth;
 mod child;
 mod compaction;
 mod contention;
@@ -13,6 +14,7 @@ mod full_disk;
 mod guard;
 mod help;
 mod long;
+mod models;
 mod properties;
 mod refresh;
 mod replay;
