@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, demo};
+use crate::commands::{agent, auth, demo};
 
 /// An AI agent in your terminal and in your scripts.
 #[derive(Debug, Parser)]
@@ -17,6 +17,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Runs an embedded agent once: profiles, failover, block replies; prints payloads.
     Agent(agent::Args),
+    /// Says which credentials there are, prints them, removes them.
+    #[command(subcommand)]
+    Auth(auth::Auth),
     /// Shows a whole run on a scripted local server: rotation, compaction, tools, blocks.
     Demo(demo::Args),
 }

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod agent;
+pub(crate) mod auth;
 pub(crate) mod list_models;
 pub(crate) mod rpc;
 pub(crate) mod chat;

@@ -94,7 +94,7 @@ impl Maker {
             auth: Some(Arc::clone(&auth)),
             tools,
             system,
-            branch_reserve_tokens: settings.branch_reserve_tokens.unwrap_or(usual.branch_reserve_tokens),
+            branch_reserve_tokens: settings.branch_reserve_tokens,
             compaction: settings.compaction.clone(),
             plan: settings.recovery,
             options,

@@ -8,17 +8,25 @@ use pinch_stdx::cancel::Cancel;
 
 pub mod authorised;
 pub mod config_value;
+pub mod backend;
 pub mod storage;
 pub mod refresh;
 
 pub use authorised::Authorised;
+pub use backend::{AuthBackend, OpenAuth};
 pub use refresh::Logins;
-pub use storage::AuthStorage;
+pub use storage::{Ask, AuthStorage};
 
 /// Gives each request its credentials. Asked before every call, because tokens expire while tools run.
 pub trait RequestAuth: Send + Sync {
     /// Credentials for one call of a model.
     fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>>;
+
+    /// Fails as [`RequestAuth::for_model`] would, as far as can be told without running a command of the user: to be asked before a prompt is
+    /// taken.
+    fn check<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<(), AuthError>> {
+        Box::pin(async move { self.for_model(model, cancel).await.map(drop) })
+    }
 
     /// Waits until what has begun is stored: to be called before a program ends.
     fn settle(&self) -> BoxFuture<'_, ()> {
@@ -32,6 +40,12 @@ pub enum AuthError {
     /// Nobody has one.
     #[error("No API key found for {provider}.")]
     Missing {
+        /// Whose key is missing.
+        provider: ProviderId,
+    },
+    /// Nobody has one, and a header is to be made of it.
+    #[error("No API key found for \"{provider}\"")]
+    MissingForHeader {
         /// Whose key is missing.
         provider: ProviderId,
     },
@@ -59,7 +73,15 @@ pub enum AuthError {
         /// Only a new login helps.
         is_final: bool,
     },
-    /// The file with credentials cannot be locked or written.
+    /// The file with credentials is locked by another program, which does not let go.
+    #[error("The login of \"{provider}\" cannot be renewed: {why}")]
+    Locked {
+        /// Whose login it is.
+        provider: ProviderId,
+        /// Who holds what.
+        why: String,
+    },
+    /// The file with credentials cannot be written.
     #[error("The login of \"{provider}\" cannot be renewed: {why}")]
     Store {
         /// Whose login it is.
@@ -70,6 +92,13 @@ pub enum AuthError {
     /// The call was cancelled meanwhile.
     #[error("Request was aborted")]
     Cancelled,
+}
+
+impl AuthError {
+    /// The value that stands for a provider's key gives nothing.
+    pub(crate) fn unresolved_key(provider: &ProviderId, how: &config_value::ValueError) -> Self {
+        Self::Unresolved { what: format!("API key for provider \"{provider}\""), how: how.to_string() }
+    }
 }
 
 /// The same credentials for every call.

@@ -1,6 +1,7 @@
 //! Documents that users write: read leniently, reported precisely.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::json::{jsonc, lossy};
@@ -8,7 +9,7 @@ use serde_json::{Map, Value};
 
 mod change;
 
-pub use change::{ChangeError, change_object};
+pub use change::{ChangeError, Folder, LockedDocument, change, change_object};
 
 /// Something wrong in a user's document. It is reported, and the rest of the document still counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,30 +67,60 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// # Errors
 /// What is wrong with the document as a whole; it must not be written then.
 pub fn read_object(path: &Path) -> Result<Map<String, Value>, Problem> {
-    let text = match std::fs::metadata(path) {
+    read_text(path)?.map_or_else(|| Ok(Map::new()), |text| object(path, &jsonc::to_json(lossy::without_bom(&text))))
+}
+
+/// Reads a JSON document that is to be written again. What writing would lose is an error: comments are not in the object.
+///
+/// # Errors
+/// What is wrong with the document; it must not be written then.
+pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
+    let Some(text) = read_text(path)? else { return Ok(Map::new()) };
+    object(path, lossy::without_bom(&text)).map_err(|problem| match read_object(path) {
+        Ok(_) => Problem::new(path, "has comments or trailing commas, which would be lost").remedy("Change it by hand"),
+        Err(_) => problem,
+    })
+}
+
+/// The text of a document; `None` when it is missing or blank.
+fn read_text(path: &Path) -> Result<Option<String>, Problem> {
+    let bytes = match std::fs::metadata(path) {
         Ok(meta) if meta.len() > MAX_BYTES => return Err(Problem::new(path, "the file is larger than 64 MiB")),
         _ => match std::fs::read(path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(
-                    Problem::new(path, format!("cannot be read: {error}")).remedy("Check the file's permissions")
-                );
+                let what = format!("cannot be read: {error}");
+                return Err(Problem::new(path, what).remedy("Check the file's permissions"));
             }
         },
     };
     let text =
-        String::from_utf8(text).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;
-    if lossy::without_bom(&text).trim().is_empty() {
-        return Ok(Map::new());
+        String::from_utf8(bytes).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;
+    Ok((!lossy::without_bom(&text).trim().is_empty()).then_some(text))
+}
+
+fn object(path: &Path, text: &str) -> Result<Map<String, Value>, Problem> {
+    match value(path, text)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(Problem::new(path, "must be a JSON object").remedy("Put everything between { and }")),
     }
-    match lossy::from_str::<Value>(&jsonc::to_json(lossy::without_bom(&text))) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Problem::new(path, "must be a JSON object").remedy("Put everything between { and }")),
-        Err(error) => Err(Problem::new(path, format!("is not valid JSON: {}", without_place(&error)))
+}
+
+/// Reads a JSON document of any shape, as [`read_object`] does; `None` when it is missing or blank.
+///
+/// # Errors
+/// What is wrong with the document as a whole.
+pub(crate) fn read_value(path: &Path) -> Result<Option<Value>, Problem> {
+    read_text(path)?.map(|text| value(path, &jsonc::to_json(lossy::without_bom(&text)))).transpose()
+}
+
+fn value(path: &Path, text: &str) -> Result<Value, Problem> {
+    lossy::from_str(text).map_err(|error| {
+        Problem::new(path, format!("is not valid JSON: {}", without_place(&error)))
             .at(format!("{}:{}", error.line(), error.column()))
-            .remedy("Correct it there; the file is left as it is")),
-    }
+            .remedy("Correct it there; the file is left as it is")
+    })
 }
 
 /// The parser's words without the place, which stands in front already.

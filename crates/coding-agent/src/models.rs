@@ -1,146 +1,238 @@
-//! Which models there are: those of the built-in catalog, changed and extended by models.json.
+//! Which models there are: those of the built-in catalog, changed and extended by models.json and by extensions.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use pinch_llm::catalog::Catalog;
+use pinch_llm::catalog::{Catalog, today};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
+use pinch_llm::oauth::OAuthFlow;
+use pinch_llm::provider::Provider;
 use pinch_stdx::host::Env;
 use serde_json::{Map, Value};
 
 use crate::auth::config_value;
 use crate::document::{self, Problem};
 
-mod document_rules;
+mod compat_rules;
+mod schema;
+mod definition;
+mod merge;
+mod names;
+mod shelf;
+pub mod dynamic;
+mod layers;
 pub mod pattern;
+pub mod scope;
+pub mod initial;
 pub mod request_auth;
 
-pub use request_auth::RegistryAuth;
+pub use dynamic::{ProviderConfig, RegisterError};
+pub use request_auth::{AuthStatus, RegistryAuth};
 
-/// All models this program can use. Looking one up reads no more of the catalog than its provider.
+use definition::{Definition, Finding, Findings, Sort};
+use dynamic::Registered;
+use layers::Layers;
+
+/// All models this program can use. Cloning is cheap: all clones are the same registry.
+///
+/// Looking a model up reads no more of the catalog than its provider, and finds it by an index. Readers never wait for a change: they see all of
+/// it or nothing.
 #[derive(Clone, Debug)]
-pub struct ModelRegistry {
-    catalog: Arc<Catalog>,
-    providers: BTreeMap<ProviderId, ProviderEntry>,
-}
+pub struct ModelRegistry(Arc<Shared>);
 
-/// What models.json says about one provider.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ProviderEntry {
-    /// The document's own words.
-    config: Map<String, Value>,
-    /// Models it defines, ready to use.
-    models: Vec<Arc<Model>>,
+#[derive(Debug)]
+struct Shared {
+    /// Where the document lies that [`ModelRegistry::refresh`] reads again.
+    file: Option<PathBuf>,
+    layers: RwLock<Arc<Layers>>,
 }
 
 impl ModelRegistry {
     /// The built-in catalog alone.
     pub fn builtin() -> Self {
-        Self { catalog: Arc::new(Catalog::built_in()), providers: BTreeMap::new() }
+        Self::new(None, Layers::over(Some(Catalog::built_in())))
+    }
+
+    /// These models and no others, until providers are registered.
+    pub fn of_models(models: impl IntoIterator<Item = Arc<Model>>) -> Self {
+        let mut layers = Layers::over(None);
+        layers.put(models);
+        Self::new(None, layers)
     }
 
     /// The built-in catalog with what a models.json says. Whatever is wrong in the document is reported and left out; the rest counts.
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
-        match document::read_object(models_json) {
-            Ok(root) if root.is_empty() => (Self::builtin(), Vec::new()),
-            Ok(root) => Self::from_document(&root, models_json),
-            Err(problem) => (Self::builtin(), vec![problem]),
-        }
-    }
-
-    /// Like [`ModelRegistry::load`], for a document that is in memory already; `file` is named in problems.
-    pub fn from_document(root: &Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
-        let mut problems = Vec::new();
-        let Some(providers) = root.get("providers").and_then(Value::as_object) else {
-            let what = "must have an object \"providers\"";
-            let remedy = "Write {\"providers\": {\"name\": {…}}}";
-            return (Self::builtin(), vec![Problem::new(file, what).remedy(remedy)]);
-        };
-        let mut registry = Self::builtin();
-        for (name, config) in providers {
-            let id = ProviderId::new(name);
-            if let Some(entry) = document_rules::read_provider(&registry.catalog, &id, config, file, &mut problems) {
-                registry.providers.insert(id, entry);
-            }
-        }
+        let registry = Self::new(Some(models_json.to_owned()), Layers::over(Some(Catalog::built_in())));
+        let problems = registry.refresh();
         (registry, problems)
     }
 
-    /// All providers by name.
+    /// Like [`ModelRegistry::load`], for a document that is in memory already; `file` is named in problems.
+    pub fn from_document(root: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
+        let mut layers = Layers::over(Some(Catalog::built_in()));
+        let problems = read(Value::Object(root), file, &mut layers);
+        (Self::new(None, layers), problems)
+    }
+
+    fn new(file: Option<PathBuf>, layers: Layers) -> Self {
+        Self(Arc::new(Shared { file, layers: RwLock::new(Arc::new(layers)) }))
+    }
+
+    fn layers(&self) -> Arc<Layers> {
+        Arc::clone(&self.0.layers.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Layers) -> T) -> T {
+        let mut layers = self.0.layers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut new = (**layers).clone();
+        let done = change(&mut new);
+        *layers = Arc::new(new);
+        done
+    }
+
+    /// Reads models.json again, if there is one; registered providers stay. A document that cannot be read at all leaves everything as it is.
+    pub fn refresh(&self) -> Vec<Problem> {
+        let Some(file) = &self.0.file else { return Vec::new() };
+        match document::read_value(file) {
+            Ok(Some(root)) => self.change(|layers| read(root, file, layers)),
+            Ok(None) => self.change(|layers| {
+                layers.define(Vec::new(), None);
+                Vec::new()
+            }),
+            Err(problem) => {
+                let found = [Finding { sort: Sort::Document, problem: problem.clone() }];
+                self.change(|layers| layers.error = definition::error_text(&found, file));
+                vec![problem]
+            }
+        }
+    }
+
+    /// What stops something in models.json from being used, in pi's words.
+    pub fn error(&self) -> Option<String> {
+        self.layers().error.clone()
+    }
+
+    /// Adds a provider or changes one: with models it takes the place of all of that name, without them it moves those that are there to
+    /// another URL. What was said of it before still holds where nothing new is said.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; nothing has changed then.
+    pub fn register_provider(&self, name: &str, config: ProviderConfig) -> Result<(), RegisterError> {
+        let id = ProviderId::new(today(name));
+        self.change(|layers| {
+            let registered = Registered::new(&id, layers.registered.get(&id).map(|known| &**known), config)?;
+            layers.registered.insert(id.clone(), Arc::new(registered));
+            layers.forget(&id);
+            Ok(())
+        })
+    }
+
+    /// Takes a registered provider away; what the catalog and models.json say of it holds again.
+    pub fn unregister_provider(&self, name: &str) {
+        let id = ProviderId::new(today(name));
+        self.change(|layers| {
+            layers.registered.remove(&id);
+            layers.forget(&id);
+        });
+    }
+
+    /// All providers: those of the catalog, then those of models.json, then registered ones.
     pub fn providers(&self) -> Vec<ProviderId> {
-        let mut all: Vec<ProviderId> = self.catalog.providers().chain(self.providers.keys()).cloned().collect();
-        all.sort();
-        all.dedup();
-        all
+        let layers = self.layers();
+        let mut seen = HashSet::new();
+        layers.providers().filter(|id| seen.insert((*id).clone())).cloned().collect()
+    }
+
+    /// A provider by its name in any spelling of capitals.
+    pub fn provider(&self, name: &str) -> Option<ProviderId> {
+        let layers = self.layers();
+        let name = today(name);
+        layers.providers().find(|id| id.as_str().eq_ignore_ascii_case(name)).cloned()
     }
 
     /// The models of a provider, those of the catalog first.
-    pub fn models(&self, provider: &ProviderId) -> Vec<Arc<Model>> {
-        let builtin = self.catalog.models(provider.as_str());
-        match self.providers.get(provider) {
-            None => builtin.to_vec(),
-            Some(entry) => {
-                let own = |id: &str| entry.models.iter().find(|model| model.id == *id);
-                let mut models: Vec<Arc<Model>> = (builtin.iter())
-                    .map(|model| own(model.id.as_str()).cloned().unwrap_or_else(|| entry.change(model)))
-                    .collect();
-                let is_new = |model: &&Arc<Model>| builtin.iter().all(|old| old.id != model.id);
-                models.extend(entry.models.iter().filter(is_new).cloned());
-                models
-            }
-        }
+    pub fn models(&self, provider: &ProviderId) -> Arc<[Arc<Model>]> {
+        self.layers().shelf(provider).map(|shelf| Arc::clone(shelf.models())).unwrap_or_default()
+    }
+
+    /// All models of all providers in order. Reads the whole catalog.
+    pub fn all(&self) -> Vec<Arc<Model>> {
+        self.available(&|_| true)
+    }
+
+    /// The models of the providers that can be asked.
+    pub fn available(&self, has_auth: &dyn Fn(&ProviderId) -> bool) -> Vec<Arc<Model>> {
+        let providers = self.providers().into_iter().filter(|provider| has_auth(provider));
+        providers.flat_map(|provider| self.models(&provider).to_vec()).collect()
     }
 
     /// One model by its exact name.
     pub fn find(&self, provider: &ProviderId, id: &str) -> Option<Arc<Model>> {
-        let entry = self.providers.get(provider);
-        let own = entry.and_then(|entry| entry.models.iter().find(|model| model.id == *id));
-        own.cloned().or_else(|| {
-            let model = self.catalog.find(provider.as_str(), id)?;
-            Some(entry.map_or_else(|| Arc::clone(model), |entry| entry.change(model)))
-        })
+        self.layers().shelf(provider)?.find(id).cloned()
     }
 
     /// The model a provider is used with when nobody names one.
     pub fn default_model(&self, provider: &ProviderId) -> Option<Arc<Model>> {
-        let default = self.catalog.default_model(provider.as_str()).cloned();
-        default
-            .and_then(|model| self.find(provider, model.id.as_str()))
-            .or_else(|| self.models(provider).into_iter().next())
+        let layers = self.layers();
+        let shelf = layers.shelf(provider)?;
+        let default = pinch_llm::catalog::default_ids().find(|(name, _)| *name == today(provider.as_str()));
+        default.and_then(|(_, id)| shelf.find(id)).or_else(|| shelf.models().first()).cloned()
     }
 
-    /// Whether models.json gives a provider a key, as far as can be told without running commands.
+    /// The name of a provider for people.
+    pub fn display_name(&self, provider: &ProviderId) -> String {
+        let layers = self.layers();
+        let registered = layers.registered.get(provider);
+        let oauth = registered.and_then(|known| known.config.oauth.as_ref()).map(|flow| flow.name().to_owned());
+        let given = layers.definitions(provider).rev().find_map(|definition| definition.name.clone());
+        let known = || names::of(today(provider.as_str())).map(str::to_owned);
+        given.or(oauth).or_else(known).unwrap_or_else(|| provider.to_string())
+    }
+
+    /// Who answers for a provider's models, when an extension does.
+    pub fn stream_of(&self, provider: &ProviderId) -> Option<Arc<dyn Provider>> {
+        self.layers().registered.get(provider)?.config.stream.clone()
+    }
+
+    /// How people sign in at a provider, when an extension knows.
+    pub fn flow_of(&self, provider: &ProviderId) -> Option<Arc<dyn OAuthFlow>> {
+        self.layers().registered.get(provider)?.config.oauth.clone()
+    }
+
+    /// Whether models.json or an extension gives a provider a key, as far as can be told without running commands.
     pub fn has_key(&self, provider: &ProviderId, env: &Env) -> bool {
-        self.key_value(provider).is_some_and(|value| config_value::is_set(value, env))
+        self.key_value(provider).is_some_and(|value| config_value::is_set(&value, env))
     }
 
-    pub(crate) fn key_value(&self, provider: &ProviderId) -> Option<&str> {
-        self.providers.get(provider)?.config.get("apiKey")?.as_str()
+    /// The value that stands for a provider's key.
+    fn key_value(&self, provider: &ProviderId) -> Option<String> {
+        self.layers().definitions(provider).rev().find_map(|definition| definition.api_key.clone())
     }
 
-    pub(crate) fn config(&self, provider: &ProviderId) -> Option<&Map<String, Value>> {
-        self.providers.get(provider).map(|entry| &entry.config)
+    /// What requests to a model carry besides the key: headers of the provider, headers of the model, and whether the key is one of them.
+    fn request_headers(&self, provider: &ProviderId, model: &str) -> (Map<String, Value>, Map<String, Value>, bool) {
+        let layers = self.layers();
+        let (mut headers, mut with_key) = (Map::new(), false);
+        for definition in layers.definitions(provider) {
+            headers.extend(definition.headers.clone());
+            with_key = definition.auth_header.unwrap_or(with_key);
+        }
+        let own = layers.shelf(provider).and_then(|shelf| shelf.headers(model).cloned());
+        (headers, own.unwrap_or_default(), with_key)
     }
 }
 
-impl ProviderEntry {
-    /// A model of the catalog with the provider's and its own overrides.
-    fn change(&self, model: &Arc<Model>) -> Arc<Model> {
-        let overrides = self.config.get("modelOverrides").and_then(|all| all.get(model.id.as_str()));
-        let keys = ["baseUrl", "compat"];
-        if overrides.is_none() && !keys.iter().any(|key| self.config.contains_key(*key)) {
-            return Arc::clone(model);
-        }
-        let mut record = model.to_record();
-        if let Some(base_url) = self.config.get("baseUrl") {
-            record["baseUrl"] = base_url.clone();
-        }
-        document_rules::merge_compat(&mut record, self.config.get("compat"));
-        if let Some(overrides) = overrides.and_then(Value::as_object) {
-            document_rules::apply_override(&mut record, overrides);
-        }
-        Model::from_record(&record).map_or_else(|_| Arc::clone(model), Arc::new)
-    }
+/// Lays a document over the catalog.
+fn read(root: Value, file: &Path, layers: &mut Layers) -> Vec<Problem> {
+    let mut findings = Findings { file, all: Vec::new() };
+    let defined = definition::read_document(root, layers.catalog.as_ref(), &mut findings);
+    let defined: Vec<(ProviderId, Arc<Definition>)> =
+        defined.into_iter().map(|(id, definition)| (id, Arc::new(definition))).collect();
+    layers.define(defined, definition::error_text(&findings.all, file));
+    findings.all.into_iter().map(|finding| finding.problem).collect()
 }
+
+/// Providers with what belongs to them, by name.
+type ByProvider<T> = BTreeMap<ProviderId, T>;

@@ -44,8 +44,7 @@ impl Services {
 
     /// Models that somebody has credentials for, in the registry's order.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
-        let providers = self.models.providers().into_iter().filter(|provider| self.auth.is_configured(provider));
-        providers.flat_map(|provider| self.models.models(&provider)).collect()
+        self.models.available(&|provider| self.auth.is_configured(provider))
     }
 
     /// What can be written after a `/`.

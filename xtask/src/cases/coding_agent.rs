@@ -1,12 +1,15 @@
 //! Cases of the suite `coding-agent`.
 
 mod args;
+mod auth;
 mod digest;
 mod files;
+mod models;
 mod packages;
 mod program;
 mod pure;
 mod resources;
+mod settings;
 mod tool;
 
 use super::{Case, Outcome};
@@ -15,14 +18,17 @@ use super::{Case, Outcome};
 pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "tool" => tool::run(case),
+        "settings" => settings::run(case),
         "rpc" | "print" => program::run(case),
         "rpc_extension_ui" => {
             let with_probe = program::with_probe(case.case);
             program::run(&Case { case: &with_probe, ..*case })
         }
-        _ => {
-            let of_resources = || resources::run(case).or_else(|| packages::run(case));
-            pure::run(case).or_else(of_resources).unwrap_or(Outcome::NotImplemented)
-        }
+        _ => pure::run(case)
+            .or_else(|| resources::run(case))
+            .or_else(|| packages::run(case))
+            .or_else(|| models::run(case))
+            .or_else(|| auth::run(case))
+            .unwrap_or(Outcome::NotImplemented),
     }
 }

@@ -53,7 +53,10 @@ fn to_llm_error(provider: &pinch_llm::ids::ProviderId, error: &AuthError) -> Llm
         AuthError::Cancelled => LlmErrorKind::Aborted,
         // The network may be back soon.
         AuthError::Refresh { is_final: false, .. } => LlmErrorKind::Connect,
+        // The other program may be done soon.
+        AuthError::Locked { .. } => LlmErrorKind::Connect,
         AuthError::Missing { .. }
+        | AuthError::MissingForHeader { .. }
         | AuthError::Unresolved { .. }
         | AuthError::Expired { .. }
         | AuthError::Refresh { .. }

@@ -3,13 +3,25 @@
 //! A value is a literal in which `$NAME` and `${NAME}` are replaced from the environment; `$$` stands for `$` and `$!` for `!`. A leading `!`
 //! runs the rest as a shell command, whose output is the value.
 
+use std::collections::HashMap;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Env;
+use pinch_stdx::process::{Ended, Exit, Process};
+use pinch_stdx::secret::Secret;
+use tokio::sync::OnceCell;
 
 /// How long a command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// How long a command that took too long has to end by itself.
+const GRACE: Duration = Duration::from_millis(500);
+/// Bytes of a command's output that are kept; no key is longer.
+const MAX_OUTPUT: usize = 1024 * 1024;
+/// Commands whose output is remembered.
+const MAX_REMEMBERED: usize = 64;
 
 /// Why a value could not be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,13 +56,97 @@ pub fn is_set(value: &str, env: &Env) -> bool {
     value.starts_with('!') || interpolate(value, env).is_ok_and(|found| !found.is_empty())
 }
 
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is the value itself.
+    Literal,
+    /// A command prints it.
+    Command,
+    /// Variables are part of it; their names, each once.
+    Variables(Vec<String>),
+}
+
+/// Where a value comes from.
+pub fn origin(value: &str) -> Origin {
+    if value.starts_with('!') {
+        return Origin::Command;
+    }
+    let mut names: Vec<String> = Vec::new();
+    // With nothing set, every variable is a missing one.
+    if let Err(ValueError::Variables { names: all }) = interpolate(value, &Env::default()) {
+        all.into_iter().for_each(|name| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        });
+    }
+    if names.is_empty() { Origin::Literal } else { Origin::Variables(names) }
+}
+
+/// Whether a literal is the name of a variable that is set: older files meant the variable then, and `$` is missing in front.
+pub fn is_old_variable(value: &str, env: &Env) -> bool {
+    env.non_empty(value).is_some()
+}
+
+/// What commands printed, kept for the life of its owner. Failures are not kept.
+#[derive(Clone, Debug, Default)]
+pub struct Remembered(Arc<Mutex<HashMap<Ask, Arc<OnceCell<Secret>>>>>);
+
+/// A command with the environment it runs in.
+type Ask = (String, Env);
+
+impl Remembered {
+    /// Finds a value; a command runs once, however many ask for it at the same time.
+    ///
+    /// # Errors
+    /// As [`resolve`].
+    pub async fn resolve(&self, value: &str, env: &Env) -> Result<String, ValueError> {
+        if !value.starts_with('!') {
+            return resolve(value, env).await;
+        }
+        let cell = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let ask = (value.to_owned(), env.clone());
+            if all.len() >= MAX_REMEMBERED && !all.contains_key(&ask) {
+                all.clear();
+            }
+            Arc::clone(all.entry(ask).or_default())
+        };
+        let found = cell.get_or_try_init(async || resolve(value, env).await.map(Secret::new)).await?;
+        Ok(found.reveal().to_owned())
+    }
+}
+
+/// Runs a command with all that it starts, and reads what it prints.
 async fn run(command: &str, env: &Env) -> Option<String> {
-    let mut shell = tokio::process::Command::new("sh");
-    shell.arg("-c").arg(command).env_clear().envs(env.iter());
-    shell.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(COMMAND_LIMIT, shell.output()).await.ok()?.ok()?;
-    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-    (output.status.success() && !text.is_empty()).then_some(text)
+    let mut shell = shell(command);
+    shell.env_clear().envs(env.iter());
+    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // A large program takes a while to make a child of: that is no work for a thread that others wait for.
+    let mut process = tokio::task::spawn_blocking(|| Process::spawn_as_is(shell)).await.ok()?.ok()?;
+    let mut output = Vec::new();
+    let mut keep = |data: &[u8]| {
+        let room = MAX_OUTPUT.saturating_sub(output.len());
+        output.extend_from_slice(&data[..data.len().min(room)]);
+    };
+    let ended = process.pump(&Cancel::new(), Some(COMMAND_LIMIT), GRACE, &mut keep).await.ok()?;
+    let text = String::from_utf8(output).ok()?.trim().to_owned();
+    (ended == Ended::Exited(Exit::Code(0)) && !text.is_empty()).then_some(text)
+}
+
+#[cfg(not(windows))]
+fn shell(command: &str) -> std::process::Command {
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(command);
+    shell
+}
+
+#[cfg(windows)]
+fn shell(command: &str) -> std::process::Command {
+    let mut shell = std::process::Command::new("cmd");
+    shell.arg("/C").arg(command);
+    shell
 }
 
 fn interpolate(value: &str, env: &Env) -> Result<String, ValueError> {
@@ -111,5 +207,44 @@ mod tests {
         assert_eq!(found("$NOPE$EMPTY").await, Err("from environment variables: NOPE, EMPTY".into()));
         assert_eq!(found("!echo ' x '").await, Ok("x".into()));
         assert_eq!(found("!false").await, Err("from shell command: false".into()));
+        assert_eq!(found("!echo x; exit 1").await, Err("from shell command: echo x; exit 1".into()));
+        assert_eq!(found("!echo x; sleep 100 &").await, Ok("x".into()), "what stays behind is not waited for");
+    }
+
+    #[test]
+    fn origins() {
+        assert_eq!(origin("k$$"), Origin::Literal);
+        assert_eq!(origin("!k"), Origin::Command);
+        assert_eq!(origin("$A-${B}$A"), Origin::Variables(vec!["A".into(), "B".into()]));
+        let env = Env::from_iter([("KEY", "k1")]);
+        assert!(is_old_variable("KEY", &env) && !is_old_variable("KEYS", &env));
+    }
+
+    #[tokio::test]
+    async fn commands_run_once_unless_they_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let env = Env::from_iter([("PATH", "/usr/bin:/bin")]);
+        let command = |rest: &str| format!("!echo run >> {}; {rest}", log.display());
+        let n_runs = || std::fs::read_to_string(&log).unwrap().lines().count();
+        let remembered = Remembered::default();
+        let good = command("echo key");
+        let found = futures::future::join_all((0..4).map(|_| remembered.resolve(&good, &env))).await;
+        assert!(found.iter().all(|found| found.as_deref() == Ok("key")));
+        assert_eq!(n_runs(), 1);
+        let bad = command("false");
+        for _ in 0..2 {
+            assert!(remembered.resolve(&bad, &env).await.is_err());
+        }
+        assert_eq!(n_runs(), 3);
+        assert_eq!(remembered.resolve(&good, &env.with([("A", "b")])).await.as_deref(), Ok("key"));
+        assert_eq!(n_runs(), 4, "another environment is another question");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_has_its_time() {
+        let started = tokio::time::Instant::now();
+        assert!(found("!sleep 1000").await.is_err());
+        assert!(started.elapsed() < COMMAND_LIMIT + GRACE * 2);
     }
 }

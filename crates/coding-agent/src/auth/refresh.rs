@@ -11,7 +11,7 @@ use std::time::Duration;
 use pinch_llm::http::HttpClient;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::oauth::transport::Network;
-use pinch_llm::oauth::{Credential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Transport};
+use pinch_llm::oauth::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Transport};
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -20,13 +20,18 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::JoinSet;
 
 use super::AuthError;
-use super::storage::{AuthStorage, LockedFile};
+use super::backend::OpenAuth;
+use super::storage::{AuthStorage, StoreAuthError, login_in, put};
 
 /// How long before its end a login is renewed.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
+/// How long a refresh may take; then the lock goes back to others.
+const REFRESH_LIMIT: Duration = Duration::from_secs(60);
+/// How often others are told that a refresh is at work.
+const RENEWAL: Duration = Duration::from_secs(10);
 /// How long the end of a program waits for a refresh.
-const SETTLE_TIME: Duration = Duration::from_secs(35);
+const SETTLE_TIME: Duration = Duration::from_secs(65);
 /// Exchanged keys that are kept.
 const MAX_EXCHANGED: usize = 64;
 
@@ -61,20 +66,64 @@ impl Logins {
     pub async fn resolve(
         &self,
         provider: &ProviderId,
-        storage: &Arc<Mutex<AuthStorage>>,
+        storage: &AuthStorage,
         host: &Host,
     ) -> Result<Option<Auth>, AuthError> {
         let Ok(flow) = self.flows.get(provider.as_str()) else { return Ok(None) };
-        let Some(login) = current(storage, provider) else { return Ok(None) };
-        if !login.is_over(host.now_ms().saturating_add(MARGIN_MS)) {
-            return Ok(Some(flow.auth(&login)));
+        self.resolve_with(flow, provider, storage, host).await
+    }
+
+    /// As [`Logins::resolve`], with another flow than the one known here.
+    ///
+    /// # Errors
+    /// As [`Logins::resolve`].
+    pub async fn resolve_with(
+        &self,
+        flow: &Arc<dyn OAuthFlow>,
+        provider: &ProviderId,
+        storage: &AuthStorage,
+        host: &Host,
+    ) -> Result<Option<Auth>, AuthError> {
+        let login = self.renewed(flow, provider, storage, host, MARGIN_MS).await?;
+        Ok(login.map(|login| flow.auth(&login)))
+    }
+
+    /// A provider's stored login, renewed if it is over before `left` has passed; `None` as for [`Logins::resolve`]. It may still be over
+    /// earlier, when the provider gives no longer ones.
+    ///
+    /// # Errors
+    /// As [`Logins::resolve`].
+    pub async fn lasting(
+        &self,
+        provider: &ProviderId,
+        storage: &AuthStorage,
+        host: &Host,
+        left: Duration,
+    ) -> Result<Option<Credential>, AuthError> {
+        let Ok(flow) = self.flows.get(provider.as_str()) else { return Ok(None) };
+        let left = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+        self.renewed(flow, provider, storage, host, left).await
+    }
+
+    async fn renewed(
+        &self,
+        flow: &Arc<dyn OAuthFlow>,
+        provider: &ProviderId,
+        storage: &AuthStorage,
+        host: &Host,
+        margin_ms: i64,
+    ) -> Result<Option<Credential>, AuthError> {
+        let Some(login) = storage.login(provider) else { return Ok(None) };
+        if !login.is_over(host.now_ms().saturating_add(margin_ms)) {
+            return Ok(Some(login));
         }
         let refresh = Refresh {
             flow: Arc::clone(flow),
             transport: Arc::clone(&self.transport),
             provider: provider.clone(),
-            storage: Arc::clone(storage),
+            storage: storage.clone(),
             host: host.clone(),
+            margin_ms,
         };
         let (tell, told) = oneshot::channel();
         let turn = Arc::clone(&self.turn);
@@ -88,12 +137,32 @@ impl Logins {
             });
         }
         match told.await {
-            Ok(Ok(login)) => Ok(login.map(|login| flow.auth(&login))),
             // What is not over yet is good enough when nothing newer is to be had.
-            Ok(Err(AuthError::Refresh { .. })) if !login.is_over(host.now_ms()) => Ok(Some(flow.auth(&login))),
-            Ok(Err(error)) => Err(error),
+            Ok(Err(AuthError::Refresh { .. } | AuthError::Locked { .. })) if !login.is_over(host.now_ms()) => {
+                Ok(Some(login))
+            }
+            Ok(done) => done,
             Err(_) => Err(AuthError::Expired { provider: provider.clone() }),
         }
+    }
+
+    /// Signs a person in at a provider and stores the login. Cancelling gives up before anything is stored.
+    ///
+    /// # Errors
+    /// [`LoginError`]; nothing is stored then.
+    pub async fn login(
+        &self,
+        provider: &ProviderId,
+        ui: &dyn LoginUi,
+        storage: &AuthStorage,
+        host: &Host,
+        cancel: &Cancel,
+    ) -> Result<(), LoginError> {
+        let flow = self.flows.get(provider.as_str())?;
+        let cx = OAuthCx { transport: &*self.transport, host, cancel };
+        let login = flow.login(ui, cx).await?;
+        storage.set(provider, login.to_value(), host).await?;
+        Ok(())
     }
 
     /// The credentials that a key is exchanged for, when a login begins with it: a token of GitHub in the environment. They are kept until
@@ -144,11 +213,15 @@ impl fmt::Debug for Logins {
     }
 }
 
-/// The login as the file has it now.
-fn current(storage: &Mutex<AuthStorage>, provider: &ProviderId) -> Option<Credential> {
-    let mut storage = storage.lock().unwrap_or_else(PoisonError::into_inner);
-    storage.reload();
-    storage.login(provider)
+/// Nobody was signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// The provider or the person did not go on.
+    #[error(transparent)]
+    Flow(#[from] OAuthError),
+    /// The login was given but could not be stored.
+    #[error("the login could not be stored")]
+    Store(#[from] StoreAuthError),
 }
 
 /// One refresh.
@@ -156,49 +229,90 @@ struct Refresh {
     flow: Arc<dyn OAuthFlow>,
     transport: Arc<dyn Transport>,
     provider: ProviderId,
-    storage: Arc<Mutex<AuthStorage>>,
+    storage: AuthStorage,
     host: Host,
+    /// A login that is over within this time is renewed.
+    margin_ms: i64,
 }
 
 impl Refresh {
     /// Renews the login, unless somebody else did meanwhile; `None` when it is not there any more.
     async fn run(self) -> Result<Option<Credential>, AuthError> {
-        let is_good = |login: &Credential| !login.is_over(self.host.now_ms().saturating_add(MARGIN_MS));
-        let known = current(&self.storage, &self.provider);
+        let is_good = |login: &Credential| !login.is_over(self.host.now_ms().saturating_add(self.margin_ms));
+        let known = self.storage.login(&self.provider);
         if known.as_ref().is_none_or(is_good) {
             return Ok(known);
         }
-        let path = self.storage.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned();
-        let unstored = |error: &dyn std::error::Error| {
-            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            AuthError::Store { provider: self.provider.clone(), why: format!("{error}{cause}") }
-        };
-        let mut file = LockedFile::open(&path, &self.host).await.map_err(|error| unstored(&error))?;
-        self.adopt(file.entries().map_err(|error| unstored(&error))?);
-        let Some(old) = current(&self.storage, &self.provider) else { return Ok(None) };
+        let mut open = self.storage.open_patiently(&self.host).await.map_err(|error| self.unstored(&error))?;
+        let (entries, revision) = open.read().map_err(|error| self.unstored(&error))?;
+        self.storage.adopt(entries, revision);
+        let Some(old) = self.storage.login(&self.provider) else { return Ok(None) };
         if is_good(&old) {
             return Ok(Some(old));
         }
-        let never = Cancel::new();
-        let cx = OAuthCx { transport: &*self.transport, host: &self.host, cancel: &never };
-        let fresh = file.during(&self.host, self.flow.refresh(&old, cx)).await;
-        let fresh = fresh.map_err(|error| refused(&self.provider, &error))?;
-        match file.store(&self.provider, &old, fresh.clone(), &self.host).await {
-            Ok((entries, login)) => {
-                self.adopt(entries);
-                Ok(Some(login))
-            }
+        let fresh = self.ask(&old, &mut *open).await?;
+        match self.store(open, &old, fresh.clone()).await {
+            Ok(login) => Ok(Some(login)),
             Err(error) => {
-                // The server knows the old token no more: for this program at least the new one stays.
-                let mut storage = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
-                storage.keep_login(&self.provider, &fresh);
-                Err(unstored(&error))
+                // For this program at least the new one stays.
+                self.storage.keep_login(&self.provider, &old, &fresh);
+                Err(self.unstored(&error))
             }
         }
     }
 
-    fn adopt(&self, entries: serde_json::Map<String, serde_json::Value>) {
-        self.storage.lock().unwrap_or_else(PoisonError::into_inner).adopt(entries);
+    /// Asks the server, to the end of its answer, and renews the lock meanwhile. A lock that is lost on the way shows when the login is stored.
+    async fn ask(&self, old: &Credential, open: &mut dyn OpenAuth) -> Result<Credential, AuthError> {
+        let never = Cancel::new();
+        let cx = OAuthCx { transport: &*self.transport, host: &self.host, cancel: &never };
+        let mut answer = self.flow.refresh(old, cx);
+        let mut left = REFRESH_LIMIT;
+        loop {
+            match tokio::time::timeout(RENEWAL, &mut answer).await {
+                Ok(fresh) => return fresh.map_err(|error| refused(&self.provider, &error)),
+                Err(_) if left <= RENEWAL => {
+                    let why = format!("no answer within {} s", REFRESH_LIMIT.as_secs());
+                    return Err(AuthError::Refresh { provider: self.provider.clone(), why, is_final: false });
+                }
+                Err(_) => {
+                    left -= RENEWAL;
+                    open.renew(&self.host);
+                }
+            }
+        }
+    }
+
+    /// Stores a login, unless another one was stored meanwhile; the login that counts then. The lock is taken again if it was lost: tokens
+    /// that a server has given must not be lost too.
+    async fn store(
+        &self,
+        mut open: Box<dyn OpenAuth>,
+        old: &Credential,
+        fresh: Credential,
+    ) -> Result<Credential, StoreAuthError> {
+        if !open.is_held() {
+            drop(open);
+            open = self.storage.open_patiently(&self.host).await?;
+        }
+        let (mut entries, revision) = open.read()?;
+        let now = login_in(&entries, &self.provider);
+        if let Some(other) = now.filter(|now| now.refresh != old.refresh && !now.is_over(self.host.now_ms())) {
+            self.storage.adopt(entries, revision);
+            return Ok(other);
+        }
+        put(&mut entries, &self.provider, fresh.to_value());
+        let revision = open.write(&entries)?;
+        self.storage.adopt(entries, revision);
+        Ok(fresh)
+    }
+
+    fn unstored(&self, error: &StoreAuthError) -> AuthError {
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let (provider, why) = (self.provider.clone(), format!("{error}{cause}"));
+        match error {
+            StoreAuthError::Lock { .. } => AuthError::Locked { provider, why },
+            StoreAuthError::Damaged(_) | StoreAuthError::Io { .. } => AuthError::Store { provider, why },
+        }
     }
 }
 

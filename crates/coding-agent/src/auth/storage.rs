@@ -1,297 +1,253 @@
-//! auth.json: stored keys and logins, in the same file and under the same lock as pi's.
+//! Stored keys and logins: in auth.json, under the same lock as pi's, or elsewhere.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pinch_llm::catalog::today;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::oauth::Credential;
-use pinch_llm::request::Auth;
-use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
-use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, Terms};
+use pinch_stdx::fs::dir_lock::Terms;
 use pinch_stdx::host::{Env, Host};
-use pinch_stdx::json;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::AuthError;
-use super::config_value;
-use crate::document::{self, Problem};
+use super::backend::{AuthBackend, Entries, FileBackend, MemoryBackend, OpenAuth, Revision, Stored};
+use super::config_value::{self, Remembered};
+use crate::document::Problem;
 
-/// The stored credentials of one agent directory.
+pub use crate::document::ChangeError as StoreAuthError;
+
+/// Problems that are kept until somebody asks.
+const MAX_PROBLEMS: usize = 16;
+
+/// Stored credentials. Cloning is cheap: all clones are the same storage.
+///
+/// It is read when somebody asks for the first time, and again when it has changed since: what other programs store is seen at once.
 #[derive(Clone, Debug)]
-pub struct AuthStorage {
-    path: PathBuf,
-    entries: Map<String, Value>,
-    broken: bool,
-    /// The file as it was read last.
+pub struct AuthStorage(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    backend: Box<dyn AuthBackend>,
+    seen: Mutex<Seen>,
+    commands: Remembered,
+}
+
+/// What was read last.
+#[derive(Debug, Default)]
+struct Seen {
+    entries: Arc<Entries>,
     revision: Option<Revision>,
+    is_broken: bool,
+    problems: Vec<Problem>,
+    /// Logins that a server gave and that could not be stored, with the token they replace.
+    unstored: Vec<(ProviderId, String, Value)>,
 }
 
-/// Tells one state of a file from another: time of change and length.
-type Revision = (SystemTime, u64);
-
-fn revision_of(path: &Path) -> Option<Revision> {
-    let meta = std::fs::metadata(path).ok()?;
-    Some((meta.modified().ok()?, meta.len()))
-}
-
-/// Where a chain of links ends: programs that name the file by other ways lock the same one.
-fn resolved(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Credentials could not be stored.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreAuthError {
-    /// The file is damaged; writing would lose what is in it.
-    #[error("{0}")]
-    Damaged(Problem),
-    /// Another program holds the file.
-    #[error("cannot lock {}", path.display())]
-    Lock {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: DirLockError,
-    },
-    /// The system refused.
-    #[error("cannot write {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+/// Whether commands may run to find a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Everything is done to find it.
+    Value,
+    /// It is enough to know that there is one: no command runs, and an empty text stands for what it would print.
+    Presence,
 }
 
 impl AuthStorage {
-    /// Reads the file; a damaged one counts as empty, is reported, and will not be written.
+    /// The credentials of a file. Nothing is read yet.
+    pub fn file(path: &Path) -> Self {
+        Self::over(Box::new(FileBackend { path: path.to_owned() }))
+    }
+
+    /// Credentials that end with the program.
+    pub fn in_memory(entries: Entries) -> Self {
+        Self::over(Box::new(MemoryBackend::new(entries)))
+    }
+
+    /// The credentials of another store.
+    pub fn over(backend: Box<dyn AuthBackend>) -> Self {
+        Self(Arc::new(Shared { backend, seen: Mutex::default(), commands: Remembered::default() }))
+    }
+
+    /// The credentials of a file, read at once. A damaged one counts as empty, is reported, and will not be written.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
-        let revision = revision_of(path);
-        let (entries, problems) = match document::read_object(path) {
-            Ok(entries) => (entries, Vec::new()),
-            Err(problem) => (Map::new(), vec![problem]),
-        };
-        (Self { path: path.to_owned(), entries, broken: !problems.is_empty(), revision }, problems)
+        let storage = Self::file(path);
+        storage.entries();
+        let problems = storage.drain_problems();
+        (storage, problems)
     }
 
-    /// Reads the file again if it has changed since; what is damaged now does not replace what was good before.
-    pub fn reload(&mut self) {
-        let revision = revision_of(&self.path);
-        if revision == self.revision {
-            return;
+    /// All entries as they are stored now. What is damaged now does not replace what was good before.
+    pub fn entries(&self) -> Arc<Entries> {
+        let mut seen = self.seen();
+        match self.0.backend.read(seen.revision.as_ref()) {
+            Stored::Same => {}
+            Stored::New(entries, revision) => seen.take(entries, revision),
+            Stored::Broken(problem, revision) => {
+                seen.revision = Some(revision);
+                seen.is_broken = true;
+                if seen.problems.len() < MAX_PROBLEMS {
+                    seen.problems.push(problem);
+                }
+            }
         }
-        if let Ok(entries) = document::read_object(&self.path) {
-            self.entries = entries;
-            self.broken = false;
-            self.revision = revision;
-        }
+        Arc::clone(&seen.entries)
     }
 
-    /// The file.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// What was wrong with the store since the last time somebody asked.
+    pub fn drain_problems(&self) -> Vec<Problem> {
+        std::mem::take(&mut self.seen().problems)
     }
 
-    /// The login of a provider; `None` when what is stored is none.
-    pub(super) fn login(&self, provider: &ProviderId) -> Option<Credential> {
-        login_in(&self.entries, provider)
+    /// Whether the store was damaged when it was read last.
+    pub fn is_broken(&self) -> bool {
+        self.seen().is_broken
+    }
+
+    /// What is stored for a provider, also under a name that it had before.
+    pub fn get(&self, provider: &ProviderId) -> Option<Value> {
+        find(&self.entries(), provider).cloned()
     }
 
     /// Whether something is stored for a provider.
     pub fn has(&self, provider: &ProviderId) -> bool {
-        self.entries.contains_key(provider.as_str())
+        find(&self.entries(), provider).is_some()
     }
 
     /// The providers with stored credentials.
-    pub fn providers(&self) -> impl Iterator<Item = ProviderId> {
-        self.entries.keys().map(ProviderId::new)
+    pub fn providers(&self) -> Vec<ProviderId> {
+        self.entries().keys().map(|name| ProviderId::new(today(name))).collect()
     }
 
-    /// The credentials of a provider; `None` when nothing is stored.
-    ///
-    /// # Errors
-    /// When the stored value names a variable or command that gives nothing, or a login has expired.
-    pub async fn resolve(&self, provider: &ProviderId, host: &Host) -> Result<Option<Auth>, AuthError> {
-        let Some(entry) = self.entries.get(provider.as_str()) else { return Ok(None) };
-        match entry["type"].as_str() {
-            Some("api_key") => {
-                let Some(key) = entry["key"].as_str().filter(|key| !key.is_empty()) else { return Ok(None) };
-                let env = own_env(entry, host.env());
-                let key = config_value::resolve(key, &env).await.map_err(|how| AuthError::Unresolved {
-                    what: format!("API key for provider \"{provider}\""),
-                    how: how.to_string(),
-                })?;
-                Ok(Some(Auth::key(key)))
-            }
-            Some("oauth") => {
-                let login = self.login(provider).filter(|login| !login.is_over(host.now_ms()));
-                let login = login.ok_or_else(|| AuthError::Expired { provider: provider.clone() })?;
-                Ok(Some(Auth::key(login.access)))
-            }
-            _ => Ok(None),
+    /// The login of a provider; `None` when what is stored is none.
+    pub(super) fn login(&self, provider: &ProviderId) -> Option<Credential> {
+        let stored = login_in(&self.entries(), provider)?;
+        let seen = self.seen();
+        let newer = seen.unstored.iter().find(|(id, old, _)| id == provider && *old == stored.refresh.reveal());
+        newer.and_then(|(_, _, login)| Credential::from_value(login)).or(Some(stored))
+    }
+
+    /// The environment as a provider's own entry changes it: its `env` wins, for this provider only.
+    pub fn env_of(&self, provider: &ProviderId, env: &Env) -> Env {
+        match self.get(provider).as_ref().and_then(|entry| entry.get("env")).and_then(Value::as_object) {
+            Some(vars) => env.with(vars.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))),
+            None => env.clone(),
         }
     }
 
-    /// Stores an API key. Everything else in the file stays as it is, what other programs have written meanwhile too.
+    /// The stored API key of a provider; `None` when none is stored. A command runs once in the life of this storage, unless it fails.
     ///
     /// # Errors
-    /// [`StoreAuthError`]; nothing has changed then.
-    pub fn store_key(&mut self, provider: &ProviderId, key: &str, host: &Host) -> Result<(), StoreAuthError> {
-        let entry = serde_json::json!({"type": "api_key", "key": key});
-        self.change(host, |entries| drop(entries.insert(provider.to_string(), entry)))
+    /// [`AuthError::Unresolved`] when the stored value names a variable or command that gives nothing.
+    pub async fn api_key(&self, provider: &ProviderId, host: &Host, ask: Ask) -> Result<Option<String>, AuthError> {
+        let Some(entry) = self.get(provider).filter(|entry| entry["type"] == "api_key") else { return Ok(None) };
+        let Some(value) = entry["key"].as_str().filter(|key| !key.is_empty()) else { return Ok(None) };
+        let env = self.env_of(provider, host.env());
+        let found = match ask {
+            Ask::Presence if value.starts_with('!') => Ok(String::new()),
+            _ => self.0.commands.resolve(value, &env).await,
+        };
+        found.map(Some).map_err(|how| AuthError::unresolved_key(provider, &how))
     }
 
-    /// Removes what is stored for a provider.
-    ///
-    /// # Errors
-    /// [`StoreAuthError`]; nothing has changed then.
-    pub fn remove(&mut self, provider: &ProviderId, host: &Host) -> Result<(), StoreAuthError> {
-        self.change(host, |entries| drop(entries.shift_remove(provider.as_str())))
-    }
-
-    fn change(&mut self, host: &Host, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), StoreAuthError> {
-        let io_error = |source| StoreAuthError::Io { path: self.path.clone(), source };
-        if let Some(folder) = self.path.parent() {
-            create_private_dir(folder).map_err(io_error)?;
+    /// Whether the stored entry of a provider gives something, as far as can be told without running commands or asking servers.
+    pub fn is_usable(&self, provider: &ProviderId, env: &Env) -> bool {
+        let Some(entry) = self.get(provider) else { return false };
+        match (entry["type"].as_str(), entry["key"].as_str()) {
+            (Some("api_key"), Some(key)) if !key.is_empty() => config_value::is_set(key, &self.env_of(provider, env)),
+            (Some("api_key"), _) => false,
+            (Some("oauth"), _) => Credential::from_value(&entry).is_some(),
+            _ => false,
         }
-        let lock = DirLock::acquire(&resolved(&self.path), &Terms::QUICK, host)
-            .map_err(|source| StoreAuthError::Lock { path: self.path.clone(), source })?;
-        let mut entries = document::read_object(&self.path).map_err(StoreAuthError::Damaged)?;
-        change(&mut entries);
-        let text = json::to_pretty(&entries).map_err(|error| io_error(error.into()))?;
-        lock.check().map_err(|source| StoreAuthError::Lock { path: self.path.clone(), source })?;
-        write_atomic(&self.path, text.as_bytes(), Access::Private).map_err(io_error)?;
-        self.entries = entries;
-        self.broken = false;
-        self.revision = revision_of(&self.path);
+    }
+
+    /// Stores an entry for a provider. Everything else stays as it is, what other programs have stored meanwhile too. Dropping the future
+    /// stores everything or nothing.
+    ///
+    /// # Errors
+    /// [`StoreAuthError`]; nothing has changed then.
+    pub async fn set(&self, provider: &ProviderId, entry: Value, host: &Host) -> Result<(), StoreAuthError> {
+        self.change(host, |entries| put(entries, provider, entry)).await
+    }
+
+    /// Stores an API key, a `$NAME` or a `!command` for a provider, as [`AuthStorage::set`] does. Variables that its entry has stay.
+    ///
+    /// # Errors
+    /// [`StoreAuthError`]; nothing has changed then.
+    pub async fn store_key(&self, provider: &ProviderId, key: &str, host: &Host) -> Result<(), StoreAuthError> {
+        let mut entry = serde_json::json!({"type": "api_key", "key": key});
+        let change = |entries: &mut Entries| {
+            let old = find(entries, provider).filter(|old| old["type"] == "api_key");
+            if let Some(env) = old.and_then(|old| old.get("env")) {
+                entry["env"] = env.clone();
+            }
+            put(entries, provider, entry);
+        };
+        self.change(host, change).await
+    }
+
+    /// Removes what is stored for a provider: the way to sign out.
+    ///
+    /// # Errors
+    /// [`StoreAuthError`]; nothing has changed then.
+    pub async fn remove(&self, provider: &ProviderId, host: &Host) -> Result<(), StoreAuthError> {
+        self.change(host, |entries| entries.retain(|name, _| today(name) != today(provider.as_str()))).await
+    }
+
+    async fn change(&self, host: &Host, change: impl FnOnce(&mut Entries)) -> Result<(), StoreAuthError> {
+        let open = self.0.backend.open(&Terms::QUICK, host).await?;
+        let (old, revision) = open.read()?;
+        let mut new = old.clone();
+        change(&mut new);
+        let revision = if new == old { revision } else { open.write(&new)? };
+        self.seen().take(new, revision);
         Ok(())
     }
 
-    /// Remembers a login that could not be written.
-    pub(super) fn keep_login(&mut self, provider: &ProviderId, login: &Credential) {
-        self.entries.insert(provider.to_string(), login.to_value());
+    /// Keeps everybody else out for as long as a refresh takes.
+    pub(super) async fn open_patiently(&self, host: &Host) -> Result<Box<dyn OpenAuth>, StoreAuthError> {
+        self.0.backend.open(&Terms::PATIENT, host).await
     }
 
-    /// Takes in what is in the file now.
-    pub(super) fn adopt(&mut self, entries: Map<String, Value>) {
-        self.entries = entries;
-        self.broken = false;
-        self.revision = revision_of(&self.path);
+    /// Takes in what is stored now.
+    pub(super) fn adopt(&self, entries: Entries, revision: Revision) {
+        self.seen().take(entries, revision);
     }
 
-    /// Whether the file was damaged when it was read.
-    pub fn is_broken(&self) -> bool {
-        self.broken
-    }
-}
-
-/// The login of a provider among the entries of a file.
-fn login_in(entries: &Map<String, Value>, provider: &ProviderId) -> Option<Credential> {
-    Credential::from_value(entries.get(provider.as_str()).filter(|entry| entry["type"] == "oauth")?)
-}
-
-/// The locked file, as a refresh works on it.
-#[derive(Debug)]
-pub(super) struct LockedFile {
-    path: PathBuf,
-    lock: DirLock,
-}
-
-impl LockedFile {
-    /// Waits for the lock, patiently.
-    pub(super) async fn open(path: &Path, host: &Host) -> Result<Self, StoreAuthError> {
-        let failed = |source| StoreAuthError::Lock { path: path.to_owned(), source };
-        let lock = DirLock::acquire_async(&resolved(path), &Terms::PATIENT, host).await.map_err(failed)?;
-        Ok(Self { path: path.to_owned(), lock })
+    /// Remembers a login that could not be stored: the server knows the old token no more.
+    pub(super) fn keep_login(&self, provider: &ProviderId, old: &Credential, login: &Credential) {
+        let mut seen = self.seen();
+        seen.unstored.retain(|(id, ..)| id != provider);
+        seen.unstored.push((provider.clone(), old.refresh.reveal().to_owned(), login.to_value()));
     }
 
-    /// What is in the file now.
-    pub(super) fn entries(&self) -> Result<Map<String, Value>, StoreAuthError> {
-        document::read_object(&self.path).map_err(StoreAuthError::Damaged)
-    }
-
-    /// Does `work` to its end and renews the lock meanwhile. A lock that is lost on the way shows when the file is written.
-    pub(super) async fn during<T>(&mut self, host: &Host, work: impl Future<Output = T>) -> T {
-        let mut work = std::pin::pin!(work);
-        loop {
-            match tokio::time::timeout(Terms::PATIENT.stale / 2, work.as_mut()).await {
-                Ok(done) => return done,
-                Err(_) => drop(self.lock.renew(host)),
-            }
-        }
-    }
-
-    /// Writes a login, unless another one was stored meanwhile; the entries as they are then, and the login among them. The lock is taken
-    /// again if it was lost: tokens that a server has given must not be lost too.
-    pub(super) async fn store(
-        &mut self,
-        provider: &ProviderId,
-        old: &Credential,
-        fresh: Credential,
-        host: &Host,
-    ) -> Result<(Map<String, Value>, Credential), StoreAuthError> {
-        if self.lock.check().is_err() {
-            *self = Self::open(&self.path, host).await?;
-        }
-        let mut entries = self.entries()?;
-        let now = login_in(&entries, provider);
-        if let Some(other) = now.filter(|now| now.refresh != old.refresh && !now.is_over(host.now_ms())) {
-            return Ok((entries, other));
-        }
-        entries.insert(provider.to_string(), fresh.to_value());
-        let io_error = |source| StoreAuthError::Io { path: self.path.clone(), source };
-        let text = json::to_pretty(&entries).map_err(|error| io_error(error.into()))?;
-        self.lock.check().map_err(|source| StoreAuthError::Lock { path: self.path.clone(), source })?;
-        write_atomic(&self.path, text.as_bytes(), Access::Keep).map_err(io_error)?;
-        Ok((entries, fresh))
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The variables of one entry, which win over the environment for its provider.
-fn own_env(entry: &Value, env: &Env) -> Env {
-    match entry["env"].as_object() {
-        Some(vars) => env.with(vars.iter().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?)))),
-        None => env.clone(),
+impl Seen {
+    fn take(&mut self, entries: Entries, revision: Revision) {
+        self.entries = Arc::new(entries);
+        self.revision = Some(revision);
+        self.is_broken = false;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The entry of a provider, under its own name or one that it had before.
+fn find<'a>(entries: &'a Entries, provider: &ProviderId) -> Option<&'a Value> {
+    let old = || entries.iter().find(|(name, _)| today(name) == today(provider.as_str())).map(|(_, entry)| entry);
+    entries.get(provider.as_str()).or_else(old)
+}
 
-    #[tokio::test]
-    async fn what_others_wrote_survives() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("auth.json");
-        let host = Host::builder().env(Env::from_iter([("K", "from-env")])).build();
-        let (mut storage, problems) = AuthStorage::load(&path);
-        assert!(problems.is_empty());
-        let other = r#"{"x":{"type":"future","z":1},"o":{"type":"api_key","key":"$K"}}"#;
-        write_atomic(&path, other.as_bytes(), Access::Keep).unwrap();
-        storage.store_key(&"anthropic".into(), "sk-1", &host).unwrap();
-        let (again, _) = AuthStorage::load(&path);
-        assert_eq!(again.entries["x"]["z"], 1);
-        let key = |auth: Option<Auth>| auth.unwrap().key.unwrap().reveal().to_owned();
-        assert_eq!(key(again.resolve(&"anthropic".into(), &host).await.unwrap()), "sk-1");
-        assert_eq!(key(again.resolve(&"o".into(), &host).await.unwrap()), "from-env");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        }
-    }
+/// Puts the entry of a provider in place of one under an older name.
+pub(super) fn put(entries: &mut Entries, provider: &ProviderId, entry: Value) {
+    let name = today(provider.as_str());
+    entries.retain(|other, _| other == name || today(other) != name);
+    entries.insert(name.to_owned(), entry);
+}
 
-    #[test]
-    fn a_damaged_file_is_reported_and_never_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("auth.json");
-        write_atomic(&path, b"{\"a\": ", Access::Keep).unwrap();
-        let (mut storage, problems) = AuthStorage::load(&path);
-        assert_eq!(problems.len(), 1);
-        assert!(storage.store_key(&"a".into(), "k", &Host::builder().build()).is_err());
-        assert_eq!(std::fs::read(&path).unwrap(), b"{\"a\": ");
-    }
+/// The login of a provider among stored entries.
+pub(super) fn login_in(entries: &Entries, provider: &ProviderId) -> Option<Credential> {
+    Credential::from_value(find(entries, provider).filter(|entry| entry["type"] == "oauth")?)
 }

@@ -61,47 +61,85 @@ pub fn resolve(
     has_auth: &dyn Fn(&ProviderId) -> bool,
 ) -> Result<Found, NotFound> {
     let pattern = pattern.trim();
-    let known = |name: &str| registry.providers().into_iter().find(|id| id.as_str().eq_ignore_ascii_case(name));
-    match provider {
-        Some(name) => {
-            let provider = known(name).ok_or_else(|| NotFound::Provider { provider: name.to_owned() })?;
-            let own = pattern.split_once('/').filter(|(before, _)| before.eq_ignore_ascii_case(name));
-            let pattern = own.map_or(pattern, |(_, rest)| rest);
-            within(registry, &provider, pattern).map_or_else(|| custom(registry, &provider, pattern), Ok)
-        }
+    if let Some(name) = provider {
+        let provider = registry.provider(name).ok_or_else(|| NotFound::Provider { provider: name.to_owned() })?;
+        let own = pattern.split_once('/').filter(|(before, _)| before.eq_ignore_ascii_case(name));
+        let models = registry.models(&provider);
+        // An id may begin like its provider.
+        let found = own.and_then(|_| with_level(pattern, |pattern| by_id(&models, pattern)));
+        let pattern = own.map_or(pattern, |(_, rest)| rest);
+        return found
+            .or_else(|| with_level(pattern, |pattern| best(&models, pattern).first().cloned()))
+            .map_or_else(|| custom(registry, &provider, pattern), Ok);
+    }
+    let named = pattern.split_once('/').and_then(|(before, rest)| Some((registry.provider(before)?, rest)));
+    let models = named.as_ref().map(|(provider, _)| registry.models(provider)).unwrap_or_default();
+    let rest = named.as_ref().map_or("", |(_, rest)| *rest);
+    if let Some(found) = with_level(rest, |rest| by_id(&models, rest)) {
+        return Ok(found);
+    }
+    let all = registry.all();
+    // Whatever looks like a provider in front may be a part of the id.
+    if named.is_some()
+        && let Some(found) = narrowed(pattern, &all, by_ids, has_auth)?
+    {
+        return Ok(found);
+    }
+    if let Some(found) = with_level(rest, |rest| best(&models, rest).first().cloned()) {
+        return Ok(found);
+    }
+    match (narrowed(pattern, &all, best, has_auth)?, named) {
+        (Some(found), _) => Ok(found),
+        (None, Some((provider, rest))) => custom(registry, &provider, rest),
+        (None, None) => Err(NotFound::Model { pattern: pattern.to_owned() }),
+    }
+}
+
+/// The one model that a reference names: `provider/id`, or an id that only one provider has. Capitals do not matter.
+pub fn exact(models: &[Arc<Model>], reference: &str) -> Option<Arc<Model>> {
+    let wanted = reference.trim().to_lowercase();
+    if wanted.is_empty() {
+        return None;
+    }
+    let is_whole = |model: &&Arc<Model>| format!("{}/{}", model.provider, model.id).to_lowercase() == wanted;
+    let is_id = |model: &&Arc<Model>| model.id.as_str().to_lowercase() == wanted;
+    only(models.iter().filter(is_whole)).or_else(|| only(models.iter().filter(is_id))).cloned()
+}
+
+fn only<'a>(mut all: impl Iterator<Item = &'a Arc<Model>>) -> Option<&'a Arc<Model>> {
+    let first = all.next();
+    if all.next().is_some() { None } else { first }
+}
+
+/// Finds the model that a pattern of a list means. A wrong level behind a colon is told, and the model is found all the same.
+pub fn parse(models: &[Arc<Model>], pattern: &str) -> Option<Found> {
+    let hit = exact(models, pattern).or_else(|| best(models, pattern.trim()).into_iter().next());
+    if let Some(model) = hit {
+        return Some(Found { model, thinking: None, warning: None });
+    }
+    let (before, suffix) = pattern.rsplit_once(':')?;
+    let found = parse(models, before)?;
+    match ThinkingLevel::parse(suffix) {
+        Some(_) if found.warning.is_some() => Some(found),
+        Some(level) => Some(Found { thinking: Some(level), ..found }),
         None => {
-            let named = pattern.split_once('/').and_then(|(before, rest)| Some((known(before)?, rest)));
-            if let Some((provider, rest)) = &named
-                && let Some(found) = within(registry, provider, rest)
-            {
-                return Ok(found);
-            }
-            match anywhere(registry, pattern, has_auth)? {
-                Some(found) => Ok(found),
-                None => match named {
-                    Some((provider, rest)) => custom(registry, &provider, rest),
-                    None => Err(NotFound::Model { pattern: pattern.to_owned() }),
-                },
-            }
+            let text = format!("Invalid thinking level \"{suffix}\" in pattern \"{pattern}\". Using default instead.");
+            Some(Found { thinking: None, warning: Some(text), ..found })
         }
     }
 }
 
-fn within(registry: &ModelRegistry, provider: &ProviderId, pattern: &str) -> Option<Found> {
-    let models = registry.models(provider);
-    with_level(pattern, &|pattern| best(&models, pattern).first().cloned())
-}
-
-fn anywhere(
-    registry: &ModelRegistry,
+/// What fits a pattern in all providers, narrowed to those that can be asked; several are an error.
+fn narrowed(
     pattern: &str,
+    all: &[Arc<Model>],
+    find: impl Fn(&[Arc<Model>], &str) -> Vec<Arc<Model>>,
     has_auth: &dyn Fn(&ProviderId) -> bool,
 ) -> Result<Option<Found>, NotFound> {
-    let all: Vec<Arc<Model>> = registry.providers().iter().flat_map(|provider| registry.models(provider)).collect();
     let mut ambiguous = None;
-    let found = with_level_mut(pattern, &mut |pattern| {
-        let mut hits = best(&all, pattern);
-        if hits.iter().any(|model| has_auth(&model.provider)) {
+    let found = with_level(pattern, |pattern| {
+        let mut hits = find(all, pattern);
+        if hits.len() > 1 && hits.iter().any(|model| has_auth(&model.provider)) {
             hits.retain(|model| has_auth(&model.provider));
         }
         if hits.len() > 1 {
@@ -116,12 +154,8 @@ fn anywhere(
     }
 }
 
-fn with_level(pattern: &str, find: &dyn Fn(&str) -> Option<Arc<Model>>) -> Option<Found> {
-    with_level_mut(pattern, &mut |pattern| find(pattern))
-}
-
 /// Tries the whole text first, then what stands before a colon that a thinking level follows.
-fn with_level_mut(pattern: &str, find: &mut dyn FnMut(&str) -> Option<Arc<Model>>) -> Option<Found> {
+fn with_level(pattern: &str, mut find: impl FnMut(&str) -> Option<Arc<Model>>) -> Option<Found> {
     if let Some(model) = find(pattern) {
         return Some(Found { model, thinking: None, warning: None });
     }
@@ -130,20 +164,31 @@ fn with_level_mut(pattern: &str, find: &mut dyn FnMut(&str) -> Option<Arc<Model>
     find(before).map(|model| Found { model, thinking: Some(thinking), warning: None })
 }
 
+fn by_id(models: &[Arc<Model>], id: &str) -> Option<Arc<Model>> {
+    by_ids(models, id).into_iter().next()
+}
+
+fn by_ids(models: &[Arc<Model>], id: &str) -> Vec<Arc<Model>> {
+    if id.is_empty() {
+        return Vec::new();
+    }
+    let wanted = id.to_lowercase();
+    models.iter().filter(|model| model.id.as_str().to_lowercase() == wanted).cloned().collect()
+}
+
 /// The models that fit best: those of that very name, else the newest of those that contain the text. Several only when they share a name.
 fn best(models: &[Arc<Model>], pattern: &str) -> Vec<Arc<Model>> {
     if pattern.is_empty() {
         return Vec::new();
     }
     let wanted = pattern.to_lowercase();
-    let exact = |name: &str| name.to_lowercase() == wanted;
-    for is_it in
-        [&(|model: &Model| exact(model.id.as_str())) as &dyn Fn(&Model) -> bool, &|model: &Model| exact(&model.name)]
-    {
-        let hits: Vec<Arc<Model>> = models.iter().filter(|model| is_it(model)).cloned().collect();
-        if !hits.is_empty() {
-            return hits;
-        }
+    let of_id = by_ids(models, pattern);
+    if !of_id.is_empty() {
+        return of_id;
+    }
+    let of_name: Vec<Arc<Model>> = models.iter().filter(|model| model.name.to_lowercase() == wanted).cloned().collect();
+    if !of_name.is_empty() {
+        return of_name;
     }
     let contains = |text: &str| text.to_lowercase().contains(&wanted);
     let hits: Vec<&Arc<Model>> =
@@ -173,7 +218,7 @@ fn without_date(id: &str) -> &str {
 fn by_version(a: &str, b: &str) -> Ordering {
     let key = |id: &str| -> Vec<(u8, u64, String)> {
         let mut parts: Vec<(u8, u64, String)> = Vec::new();
-        for c in without_date(id).chars() {
+        for c in without_date(id).to_lowercase().chars() {
             match (c.to_digit(10), parts.last_mut()) {
                 (Some(digit), Some((1, number, _))) => *number = number.saturating_mul(10).saturating_add(digit.into()),
                 (Some(digit), _) => parts.push((1, digit.into(), String::new())),
@@ -219,8 +264,9 @@ mod tests {
             "a": {"baseUrl": "http://a", "apiKey": "k", "api": "openai-completions",
                   "models": [{"id": "text-2000"}, {"id": "text-200000"}, {"id": "own"}]},
             "b": {"baseUrl": "http://b", "apiKey": "k", "api": "openai-completions", "models": [{"id": "own"}]},
+            "c": {"baseUrl": "http://c", "apiKey": "k", "api": "openai-completions", "models": [{"id": "a/text"}]},
         }});
-        let (registry, problems) = ModelRegistry::from_document(document.as_object().unwrap(), "m".as_ref());
+        let (registry, problems) = ModelRegistry::from_document(document.as_object().unwrap().clone(), "m".as_ref());
         assert_eq!(problems, []);
         registry
     }
@@ -259,5 +305,9 @@ mod tests {
             "Model \"no-such-model-anywhere\" not found. Use --list-models to see available models.",
         );
         check(Some("a"), "a/new:low", &[], "a/new:low");
+        // The whole text is the id of another provider's model; the text behind the slash only resembles one of this provider.
+        check(None, "a/text", &[], "c/a/text");
+        check(None, "a/text:low", &[], "c/a/text:low");
+        check(None, "A/TEXT-2000", &[], "a/text-2000");
     }
 }

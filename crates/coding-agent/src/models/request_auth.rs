@@ -1,27 +1,78 @@
 //! Credentials of a request, from the first source that has some.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use futures::future::BoxFuture;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::keys;
 use pinch_llm::model::Model;
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::host::Host;
+use pinch_stdx::host::{Env, Host};
 use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 use super::ModelRegistry;
-use crate::auth::{AuthError, AuthStorage, Logins, RequestAuth, config_value};
+use crate::auth::config_value::{self, Origin};
+use crate::auth::{Ask, AuthError, AuthStorage, Logins, RequestAuth};
+
+/// In models.json: the server takes requests without a key.
+const NO_KEY: &str = "none";
 
 /// Looks for credentials in this order: given for this program run, stored in auth.json, named in models.json, set in the environment.
 pub struct RegistryAuth {
     registry: Arc<ModelRegistry>,
-    storage: Arc<Mutex<AuthStorage>>,
+    storage: AuthStorage,
     logins: Logins,
     given: Option<(ProviderId, Secret)>,
     host: Host,
+}
+
+/// Where a provider's credentials come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthSource {
+    /// auth.json.
+    Stored,
+    /// The command line, for this program run.
+    Runtime,
+    /// A command that models.json names.
+    ModelsJsonCommand,
+    /// models.json.
+    ModelsJsonKey,
+    /// A variable, or files of a cloud.
+    Environment,
+}
+
+impl AuthSource {
+    /// The word for it in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Runtime => "runtime",
+            Self::ModelsJsonCommand => "models_json_command",
+            Self::ModelsJsonKey => "models_json_key",
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// What is known of a provider's credentials without asking anybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthStatus {
+    /// Where they come from; `None` = there are none.
+    pub source: Option<AuthSource>,
+    /// The variable or option they come from.
+    pub label: Option<String>,
+}
+
+impl AuthStatus {
+    /// Whether there are credentials.
+    pub fn is_configured(&self) -> bool {
+        self.source.is_some()
+    }
+
+    fn of(source: AuthSource, label: Option<String>) -> Self {
+        Self { source: Some(source), label }
+    }
 }
 
 impl RegistryAuth {
@@ -33,7 +84,7 @@ impl RegistryAuth {
         host: Host,
     ) -> Self {
         let logins = Logins::over_network(&host);
-        Self { registry, storage: Arc::new(Mutex::new(storage)), logins, given, host }
+        Self { registry, storage, logins, given, host }
     }
 
     /// Renews logins in another way than over the network with the built-in flows.
@@ -42,97 +93,169 @@ impl RegistryAuth {
         Self { logins, ..self }
     }
 
-    /// What is stored now.
-    fn storage(&self) -> AuthStorage {
-        let mut storage = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
-        storage.reload();
-        storage.clone()
+    /// What is stored.
+    pub fn storage(&self) -> &AuthStorage {
+        &self.storage
     }
 
     /// Whether some source has credentials for a provider, as far as can be told without running commands.
     pub fn is_configured(&self, provider: &ProviderId) -> bool {
-        self.given.as_ref().is_some_and(|(owner, _)| owner == provider)
-            || self.storage().has(provider)
-            || self.registry.has_key(provider, self.host.env())
+        self.given_for(provider).is_some()
+            || self.storage.has(provider)
+            || self.registry.has_key(provider, &self.env(provider))
             || self.of_machine(provider).is_some()
     }
 
-    async fn find(&self, model: &Model) -> Result<Auth, AuthError> {
+    /// Where a provider's credentials come from, as far as can be told without running commands or asking servers.
+    pub fn status(&self, provider: &ProviderId) -> AuthStatus {
+        if self.storage.has(provider) {
+            return AuthStatus::of(AuthSource::Stored, None);
+        }
+        if self.given_for(provider).is_some() {
+            return AuthStatus::of(AuthSource::Runtime, Some("--api-key".to_owned()));
+        }
+        let env = self.env(provider);
+        if let Some(value) = self.registry.key_value(provider).filter(|value| config_value::is_set(value, &env)) {
+            return match config_value::origin(&value) {
+                Origin::Command => AuthStatus::of(AuthSource::ModelsJsonCommand, None),
+                Origin::Literal => AuthStatus::of(AuthSource::ModelsJsonKey, None),
+                Origin::Variables(names) => AuthStatus::of(AuthSource::Environment, Some(names.join(", "))),
+            };
+        }
+        if self.of_machine(provider).is_none() {
+            return AuthStatus::default();
+        }
+        let variable = keys::look_up(provider.as_str(), &env).and_then(|found| found.variable);
+        AuthStatus::of(AuthSource::Environment, variable.map(str::to_owned))
+    }
+
+    /// Whether requests of a provider carry the access of a login.
+    pub fn is_using_oauth(&self, provider: &ProviderId) -> bool {
+        self.given_for(provider).is_none() && self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth")
+    }
+
+    /// The way to renew logins.
+    pub fn logins(&self) -> &Logins {
+        &self.logins
+    }
+
+    /// What a person should know about a provider's key: a literal that is the name of a variable was meant to be the variable, most likely.
+    pub fn hint(&self, provider: &ProviderId) -> Option<String> {
+        let entry = self.storage.get(provider);
+        let stored = entry.and_then(|entry| entry["key"].as_str().map(str::to_owned));
+        let value = stored.or_else(|| self.registry.key_value(provider))?;
+        config_value::is_old_variable(&value, &self.env(provider)).then(|| {
+            format!("The key of {provider} is the text \"{value}\", and a variable of that name is set. Write \"${value}\" to use it")
+        })
+    }
+
+    /// Key and headers for a model, also without a key; what the provider's server makes of that is its business.
+    ///
+    /// # Errors
+    /// When a configured value gives nothing, a login cannot be renewed, or a header is to hold a key that is not there.
+    pub async fn key_and_headers(&self, model: &Model, ask: Ask) -> Result<Option<Auth>, AuthError> {
         let provider = &model.provider;
-        let mut auth = match self.key(provider).await? {
-            Some(auth) => auth,
-            None => return Err(AuthError::Missing { provider: provider.clone() }),
-        };
-        if let Some(key) = &auth.key
+        let found = self.key(provider, ask).await?;
+        let has_key = found.is_some();
+        let mut auth = found.unwrap_or_default();
+        if let Some(key) = auth.key.as_ref().filter(|key| !key.is_empty())
             && let Some(exchanged) = self.logins.exchange(provider, key, &self.host).await?
         {
             auth = exchanged;
         }
-        if let Some(config) = self.registry.config(provider) {
-            let own = (config.get("models").and_then(Value::as_array).into_iter().flatten())
-                .find(|own| own["id"] == model.id.as_str())
-                .or_else(|| config.get("modelOverrides")?.get(model.id.as_str()));
-            let named = |what: &str, name: &str| format!("{what} header \"{name}\"");
-            self.add_headers(&mut auth, config.get("headers"), |name| named(&format!("provider \"{provider}\""), name))
-                .await?;
-            let own = own.and_then(|own| own.get("headers"));
-            self.add_headers(&mut auth, own, |name| named(&format!("model \"{provider}/{}\"", model.id), name)).await?;
-            if config.get("authHeader") == Some(&Value::Bool(true))
-                && let Some(key) = &auth.key
-            {
-                auth.headers.push(("Authorization".into(), Some(format!("Bearer {}", key.reveal()))));
-            }
+        let (of_provider, of_model, with_key) = self.registry.request_headers(provider, model.id.as_str());
+        let whose = format!("provider \"{provider}\"");
+        self.add_headers(&mut auth, provider, &of_provider, &whose, ask).await?;
+        let whose = format!("model \"{provider}/{}\"", model.id);
+        self.add_headers(&mut auth, provider, &of_model, &whose, ask).await?;
+        if with_key {
+            let Some(key) = &auth.key else { return Err(AuthError::MissingForHeader { provider: provider.clone() }) };
+            auth.headers.push(("Authorization".into(), Some(format!("Bearer {}", key.reveal()))));
         }
-        Ok(auth)
+        Ok((has_key || !auth.headers.is_empty()).then_some(auth))
     }
 
-    async fn key(&self, provider: &ProviderId) -> Result<Option<Auth>, AuthError> {
-        if let Some((owner, key)) = &self.given
-            && owner == provider
-        {
+    async fn find(&self, model: &Model, ask: Ask) -> Result<Auth, AuthError> {
+        let found = self.key_and_headers(model, ask).await?;
+        let found = found.filter(|auth| auth.key.is_some() || auth.keyless);
+        found.ok_or_else(|| AuthError::Missing { provider: model.provider.clone() })
+    }
+
+    /// The key of a provider by itself; `None` when nobody has one.
+    ///
+    /// # Errors
+    /// When a configured value gives nothing, or a login cannot be renewed.
+    pub async fn key(&self, provider: &ProviderId, ask: Ask) -> Result<Option<Auth>, AuthError> {
+        if let Some(key) = self.given_for(provider) {
             return Ok(Some(Auth::key(key.clone())));
         }
-        if let Some(auth) = self.logins.resolve(provider, &self.storage, &self.host).await? {
-            return Ok(Some(auth));
+        if let Some(found) = self.stored(provider, ask).await? {
+            return Ok(found.auth);
         }
-        if let Some(auth) = self.storage().resolve(provider, &self.host).await? {
-            return Ok(Some(auth));
-        }
+        let env = self.env(provider);
         if let Some(value) = self.registry.key_value(provider) {
-            if value == "none" {
+            if value == NO_KEY {
                 return Ok(Some(Auth::keyless()));
             }
-            let key = config_value::resolve(value, self.host.env()).await.map_err(|how| AuthError::Unresolved {
-                what: format!("API key for provider \"{provider}\""),
-                how: how.to_string(),
-            })?;
-            return Ok(Some(Auth::key(key)));
+            if ask == Ask::Presence && value.starts_with('!') {
+                return Ok(Some(Auth::key("")));
+            }
+            let key = config_value::resolve(&value, &env).await;
+            return key.map(|key| Some(Auth::key(key))).map_err(|how| AuthError::unresolved_key(provider, &how));
         }
         Ok(self.of_machine(provider).map(Auth::key))
     }
 
+    /// What auth.json has for a provider; `None` when the next source is to be asked.
+    async fn stored(&self, provider: &ProviderId, ask: Ask) -> Result<Option<Found>, AuthError> {
+        let Some(entry) = self.storage.get(provider) else { return Ok(None) };
+        if entry["type"] == "oauth" {
+            let auth = match self.registry.flow_of(provider) {
+                Some(flow) => self.logins.resolve_with(&flow, provider, &self.storage, &self.host).await?,
+                None => self.logins.resolve(provider, &self.storage, &self.host).await?,
+            };
+            // A login that nobody here can use is still what the user chose: no other source takes its place.
+            let is_still_there = self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth");
+            return Ok((auth.is_some() || is_still_there).then_some(Found { auth }));
+        }
+        let key = self.storage.api_key(provider, &self.host, ask).await?;
+        Ok(key.map(|key| Found { auth: Some(Auth::key(key)) }))
+    }
+
+    fn given_for(&self, provider: &ProviderId) -> Option<&Secret> {
+        self.given.as_ref().filter(|(owner, _)| owner == provider).map(|(_, key)| key)
+    }
+
+    /// The environment of a provider: variables of its own entry win.
+    fn env(&self, provider: &ProviderId) -> Env {
+        self.storage.env_of(provider, self.host.env())
+    }
+
     /// A key in the environment, or the sign that the machine has credentials for a cloud.
     fn of_machine(&self, provider: &ProviderId) -> Option<Secret> {
-        let (env, home) = (self.host.env(), self.host.home());
-        let has_file = || keys::credentials_files(provider.as_str(), env, home).iter().any(|file| file.is_file());
-        keys::api_key(provider.as_str(), env).or_else(|| has_file().then(|| keys::AMBIENT.into()))
+        let env = self.env(provider);
+        let has_file =
+            || keys::credentials_files(provider.as_str(), &env, self.host.home()).iter().any(|file| file.is_file());
+        keys::api_key(provider.as_str(), &env).or_else(|| has_file().then(|| keys::AMBIENT.into()))
     }
 
     async fn add_headers(
         &self,
         auth: &mut Auth,
-        headers: Option<&Value>,
-        what: impl Fn(&str) -> String,
+        provider: &ProviderId,
+        headers: &Map<String, Value>,
+        whose: &str,
+        ask: Ask,
     ) -> Result<(), AuthError> {
-        let empty = Map::new();
-        for (name, value) in headers.and_then(Value::as_object).unwrap_or(&empty) {
+        let env = self.env(provider);
+        for (name, value) in headers {
             let value = match value.as_str() {
                 None => None,
-                Some(value) => Some(
-                    config_value::resolve(value, self.host.env())
-                        .await
-                        .map_err(|how| AuthError::Unresolved { what: what(name), how: how.to_string() })?,
-                ),
+                Some(value) if ask == Ask::Presence && value.starts_with('!') => Some(String::new()),
+                Some(value) => Some(config_value::resolve(value, &env).await.map_err(|how| AuthError::Unresolved {
+                    what: format!("{whose} header \"{name}\""),
+                    how: how.to_string(),
+                })?),
             };
             auth.headers.push((name.clone(), value));
         }
@@ -140,9 +263,20 @@ impl RegistryAuth {
     }
 }
 
+/// What a source has; perhaps nothing that can be used.
+struct Found {
+    auth: Option<Auth>,
+}
+
 impl RequestAuth for RegistryAuth {
     fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>> {
-        Box::pin(async { cancel.run(self.find(model)).await.map_err(|_| AuthError::Cancelled)? })
+        Box::pin(async { cancel.run(self.find(model, Ask::Value)).await.map_err(|_| AuthError::Cancelled)? })
+    }
+
+    fn check<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<(), AuthError>> {
+        Box::pin(async {
+            cancel.run(self.find(model, Ask::Presence)).await.map_err(|_| AuthError::Cancelled)?.map(drop)
+        })
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {

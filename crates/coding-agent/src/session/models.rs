@@ -39,7 +39,7 @@ impl AgentSession {
     /// When there are no credentials for it, or the change cannot be written; the model is the old one then.
     pub async fn set_model(&mut self, model: Arc<Model>) -> Result<(), SessionError> {
         if let Some(auth) = &self.auth
-            && auth.for_model(&model, &Cancel::new()).await.is_err()
+            && auth.check(&model, &Cancel::new()).await.is_err()
         {
             return Err(SessionError::NoKey { provider: model.provider.clone(), model: model.id.clone() });
         }

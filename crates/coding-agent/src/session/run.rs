@@ -81,7 +81,7 @@ enum Next {
 impl Running<'_> {
     async fn drive(&mut self, input: Input) -> Result<(), SessionError> {
         if let (Input::Message(_), Some(auth)) = (&input, &self.session.auth) {
-            auth.for_model(&self.session.agent.model, &self.cancel).await?;
+            auth.check(&self.session.agent.model, &self.cancel).await?;
         }
         // A program that was killed may have left calls without results.
         if self.session.log.heal().await? > 0 {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod auth;
 mod child;
 mod compaction;
 mod contention;
@@ -15,6 +16,7 @@ mod help;
 mod long;
 mod packages;
 mod prompt;
+mod models;
 mod properties;
 mod refresh;
 mod replay;
@@ -23,6 +25,7 @@ mod search;
 mod session;
 mod session_tree;
 mod startup_moves;
+mod settings;
 mod stores;
 mod summaries;
 mod tree;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use pinch_coding_agent::auth::{AuthError, AuthStorage, Logins, RequestAuth};
@@ -58,11 +58,11 @@ fn stored(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn opened(path: &Path) -> Arc<Mutex<AuthStorage>> {
-    Arc::new(Mutex::new(AuthStorage::load(path).0))
+fn opened(path: &Path) -> AuthStorage {
+    AuthStorage::file(path)
 }
 
-async fn resolve(logins: &Logins, storage: &Arc<Mutex<AuthStorage>>) -> Result<Option<Auth>, AuthError> {
+async fn resolve(logins: &Logins, storage: &AuthStorage) -> Result<Option<Auth>, AuthError> {
     logins.resolve(&ProviderId::from("anthropic"), storage, &host()).await
 }
 
@@ -238,7 +238,7 @@ async fn a_lock_that_is_held_too_long_is_its_own_error() {
     let path = auth_json(dir.path(), 0);
     let _held = DirLock::acquire(&path, &Terms::PATIENT, &host()).unwrap();
     let error = resolve(&logins("http://127.0.0.1:1"), &opened(&path)).await.unwrap_err();
-    assert!(matches!(&error, AuthError::Store { why, .. } if why.contains("auth.json")), "{error}");
+    assert!(matches!(&error, AuthError::Locked { why, .. } if why.contains("auth.json")), "{error}");
 }
 
 #[cfg(unix)]

@@ -61,7 +61,7 @@ pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, V
     if let Some(providers) = providers.as_object_mut() {
         providers.extend(configured().map(|(name, entry)| (name.clone(), entry.clone())));
     }
-    let (registry, more) = ModelRegistry::from_document(&root, models_json);
+    let (registry, more) = ModelRegistry::from_document(root, models_json);
     // A problem is one of the document that the provider came from.
     let is_configured = |at: &str| configured().any(|(name, _)| is_below(at, &format!("providers.{name}")));
     problems.extend(more.into_iter().map(|problem| match (&config.file, &problem.at) {

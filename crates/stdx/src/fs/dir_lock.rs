@@ -142,9 +142,8 @@ impl DirLock {
                     if !may_clear || !is_stale(&folder, stale, host) {
                         return Ok(None);
                     }
-                    match fs::remove_dir(&folder) {
-                        Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(fail(path, source)),
-                        _ => {}
+                    if !clear(&folder, || is_stale(&folder, stale, host)).map_err(|source| fail(path, source))? {
+                        return Ok(None);
                     }
                 }
                 Err(source) => return Err(fail(path, source)),
@@ -204,10 +203,35 @@ impl DirLock {
 
 impl Drop for DirLock {
     fn drop(&mut self) {
-        if self.is_ours() {
-            // Nothing can be done about a folder that cannot be removed; it becomes stale.
-            drop(fs::remove_dir(&self.folder));
-        }
+        // Nothing can be done about a folder that cannot be removed; it becomes stale.
+        drop(clear(&self.folder, || self.is_ours()));
+    }
+}
+
+/// Removes a lock's folder if `may` still says so; false when it does not, or when somebody else is about to remove it.
+///
+/// Two that find the same stale folder must not remove it one after the other: the second would remove the lock that the first has just
+/// taken. So our programs remove a folder only while they hold the kernel's lock on that very folder.
+fn clear(folder: &Path, may: impl Fn() -> bool) -> io::Result<bool> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    #[cfg(unix)]
+    let _alone = match File::open(folder) {
+        Err(error) if is_gone(&error) => return Ok(true),
+        Err(error) => return Err(error),
+        Ok(open) => match open.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => return Ok(false),
+            // A file system without such locks.
+            Err(std::fs::TryLockError::Error(_)) => open,
+            Ok(()) if super::lock::is_still(&open, folder)? => open,
+            Ok(()) => return Ok(false),
+        },
+    };
+    if !may() {
+        return Ok(false);
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if !is_gone(&error) => Err(error),
+        _ => Ok(true),
     }
 }
 
@@ -263,6 +287,34 @@ mod tests {
         assert!(matches!(old.renew(&host(NOW + 10_002)), Err(DirLockError::Compromised { .. })));
         drop(old);
         new.check().unwrap();
+    }
+
+    #[test]
+    fn a_dead_holders_lock_is_taken_over_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
+        for _ in 0..200 {
+            fs::create_dir(dir.path().join("auth.json.lock")).unwrap();
+            let old = UNIX_EPOCH + Duration::from_millis(NOW as u64);
+            File::open(dir.path().join("auth.json.lock")).unwrap().set_modified(old).unwrap();
+            let start = std::sync::Barrier::new(4);
+            let n_held: usize = std::thread::scope(|scope| {
+                let take = || {
+                    let host = host(NOW + 20_000);
+                    start.wait();
+                    let held = DirLock::try_acquire(&path, Terms::QUICK.stale, &host).unwrap();
+                    start.wait();
+                    let is_ours = held.as_ref().is_some_and(|lock| lock.check().is_ok());
+                    start.wait();
+                    usize::from(is_ours)
+                };
+                let tasks: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+                let held: Vec<usize> = tasks.into_iter().map(|task| task.join().unwrap()).collect();
+                held.iter().sum()
+            });
+            assert_eq!(n_held, 1);
+            assert!(!dir.path().join("auth.json.lock").exists());
+        }
     }
 
     #[test]

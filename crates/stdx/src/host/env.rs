@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Environment variables as they were at one moment. Cloning is cheap.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Env(Arc<BTreeMap<String, String>>);
 
 impl Env {

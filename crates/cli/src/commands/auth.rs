@@ -1,0 +1,370 @@
+//! `pinch auth …`: credentials, for scripts.
+//!
+//! Exit codes: 0 = there are credentials, 1 = there are none, 2 = there are some that cannot be used.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_embed::coding_agent::auth::{Ask, AuthError, AuthStorage, RequestAuth as _};
+use pinch_embed::coding_agent::document::Problem;
+use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth, pattern};
+use pinch_embed::llm::ids::ProviderId;
+use pinch_embed::llm::oauth::Credential;
+use pinch_embed::llm::request::Auth as Credentials;
+use pinch_embed::stdx::host::Host;
+use serde_json::{Map, Value, json};
+
+use crate::exit::{Failure, tell, unwritten, warn, warn_of, with_causes};
+use crate::folders::Folders;
+
+/// There are none.
+const NOT_READY: u8 = 1;
+/// There are some that cannot be used.
+const INVALID: u8 = 2;
+
+/// What is done with credentials.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Auth {
+    /// Says whether requests to a provider would carry credentials.
+    Check(Check),
+    /// Prints the API key of a provider.
+    PrintApiKey(Of),
+    /// Prints the access token of a provider's login, renewed if need be.
+    PrintBearerToken(Bearer),
+    /// Removes what auth.json holds for a provider.
+    Logout(Logout),
+}
+
+/// Whose credentials.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Whose {
+    /// A provider, e.g. anthropic.
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+
+    /// The provider of this model: an id, a part of it, or provider/id.
+    #[arg(long, value_name = "PATTERN")]
+    model: Option<String>,
+}
+
+/// Whose credentials, and where they are kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Of {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// Folder of auth.json and models.json (default: ~/.pinch/agent).
+    #[arg(long, value_name = "DIR")]
+    agent_dir: Option<PathBuf>,
+}
+
+/// What `pinch auth check` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    of: Of,
+
+    /// Prints an object: status, provider, authType or reason, credentials.
+    #[arg(long)]
+    json: bool,
+
+    /// Prints the credentials too: they are secret.
+    #[arg(long)]
+    credentials: bool,
+
+    /// Asks no server: a login that is over is not renewed.
+    #[arg(long)]
+    no_refresh: bool,
+}
+
+/// What `pinch auth print-bearer-token` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bearer {
+    #[command(flatten)]
+    of: Of,
+
+    /// The token is good for at least this time, e.g. 90s, 30m or 2h.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "5m")]
+    min_expiry: Duration,
+}
+
+/// What `pinch auth logout` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Logout {
+    /// The provider.
+    provider: String,
+
+    /// Folder of auth.json (default: ~/.pinch/agent).
+    #[arg(long, value_name = "DIR")]
+    agent_dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(command: Auth) -> Result<ExitCode, Failure> {
+    match command {
+        Auth::Check(args) => check(&args).await,
+        Auth::PrintApiKey(of) => print_api_key(&of).await,
+        Auth::PrintBearerToken(args) => print_bearer_token(&args).await,
+        Auth::Logout(args) => logout(&args).await,
+    }
+}
+
+/// The sources of credentials, and whose are asked for.
+struct Scene {
+    auth: RegistryAuth,
+    registry: Arc<ModelRegistry>,
+    host: Host,
+    provider: ProviderId,
+    /// The models or credentials that could not be read.
+    problems: Vec<Problem>,
+}
+
+impl Scene {
+    /// Reads the documents. `Err` holds the name of a provider or model that nobody knows.
+    fn set(of: &Of) -> Result<Result<Self, String>, Failure> {
+        let host = Host::system();
+        let folders = Folders::find(of.agent_dir.as_deref(), &host)?;
+        let (registry, mut problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
+        let (storage, more) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
+        problems.extend(more);
+        warn_of(&problems);
+        let registry = Arc::new(registry);
+        let auth = RegistryAuth::new(Arc::clone(&registry), storage, None, host.clone());
+        let provider = match (&of.whose.provider, &of.whose.model) {
+            (Some(name), _) => {
+                let stored = auth.storage().providers().into_iter().find(|id| id.as_str() == name);
+                registry.provider(name).or(stored).ok_or_else(|| name.clone())
+            }
+            (None, model) => {
+                let model = model.as_deref().unwrap_or_default();
+                let found = pattern::resolve(&registry, None, model, &|provider| auth.is_configured(provider));
+                match found {
+                    Ok(found) => Ok(found.model.provider.clone()),
+                    Err(error @ pattern::NotFound::Ambiguous { .. }) => return Err(Failure::user(error.to_string())),
+                    Err(_) => Err(model.to_owned()),
+                }
+            }
+        };
+        Ok(provider.map(|provider| Self { auth, registry, host, provider, problems }))
+    }
+
+    /// The credentials of a request, or why there are none.
+    async fn credentials(&self, no_refresh: bool) -> Result<Credentials, Answer> {
+        let now = self.host.now_ms();
+        let login = self.auth.storage().get(&self.provider).filter(|entry| entry["type"] == "oauth");
+        if no_refresh && let Some(login) = login {
+            return match Credential::from_value(&login).filter(|login| !login.is_over(now)) {
+                Some(login) => Ok(Credentials::key(login.access)),
+                None => Err(Answer::Invalid("The login is over, and it was not to be renewed".to_owned())),
+            };
+        }
+        let found = match self.registry.default_model(&self.provider) {
+            Some(model) => self.auth.key_and_headers(&model, Ask::Value).await,
+            None => self.auth.key(&self.provider, Ask::Value).await,
+        };
+        // What was renewed is to be stored before the program ends.
+        self.auth.settle().await;
+        let is_there = |auth: &Credentials| auth.key.is_some() || auth.keyless;
+        match found {
+            Ok(Some(found)) if is_there(&found) => Ok(found),
+            Ok(_) | Err(AuthError::Missing { .. } | AuthError::MissingForHeader { .. }) => {
+                // What cannot be read may hold them.
+                match self.problems.first() {
+                    Some(problem) => Err(Answer::Invalid(problem.to_string())),
+                    None => Err(Answer::NotConfigured),
+                }
+            }
+            Err(error) => Err(Answer::Invalid(error.to_string())),
+        }
+    }
+
+    fn auth_type(&self) -> &'static str {
+        if self.auth.is_using_oauth(&self.provider) { "oauth" } else { "api_key" }
+    }
+}
+
+/// Why there are no credentials.
+enum Answer {
+    /// Nobody knows the provider.
+    UnknownProvider,
+    /// There are none.
+    NotConfigured,
+    /// There are some that cannot be used; why.
+    Invalid(String),
+}
+
+impl Answer {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::UnknownProvider => "provider_not_found",
+            Self::NotConfigured => "credentials_not_configured",
+            Self::Invalid(_) => "invalid_state",
+        }
+    }
+
+    fn status(&self) -> (&'static str, u8) {
+        match self {
+            Self::UnknownProvider | Self::NotConfigured => ("not_ready", NOT_READY),
+            Self::Invalid(_) => ("invalid", INVALID),
+        }
+    }
+
+    /// Tells a person; the exit code.
+    fn tell(&self, name: &str) -> ExitCode {
+        let text = match self {
+            Self::UnknownProvider => format!("Unknown provider \"{name}\""),
+            Self::NotConfigured => format!("No credentials are configured for {name}"),
+            Self::Invalid(why) => format!("The credentials of {name} cannot be used: {why}"),
+        };
+        tell(&format_args!("Error: {text}"));
+        ExitCode::from(self.status().1)
+    }
+}
+
+async fn check(args: &Check) -> Result<ExitCode, Failure> {
+    let (name, done) = match Scene::set(&args.of)? {
+        Err(name) => (name, Err(Answer::UnknownProvider)),
+        Ok(scene) => {
+            if let Some(hint) = scene.auth.hint(&scene.provider) {
+                warn(&hint);
+            }
+            let found = scene.credentials(args.no_refresh).await;
+            (scene.provider.to_string(), found.map(|found| (found, scene.auth_type())))
+        }
+    };
+    let (status, code) = done.as_ref().map_or_else(Answer::status, |_| ("ready", 0));
+    if args.json {
+        let mut shown = json!({"status": status, "provider": name});
+        match &done {
+            Ok((found, auth_type)) => {
+                shown["authType"] = (*auth_type).into();
+                if args.credentials {
+                    shown["credentials"] = show(found);
+                }
+            }
+            Err(answer) => shown["reason"] = answer.reason().into(),
+        }
+        print(&shown.to_string())?;
+        return Ok(ExitCode::from(code));
+    }
+    match &done {
+        Ok((found, auth_type)) => {
+            print(&format!("{name}: ready ({auth_type})"))?;
+            if args.credentials {
+                print(&show(found).to_string())?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(answer) => Ok(answer.tell(&name)),
+    }
+}
+
+/// What requests carry.
+fn show(auth: &Credentials) -> Value {
+    let mut shown = Map::new();
+    if let Some(key) = &auth.key {
+        shown.insert("apiKey".into(), key.reveal().into());
+    }
+    if !auth.headers.is_empty() {
+        let headers: Map<String, Value> =
+            auth.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        shown.insert("headers".into(), headers.into());
+    }
+    if let Some(url) = &auth.base_url {
+        shown.insert("baseUrl".into(), url.as_str().into());
+    }
+    shown.into()
+}
+
+async fn print_api_key(of: &Of) -> Result<ExitCode, Failure> {
+    let scene = match Scene::set(of)? {
+        Ok(scene) => scene,
+        Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
+    };
+    let name = scene.provider.as_str();
+    if scene.auth.is_using_oauth(&scene.provider) {
+        tell(&format_args!("Error: {name} has a login and no API key. Use print-bearer-token"));
+        return Ok(ExitCode::from(NOT_READY));
+    }
+    match scene.credentials(false).await {
+        Ok(Credentials { key: Some(key), .. }) => print(key.reveal()).map(|()| ExitCode::SUCCESS),
+        Ok(_) => Ok(Answer::NotConfigured.tell(name)),
+        Err(answer) => Ok(answer.tell(name)),
+    }
+}
+
+async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
+    let scene = match Scene::set(&args.of)? {
+        Ok(scene) => scene,
+        Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
+    };
+    let name = scene.provider.as_str();
+    let logins = scene.auth.logins();
+    let found = logins.lasting(&scene.provider, scene.auth.storage(), &scene.host, args.min_expiry).await;
+    scene.auth.settle().await;
+    let answer = match found {
+        Ok(Some(login)) => {
+            let left = i64::try_from(args.min_expiry.as_millis()).unwrap_or(i64::MAX);
+            if !login.is_over(scene.host.now_ms().saturating_add(left)) {
+                return print(login.access.reveal()).map(|()| ExitCode::SUCCESS);
+            }
+            let wanted = args.min_expiry.as_secs();
+            Answer::Invalid(format!("its provider gives no token that is good for {wanted} s"))
+        }
+        Ok(None) if scene.problems.is_empty() => Answer::NotConfigured,
+        Ok(None) => Answer::Invalid("a document cannot be read".to_owned()),
+        Err(error) => Answer::Invalid(error.to_string()),
+    };
+    Ok(answer.tell(name))
+}
+
+async fn logout(args: &Logout) -> Result<ExitCode, Failure> {
+    let host = Host::system();
+    let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
+    let storage = AuthStorage::file(&folders.agent_dir.join("auth.json"));
+    let provider = ProviderId::from(args.provider.as_str());
+    let is_there = storage.has(&provider);
+    let problems = storage.drain_problems();
+    if let Some(problem) = problems.first() {
+        return Ok(Answer::Invalid(problem.to_string()).tell(&args.provider));
+    }
+    if !is_there {
+        tell(&format_args!("Error: Nothing is stored for {provider}"));
+        return Ok(ExitCode::from(NOT_READY));
+    }
+    storage.remove(&provider, &host).await.map_err(|error| Failure::internal(with_causes(&error)))?;
+    print(&format!("Removed what was stored for {provider}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(line: &str) -> Result<(), Failure> {
+    writeln!(std::io::stdout(), "{line}").map_err(|error| unwritten(&error))
+}
+
+/// Seconds, or a number of s, m or h.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('h') => (number, 3_600),
+        Some(number) if text.ends_with('m') => (number, 60),
+        Some(number) => (number, 1),
+        None => (text, 1),
+    };
+    let seconds = number.parse::<u32>().ok().and_then(|number| u64::from(number).checked_mul(factor));
+    seconds.map(Duration::from_secs).ok_or_else(|| format!("\"{text}\" is no time. Write e.g. 90s, 30m or 2h"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        let seconds = |text: &str| parse_time(text).map(|time| time.as_secs()).ok();
+        assert_eq!(["90", "90s", "30m", "2h"].map(seconds), [Some(90), Some(90), Some(1_800), Some(7_200)]);
+        assert_eq!(["", "m", "-1s", "1d", "99999999999h", "é"].map(seconds), [None; 6]);
+    }
+}

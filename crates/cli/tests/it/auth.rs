@@ -1,0 +1,116 @@
+//! `pinch auth …`: exit codes and output that scripts rely on.
+
+use serde_json::{Value, json};
+
+use crate::help::{Ran, User};
+
+/// Runs `pinch auth` in the user's agent folder.
+async fn auth(user: &User, command: &str, args: &[&str]) -> Ran {
+    let agent_dir = user.path("agent");
+    user.run_program(&[&["auth", command, "--agent-dir", agent_dir.to_str().unwrap()], args].concat()).await
+}
+
+async fn user() -> User {
+    let user = User::new().await;
+    let models = json!({"providers": {
+        "x": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "!echo run >> ran; echo from-command",
+              "headers": {"x-h": "v"}, "models": [{"id": "m-of-x"}]},
+        "bad": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "$NOPE", "models": [{"id": "m-of-bad"}]},
+    }});
+    user.write("agent/models.json", &models.to_string());
+    let far = 4_102_444_800_000_u64;
+    let stored = json!({
+        "groq": {"type": "api_key", "key": "HOME"},
+        "anthropic": {"type": "oauth", "access": "A0", "refresh": "R0", "expires": far},
+        "openai-codex": {"type": "oauth", "access": "A1", "refresh": "R1", "expires": 1},
+    });
+    user.write("agent/auth.json", &stored.to_string());
+    user
+}
+
+fn shown(ran: &Ran) -> (Option<i32>, Value) {
+    (ran.code, serde_json::from_str(&ran.out).unwrap())
+}
+
+#[tokio::test]
+async fn check_says_what_there_is() {
+    let user = user().await;
+    let check = async |args: &[&str]| shown(&auth(&user, "check", &[args, &["--json"]].concat()).await);
+    let ready =
+        |provider: &str, kind: &str| (Some(0), json!({"status": "ready", "provider": provider, "authType": kind}));
+    let not_ready = |provider: &str, reason: &str| {
+        (Some(1), json!({"status": "not_ready", "provider": provider, "reason": reason}))
+    };
+    let invalid =
+        |provider: &str| (Some(2), json!({"status": "invalid", "provider": provider, "reason": "invalid_state"}));
+    assert_eq!(check(&["--provider", "groq"]).await, ready("groq", "api_key"));
+    assert_eq!(check(&["--provider", "anthropic"]).await, ready("anthropic", "oauth"));
+    assert_eq!(check(&["--model", "m-of-x"]).await, ready("x", "api_key"));
+    assert_eq!(check(&["--provider", "openai"]).await, not_ready("openai", "credentials_not_configured"));
+    assert_eq!(check(&["--provider", "nobody"]).await, not_ready("nobody", "provider_not_found"));
+    assert_eq!(check(&["--model", "no-such"]).await, not_ready("no-such", "provider_not_found"));
+    assert_eq!(check(&["--provider", "bad"]).await, invalid("bad"));
+    assert_eq!(check(&["--provider", "openai-codex", "--no-refresh"]).await, invalid("openai-codex"));
+    let (code, shown) = check(&["--provider", "x", "--credentials"]).await;
+    assert_eq!((code, &shown["credentials"]), (Some(0), &json!({"apiKey": "from-command", "headers": {"x-h": "v"}})));
+    assert!(auth(&user, "check", &[]).await.code != Some(0));
+    assert!(auth(&user, "check", &["--provider", "groq", "--model", "m"]).await.code != Some(0));
+}
+
+#[tokio::test]
+async fn check_for_people() {
+    let user = user().await;
+    let ran = auth(&user, "check", &["--provider", "groq"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "groq: ready (api_key)\n"));
+    // A variable of that name is set: an older file meant it.
+    assert!(ran.err.contains("Write \"$HOME\" to use it"), "{}", ran.err);
+    let ran = auth(&user, "check", &["--provider", "bad"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(ran.err.contains("from environment variable: NOPE"), "{}", ran.err);
+    user.write("agent/auth.json", "{broken");
+    let ran = auth(&user, "check", &["--provider", "anthropic"]).await;
+    assert_eq!(ran.code, Some(2), "what cannot be read may hold them: {}", ran.err);
+}
+
+#[tokio::test]
+async fn keys_and_tokens_are_printed_alone() {
+    let user = user().await;
+    let print = async |command: &str, args: &[&str]| {
+        let ran = auth(&user, command, args).await;
+        (ran.code, ran.out)
+    };
+    assert_eq!(print("print-api-key", &["--provider", "x"]).await, (Some(0), "from-command\n".into()));
+    assert_eq!(print("print-api-key", &["--provider", "openai"]).await, (Some(1), String::new()));
+    assert_eq!(print("print-api-key", &["--provider", "anthropic"]).await, (Some(1), String::new()));
+    assert_eq!(print("print-bearer-token", &["--provider", "anthropic"]).await, (Some(0), "A0\n".into()));
+    let long = ["--provider", "anthropic", "--min-expiry", "30m"];
+    assert_eq!(print("print-bearer-token", &long).await, (Some(0), "A0\n".into()));
+    assert_eq!(print("print-bearer-token", &["--provider", "groq"]).await, (Some(1), String::new()));
+}
+
+#[tokio::test]
+async fn logout_removes_one_entry() {
+    let user = user().await;
+    let logout = async |provider: &str| auth(&user, "logout", &[provider]).await.code;
+    assert_eq!((logout("groq").await, logout("groq").await), (Some(0), Some(1)));
+    let left: Value = serde_json::from_slice(&std::fs::read(user.path("agent/auth.json")).unwrap()).unwrap();
+    assert_eq!(left.as_object().unwrap().keys().collect::<Vec<_>>(), ["anthropic", "openai-codex"]);
+    user.write("agent/auth.json", "{broken");
+    assert_eq!(logout("anthropic").await, Some(2));
+    assert_eq!(std::fs::read_to_string(user.path("agent/auth.json")).unwrap(), "{broken");
+}
+
+/// A command that gives a key runs for the request it is for, and not before.
+#[tokio::test]
+async fn a_command_runs_once_a_request() {
+    let user = User::new().await;
+    let models = json!({"providers": {"local": {
+        "baseUrl": user.server.url(), "api": "anthropic-messages", "models": [{"id": "m1"}],
+        "apiKey": "!echo run >> ran; echo k",
+    }}});
+    user.write("agent/models.json", &models.to_string());
+    user.answer("hi");
+    let ran = user.run(&["--model", "local/m1", "-p", "hello"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hi\n"), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(user.path("ran")).unwrap(), "run\n");
+}

@@ -1,0 +1,95 @@
+//! Providers that are registered while the program runs.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use pinch_llm::ids::ProviderId;
+use pinch_llm::oauth::OAuthFlow;
+use pinch_llm::provider::Provider;
+use serde_json::{Map, Value};
+
+use super::definition::{Definition, Findings, Sort};
+use super::schema;
+
+/// A provider as an extension describes it.
+#[derive(Clone, Default)]
+pub struct ProviderConfig {
+    /// What models.json would say of it: `name`, `baseUrl`, `apiKey`, `api`, `headers`, `authHeader`, `compat`, `models`.
+    pub document: Map<String, Value>,
+    /// Answers for its models, in place of the wire format that their `api` names.
+    pub stream: Option<Arc<dyn Provider>>,
+    /// How people sign in there.
+    pub oauth: Option<Arc<dyn OAuthFlow>>,
+}
+
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The document may hold a key.
+        let members: Vec<&String> = self.document.keys().collect();
+        f.debug_struct("ProviderConfig").field("document", &members).finish_non_exhaustive()
+    }
+}
+
+/// A provider that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct RegisterError {
+    /// Which provider.
+    pub provider: ProviderId,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// A registered provider.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Registered {
+    /// All that was ever said of it.
+    pub(super) config: ProviderConfig,
+    pub(super) definition: Definition,
+    /// It has models of its own, in place of all others of this name.
+    pub(super) replaces: bool,
+}
+
+impl Registered {
+    /// Lays a description over an earlier one and checks what comes out.
+    pub(super) fn new(id: &ProviderId, before: Option<&Self>, config: ProviderConfig) -> Result<Self, RegisterError> {
+        let fail = |text: String| RegisterError { provider: id.clone(), text };
+        let mut merged = before.map(|before| before.config.clone()).unwrap_or_default();
+        merged.document.extend(config.document);
+        merged.stream = config.stream.or(merged.stream);
+        merged.oauth = config.oauth.or(merged.oauth);
+        let mut misfits = Vec::new();
+        schema::provider("config", &merged.document, &mut misfits);
+        if let Some((at, what)) = misfits.first() {
+            return Err(fail(format!("Provider {id}: {at} {what}")));
+        }
+        let (mut definition, models) = Definition::of(merged.document.clone());
+        if merged.stream.is_some() && definition.api.is_none() {
+            return Err(fail(format!("Provider {id}: \"api\" is required when registering streamSimple.")));
+        }
+        let lacks_url = |model: &Value| model.get("baseUrl").is_none();
+        if definition.base_url.is_none() && models.iter().any(lacks_url) {
+            return Err(fail(format!("Provider {id}: \"baseUrl\" is required when defining models.")));
+        }
+        let replaces = !models.is_empty();
+        let lacks_api = |model: &&Value| definition.api.is_none() && model.is_object() && model.get("api").is_none();
+        if let Some(model) = models.iter().find(lacks_api) {
+            let model = model["id"].as_str().unwrap_or_default();
+            return Err(fail(format!("Provider {id}, model {model}: no \"api\" specified.")));
+        }
+        let mut findings = Findings { file: Path::new("config"), all: Vec::new() };
+        definition.add_models(id, "config", models, true, &mut findings);
+        let broken = findings.all.into_iter().find(|finding| finding.sort != Sort::Warning);
+        match broken {
+            None => Ok(Self { config: merged, definition, replaces }),
+            Some(finding) => {
+                let place = match &finding.sort {
+                    Sort::Rule(_) => String::new(),
+                    _ => format!("Provider {id}: {} ", finding.problem.at.as_deref().unwrap_or_default()),
+                };
+                Err(fail(place + &finding.problem.what))
+            }
+        }
+    }
+}

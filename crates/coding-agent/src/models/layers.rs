@@ -1,0 +1,126 @@
+//! The sources of models over each other: catalog, models.json, registered providers.
+
+use std::sync::{Arc, OnceLock};
+
+use pinch_llm::catalog::{Catalog, today};
+use pinch_llm::ids::ProviderId;
+use pinch_llm::model::Model;
+
+use super::ByProvider;
+use super::definition::Definition;
+use super::dynamic::Registered;
+use super::merge;
+use super::shelf::Shelf;
+
+/// One state of the registry. Shelves are filled when somebody asks for them.
+#[derive(Clone, Debug)]
+pub(super) struct Layers {
+    pub(super) catalog: Option<Catalog>,
+    /// What the document says, in its order.
+    defined: ByProvider<Arc<Definition>>,
+    order: Vec<ProviderId>,
+    pub(super) registered: ByProvider<Arc<Registered>>,
+    shelves: ByProvider<OnceLock<Arc<Shelf>>>,
+    /// What is wrong with the document.
+    pub(super) error: Option<String>,
+}
+
+impl Layers {
+    /// A catalog with nothing over it; without one there is nothing at all.
+    pub(super) fn over(catalog: Option<Catalog>) -> Self {
+        let mut layers = Self {
+            catalog,
+            defined: ByProvider::new(),
+            order: Vec::new(),
+            registered: ByProvider::new(),
+            shelves: ByProvider::new(),
+            error: None,
+        };
+        layers.define(Vec::new(), None);
+        layers
+    }
+
+    /// Puts finished models of providers that are in no catalog on their shelves.
+    pub(super) fn put(&mut self, models: impl IntoIterator<Item = Arc<Model>>) {
+        let mut by_provider: Vec<(ProviderId, Vec<Arc<Model>>)> = Vec::new();
+        for model in models {
+            match by_provider.iter_mut().find(|(id, _)| *id == model.provider) {
+                Some((_, models)) => models.push(model),
+                None => by_provider.push((model.provider.clone(), vec![model])),
+            }
+        }
+        for (id, models) in by_provider {
+            self.order.push(id.clone());
+            self.shelves.insert(id, OnceLock::from(Arc::new(Shelf::of(models))));
+        }
+    }
+
+    /// Takes over what a document says, in place of what it said before.
+    pub(super) fn define(&mut self, defined: Vec<(ProviderId, Arc<Definition>)>, error: Option<String>) {
+        self.order = defined.iter().map(|(id, _)| id.clone()).collect();
+        self.defined = defined.into_iter().collect();
+        self.error = error;
+        let all: Vec<ProviderId> = self.providers().cloned().collect();
+        self.shelves = all.into_iter().map(|id| (id, OnceLock::new())).collect();
+    }
+
+    /// Empties a shelf: its provider has changed.
+    pub(super) fn forget(&mut self, id: &ProviderId) {
+        self.shelves.insert(id.clone(), OnceLock::new());
+    }
+
+    /// All providers, some perhaps twice.
+    pub(super) fn providers(&self) -> impl Iterator<Item = &ProviderId> {
+        let known = self.catalog.iter().flat_map(Catalog::providers);
+        known.chain(&self.order).chain(self.registered.keys())
+    }
+
+    /// What is said of a provider; what is said last wins.
+    pub(super) fn definitions(&self, provider: &ProviderId) -> impl DoubleEndedIterator<Item = &Definition> {
+        let id = ProviderId::new(today(provider.as_str()));
+        let registered = self.registered.get(&id).map(|registered| &registered.definition);
+        self.defined.get(&id).map(|definition| &**definition).into_iter().chain(registered)
+    }
+
+    /// The shelf of a provider.
+    pub(super) fn shelf(&self, provider: &ProviderId) -> Option<&Arc<Shelf>> {
+        let shelf = match self.shelves.get(provider) {
+            Some(shelf) => shelf,
+            None => self.shelves.get(&ProviderId::new(today(provider.as_str())))?,
+        };
+        Some(shelf.get_or_init(|| Arc::new(self.fill(&ProviderId::new(today(provider.as_str()))))))
+    }
+
+    fn fill(&self, id: &ProviderId) -> Shelf {
+        let built_in: &[Arc<Model>] = self.catalog.as_ref().map_or(&[], |catalog| catalog.models(id.as_str()));
+        let defined = self.defined.get(id);
+        let registered = self.registered.get(id);
+        let override_one = |model: Arc<Model>| match defined {
+            Some(definition) => merge::override_one(definition, &model),
+            None => model,
+        };
+        let build = |definition: &Definition, beside: Option<&Model>| {
+            let models = definition.models.iter().filter_map(|own| merge::build(id, definition, own, beside));
+            models.map(Arc::new).collect::<Vec<_>>()
+        };
+        let models: Vec<Arc<Model>> = match registered {
+            Some(registered) if registered.replaces => {
+                build(&registered.definition, None).into_iter().map(override_one).collect()
+            }
+            _ => {
+                let changed = built_in.iter().map(|model| match defined {
+                    Some(definition) => merge::change(definition, model),
+                    None => Arc::clone(model),
+                });
+                let beside = built_in.first().map(|model| &**model);
+                let own = defined.map(|definition| build(definition, beside)).unwrap_or_default();
+                let all = changed.chain(own);
+                match registered {
+                    Some(registered) => all.map(|model| merge::change(&registered.definition, &model)).collect(),
+                    None => all.collect(),
+                }
+            }
+        };
+        Shelf::of(models).with_headers(self.definitions(id))
+    }
+}

@@ -1,0 +1,138 @@
+//! The shape of models.json: what may stand where.
+
+use serde_json::{Map, Value};
+
+/// A value that does not fit: its place, with dots, and what it must be.
+pub(super) type Misfit = (String, String);
+
+/// Texts that a provider may have; none may be empty.
+const TEXTS: [&str; 4] = ["name", "baseUrl", "apiKey", "api"];
+/// The members of a price; a model's own price has all of them.
+const PRICES: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
+/// The names of thinking levels.
+const LEVELS: [&str; 7] = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// A place that is put into words only when something is wrong there: documents may have very many models.
+pub(super) type Place<'a> = &'a dyn Fn() -> String;
+
+/// Collects misfits below one place.
+struct Check<'a> {
+    misfits: &'a mut Vec<Misfit>,
+    at: Place<'a>,
+}
+
+/// Checks what is said of a provider itself, not of its models.
+pub(super) fn provider(at: &str, config: &Map<String, Value>, misfits: &mut Vec<Misfit>) {
+    let at = || at.to_owned();
+    let mut check = Check { misfits, at: &at };
+    TEXTS.iter().for_each(|name| check.text(config, name));
+    check.flag(config, "authHeader");
+    check.headers(config);
+    check.kind(config, "compat", Value::is_object, "must be object");
+    check.kind(config, "models", Value::is_array, "must be array");
+    check.kind(config, "modelOverrides", Value::is_object, "must be object");
+}
+
+/// Checks a model.
+pub(super) fn model(at: Place<'_>, model: &Value, misfits: &mut Vec<Misfit>) {
+    let Some(model) = object(at, model, misfits) else { return };
+    let mut check = Check { misfits, at };
+    if model.contains_key("id") {
+        check.text(model, "id");
+    } else {
+        check.misfit("id", "must have required properties id");
+    }
+    check.text(model, "api");
+    check.text(model, "baseUrl");
+    check.common(model);
+    if let Some(cost) = model.get("cost").and_then(Value::as_object) {
+        let missing: Vec<&str> = PRICES.into_iter().filter(|price| !cost.contains_key(*price)).collect();
+        if let Some(first) = missing.first() {
+            check.misfit(&format!("cost.{first}"), &format!("must have required properties {}", missing.join(", ")));
+        }
+    }
+}
+
+/// Checks one of the `modelOverrides`.
+pub(super) fn model_override(at: Place<'_>, over: &Value, misfits: &mut Vec<Misfit>) {
+    let Some(over) = object(at, over, misfits) else { return };
+    Check { misfits, at }.common(over);
+}
+
+/// The object at a place.
+fn object<'a>(at: Place<'_>, value: &'a Value, misfits: &mut Vec<Misfit>) -> Option<&'a Map<String, Value>> {
+    let object = value.as_object();
+    if object.is_none() {
+        misfits.push((at(), "must be object".to_owned()));
+    }
+    object
+}
+
+impl Check<'_> {
+    fn misfit(&mut self, name: &str, what: &str) {
+        self.misfits.push((format!("{}.{name}", (self.at)()), what.to_owned()));
+    }
+
+    fn kind(&mut self, map: &Map<String, Value>, name: &str, is_good: impl Fn(&Value) -> bool, what: &str) {
+        if map.get(name).is_some_and(|value| !is_good(value)) {
+            self.misfit(name, what);
+        }
+    }
+
+    fn text(&mut self, map: &Map<String, Value>, name: &str) {
+        match map.get(name) {
+            Some(Value::String(text)) if text.is_empty() => {
+                self.misfit(name, "must not have fewer than 1 characters");
+            }
+            Some(Value::String(_)) | None => {}
+            Some(_) => self.misfit(name, "must be string"),
+        }
+    }
+
+    fn flag(&mut self, map: &Map<String, Value>, name: &str) {
+        self.kind(map, name, Value::is_boolean, "must be boolean");
+    }
+
+    fn headers(&mut self, map: &Map<String, Value>) {
+        self.kind(map, "headers", Value::is_object, "must be object");
+        for (name, value) in members(map, "headers") {
+            // Null takes a header away.
+            if !value.is_string() && !value.is_null() {
+                self.misfit(&format!("headers.{name}"), "must be string");
+            }
+        }
+    }
+
+    /// What models and overrides have in common.
+    fn common(&mut self, map: &Map<String, Value>) {
+        self.text(map, "name");
+        self.flag(map, "reasoning");
+        self.headers(map);
+        for name in ["contextWindow", "maxTokens"] {
+            self.kind(map, name, Value::is_number, "must be number");
+        }
+        self.kind(map, "compat", Value::is_object, "must be object");
+        self.kind(map, "cost", Value::is_object, "must be object");
+        for price in PRICES {
+            if members(map, "cost").any(|(name, value)| name == price && !value.is_number()) {
+                self.misfit(&format!("cost.{price}"), "must be number");
+            }
+        }
+        self.kind(map, "thinkingLevelMap", Value::is_object, "must be object");
+        for (level, value) in members(map, "thinkingLevelMap") {
+            if LEVELS.contains(&level.as_str()) && !value.is_string() && !value.is_null() {
+                self.misfit(&format!("thinkingLevelMap.{level}"), "must match a schema in anyOf");
+            }
+        }
+        self.kind(map, "input", Value::is_array, "must be array");
+        for (at, kind) in map.get("input").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            if kind != "text" && kind != "image" {
+                self.misfit(&format!("input.{at}"), "must match a schema in anyOf");
+            }
+        }
+    }
+}
+
+fn members<'a>(map: &'a Map<String, Value>, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    map.get(name).and_then(Value::as_object).into_iter().flatten()
+}

@@ -1,0 +1,250 @@
+//! The keys that settings may have: their types, their defaults, and who may set them.
+
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::{Map, Value};
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Flag,
+    /// A flag, or one of some words.
+    FlagOr(&'static [&'static str]),
+    /// A whole number from 0 up.
+    Count,
+    /// A whole number; who sets it gets it between these bounds.
+    Within(u64, u64),
+    /// A number that is rounded down, but not below 1.
+    AtLeastOne,
+    /// Milliseconds, or "disabled".
+    Limit,
+    Text,
+    Texts,
+    Word(&'static [&'static str]),
+    Level,
+    /// A flag, number or text whose meaning is another part's business.
+    Scalar,
+    /// Sources of packages: texts, or objects with a text "source".
+    Packages,
+    /// Thinking levels by `provider/id`.
+    Levels,
+    /// Objects of two counts by `provider/id`.
+    Compactions,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    /// Its place; members of objects stand behind a dot.
+    pub(super) path: &'static str,
+    pub(super) kind: Kind,
+    /// JSON of the value that holds when nobody says anything; empty = none.
+    default: &'static str,
+    /// A project has no say in it.
+    pub(super) user_only: bool,
+}
+
+const fn key(path: &'static str, kind: Kind, default: &'static str) -> Key {
+    Key { path, kind, default, user_only: false }
+}
+
+const fn of_user(path: &'static str, kind: Kind, default: &'static str) -> Key {
+    Key { path, kind, default, user_only: true }
+}
+
+const QUEUE: Kind = Kind::Word(&["all", "one-at-a-time"]);
+const TREE_FILTERS: &[&str] = &["default", "no-tools", "user-only", "labeled-only", "all"];
+
+/// All keys.
+pub(super) const KEYS: &[Key] = &[
+    key("defaultProvider", Kind::Text, ""),
+    key("defaultModel", Kind::Text, ""),
+    key("defaultThinkingLevel", Kind::Level, ""),
+    key("modelThinkingLevels", Kind::Levels, ""),
+    key("enabledModels", Kind::Texts, ""),
+    key("thinkingBudgets.minimal", Kind::Count, ""),
+    key("thinkingBudgets.low", Kind::Count, ""),
+    key("thinkingBudgets.medium", Kind::Count, ""),
+    key("thinkingBudgets.high", Kind::Count, ""),
+    key("steeringMode", QUEUE, "\"one-at-a-time\""),
+    key("followUpMode", QUEUE, "\"one-at-a-time\""),
+    key("compaction.enabled", Kind::Flag, "true"),
+    key("compaction.mode", Kind::Word(&["threshold", "overflow"]), "\"threshold\""),
+    key("compaction.reserveTokens", Kind::Count, "16384"),
+    key("compaction.keepRecentTokens", Kind::Count, "20000"),
+    key("compaction.modelOverrides", Kind::Compactions, ""),
+    key("branchSummary.reserveTokens", Kind::Count, "16384"),
+    key("branchSummary.skipPrompt", Kind::Flag, "false"),
+    key("retry.enabled", Kind::Flag, "true"),
+    key("retry.maxRetries", Kind::Count, "3"),
+    key("retry.baseDelayMs", Kind::Count, "2000"),
+    key("retry.maxAgentDelayMs", Kind::Count, "60000"),
+    key("retry.provider.timeoutMs", Kind::Count, ""),
+    key("retry.provider.maxRetries", Kind::Count, "0"),
+    key("retry.provider.maxRetryDelayMs", Kind::Count, "60000"),
+    key("transport", Kind::Word(&["sse", "websocket", "auto"]), "\"auto\""),
+    key("httpIdleTimeoutMs", Kind::Limit, ""),
+    key("websocketConnectTimeoutMs", Kind::Limit, "15000"),
+    of_user("httpProxy", Kind::Text, ""),
+    key("cacheWarming", Kind::Scalar, ""),
+    key("showCacheMissNotices", Kind::Flag, "false"),
+    key("shellPath", Kind::Text, ""),
+    key("shellCommandPrefix", Kind::Text, ""),
+    key("defaultTools", Kind::Texts, ""),
+    key("npmCommand", Kind::Texts, ""),
+    of_user("selfUpdateCommand", Kind::Scalar, ""),
+    key("sessionDir", Kind::Text, ""),
+    key("durability", Kind::Word(&["os", "turn", "entry"]), "\"os\""),
+    key("sessionShareDestination", Kind::Text, ""),
+    of_user("defaultProjectTrust", Kind::Word(&["ask", "always", "never"]), "\"ask\""),
+    key("packages", Kind::Packages, "[]"),
+    key("extensions", Kind::Texts, "[]"),
+    key("skills", Kind::Texts, "[]"),
+    key("prompts", Kind::Texts, "[]"),
+    key("themes", Kind::Texts, "[]"),
+    key("enableSkillCommands", Kind::Flag, "true"),
+    key("codemode.mode", Kind::Word(&["on", "only"]), ""),
+    key("codemode.inlineBudget", Kind::Count, "3000"),
+    key("images.autoResize", Kind::Flag, "true"),
+    key("images.blockImages", Kind::Flag, "false"),
+    key("theme", Kind::Text, ""),
+    key("tuiMode", Kind::Text, ""),
+    key("quietStartup", Kind::FlagOr(&["header"]), "false"),
+    key("collapseChangelog", Kind::Flag, "false"),
+    key("lastChangelogVersion", Kind::Text, ""),
+    key("enableInstallTelemetry", Kind::Flag, "true"),
+    key("hideThinkingBlock", Kind::Flag, "false"),
+    key("doubleEscapeAction", Kind::Word(&["tree", "fork", "none"]), "\"tree\""),
+    key("treeFilterMode", Kind::Word(TREE_FILTERS), "\"default\""),
+    key("editorPaddingX", Kind::Within(0, 3), "0"),
+    key("autocompleteMaxVisible", Kind::Within(3, 20), "5"),
+    key("showHardwareCursor", Kind::Flag, "false"),
+    key("externalEditor", Kind::Text, ""),
+    key("outputPad", Kind::Scalar, ""),
+    key("markdown.codeBlockIndent", Kind::Text, "\"  \""),
+    key("markdown.mermaid", Kind::Scalar, ""),
+    key("warnings.anthropicExtraUsage", Kind::Flag, "true"),
+    key("terminal.showImages", Kind::Flag, "true"),
+    key("terminal.imageWidthCells", Kind::AtLeastOne, "60"),
+    key("terminal.clearOnShrink", Kind::Flag, "false"),
+    key("terminal.showTerminalProgress", Kind::Flag, "false"),
+    key("terminal.hyperlinks", Kind::Scalar, ""),
+    key("terminal.images", Kind::Scalar, ""),
+    key("terminal.trueColor", Kind::Scalar, ""),
+];
+
+/// The key of a place.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// The settings of somebody who has none.
+pub(super) fn defaults() -> Map<String, Value> {
+    let mut root = Map::new();
+    for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
+        if let Ok(value) = serde_json::from_str(key.default) {
+            put(&mut root, key.path, value);
+        }
+    }
+    root
+}
+
+/// The value at a place.
+pub(super) fn get<'a>(root: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let value = root.get(first)?;
+    match rest {
+        None => Some(value),
+        Some(rest) => get(value.as_object()?, rest),
+    }
+}
+
+/// Puts a value at a place; `null` takes away what is there. Objects on the way are made, other values on the way give way to them.
+pub(super) fn put(root: &mut Map<String, Value>, path: &str, value: Value) {
+    let Some((first, rest)) = path.split_once('.') else {
+        match value {
+            Value::Null => drop(root.shift_remove(path)),
+            value => drop(root.insert(path.to_owned(), value)),
+        }
+        return;
+    };
+    if value.is_null() && !root.get(first).is_some_and(Value::is_object) {
+        return;
+    }
+    let section = root.entry(first).or_insert_with(|| Value::Object(Map::new()));
+    if !section.is_object() {
+        *section = Value::Object(Map::new());
+    }
+    if let Value::Object(section) = section {
+        put(section, rest, value);
+    }
+}
+
+impl Kind {
+    /// The value as it is used, or what it must be.
+    pub(super) fn read(self, value: &Value) -> Result<Value, String> {
+        let keep = |is_good: bool, wanted: &str| if is_good { Ok(value.clone()) } else { Err(wanted.to_owned()) };
+        let is_word = |words: &[&str]| value.as_str().is_some_and(|word| words.contains(&word));
+        let whole = "a whole number from 0 up";
+        match self {
+            Self::Flag => keep(value.is_boolean(), "true or false"),
+            Self::FlagOr(words) => {
+                keep(value.is_boolean() || is_word(words), &format!("true, false or {}", words.join(", ")))
+            }
+            Self::Count | Self::Within(..) => count(value).map(Value::from).ok_or_else(|| whole.to_owned()),
+            Self::AtLeastOne => {
+                let number = value.as_f64().map(|n| n.floor().clamp(1.0, f64::from(u32::MAX)) as u64);
+                number.map(Value::from).ok_or_else(|| "a number".to_owned())
+            }
+            Self::Limit if value == "disabled" => Ok(Value::from(0)),
+            Self::Limit => count(value).map(Value::from).ok_or_else(|| format!("{whole}, or \"disabled\"")),
+            Self::Text => keep(value.is_string(), "a string"),
+            Self::Texts => keep(is_list(value, Value::is_string), "a list of strings"),
+            Self::Word(words) => keep(is_word(words), &words.join(", ")),
+            Self::Level => keep(is_level(value), &level_words()),
+            Self::Scalar => keep(!value.is_object() && !value.is_array(), "a string, a number, true or false"),
+            Self::Packages => {
+                let is_source = |one: &Value| one.is_string() || one["source"].is_string();
+                keep(is_list(value, is_source), "a list of strings, or objects with a \"source\"")
+            }
+            Self::Levels => {
+                let is_good = value.as_object().is_some_and(|all| all.values().all(is_level));
+                keep(is_good, "an object of thinking levels by provider/id")
+            }
+            Self::Compactions => keep(
+                value.as_object().is_some_and(|all| all.values().all(Value::is_object)),
+                "an object by provider/id",
+            ),
+        }
+    }
+
+    /// The value as it is stored when somebody sets it.
+    pub(super) fn write(self, value: &Value) -> Result<Value, String> {
+        match (self, value.as_f64()) {
+            (Self::Within(low, high), Some(number)) => {
+                let number = number.floor().clamp(low as f64, high as f64);
+                Ok(Value::from(number as u64))
+            }
+            _ => self.read(value).map(|read| if self == Self::Limit { value.clone() } else { read }),
+        }
+    }
+}
+
+/// The word a thinking level may be, as a list.
+fn level_words() -> String {
+    ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
+}
+
+fn is_level(value: &Value) -> bool {
+    value.as_str().and_then(ThinkingLevel::parse).is_some()
+}
+
+fn is_list(value: &Value, is_good: impl Fn(&Value) -> bool) -> bool {
+    value.as_array().is_some_and(|list| list.iter().all(is_good))
+}
+
+/// A whole number that JavaScript can hold exactly.
+pub(super) fn count(value: &Value) -> Option<u64> {
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    let number = value.as_f64().filter(|n| *n >= 0.0 && n.fract() == 0.0 && *n <= LARGEST)?;
+    Some(number as u64)
+}

@@ -1,0 +1,174 @@
+//! One document of settings: as it stands, and as far as it makes sense.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::keys::{self, KEYS};
+use super::moves;
+use crate::document::{self, Problem};
+
+/// Whose settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The user's own, for all projects.
+    Global,
+    /// The project's.
+    Project,
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Global => "global",
+            Self::Project => "project",
+        })
+    }
+}
+
+/// Something wrong with a document of settings, or with writing it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct SettingsProblem {
+    /// Whose settings.
+    pub scope: Scope,
+    /// What is wrong.
+    pub problem: Problem,
+    /// The document counts for nothing, or could not be written; otherwise a single value counts for nothing.
+    pub is_fatal: bool,
+}
+
+/// One document.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layer {
+    /// Where it lies; `None` in memory.
+    pub(super) path: Option<PathBuf>,
+    /// All that it says, in today's form.
+    pub(super) raw: Map<String, Value>,
+    /// It could not be read, so it must not be written.
+    pub(super) is_broken: bool,
+}
+
+impl Layer {
+    /// Reads a document. One that cannot be read counts as empty.
+    pub(super) fn read(path: &Path) -> (Self, Option<Problem>) {
+        let (raw, problem) = match document::read_object(path) {
+            Ok(mut raw) => {
+                moves::update(&mut raw);
+                (raw, None)
+            }
+            Err(problem) => (Map::new(), Some(problem)),
+        };
+        (Self { path: Some(path.to_owned()), raw, is_broken: problem.is_some() }, problem)
+    }
+
+    /// A document that is nowhere else.
+    pub(super) fn in_memory(mut raw: Map<String, Value>) -> Self {
+        moves::update(&mut raw);
+        Self { path: None, raw, is_broken: false }
+    }
+
+    /// What makes sense of it, and what does not.
+    pub(super) fn checked(&self, scope: Scope) -> (Map<String, Value>, Vec<SettingsProblem>) {
+        let file = self.path.as_deref().unwrap_or_else(|| Path::new("settings.json"));
+        let mut problems = Vec::new();
+        let mut wrong = |at: &str, what: String, remedy: &str| {
+            let problem = Problem::new(file, what).at(at).remedy(remedy);
+            problems.push(SettingsProblem { scope, problem, is_fatal: false });
+        };
+        let mut good = self.raw.clone();
+        let mut wrong_sections: Vec<&str> = Vec::new();
+        for key in KEYS {
+            if let Some(section) = section_in_the_way(&self.raw, key.path) {
+                if !wrong_sections.contains(&section) {
+                    wrong_sections.push(section);
+                    wrong(section, "must be an object".into(), "It is ignored");
+                    keys::put(&mut good, section, Value::Null);
+                }
+                continue;
+            }
+            match keys::get(&self.raw, key.path) {
+                None => {}
+                Some(Value::Null) => keys::put(&mut good, key.path, Value::Null),
+                Some(_) if key.user_only && scope == Scope::Project => {
+                    wrong(key.path, "cannot be set by a project".into(), "Put it into your own settings.json");
+                    keys::put(&mut good, key.path, Value::Null);
+                }
+                Some(value) => match key.kind.read(value) {
+                    Ok(value) => keys::put(&mut good, key.path, value),
+                    Err(wanted) => {
+                        wrong(key.path, format!("must be {wanted}"), "It is ignored");
+                        keys::put(&mut good, key.path, Value::Null);
+                    }
+                },
+            }
+        }
+        (good, problems)
+    }
+}
+
+/// The first object on the way to a place that is none.
+fn section_in_the_way<'a>(root: &Map<String, Value>, path: &'a str) -> Option<&'a str> {
+    path.match_indices('.')
+        .map(|(at, _)| &path[..at])
+        .find(|section| keys::get(root, section).is_some_and(|value| !value.is_object() && !value.is_null()))
+}
+
+/// Lays one document over another: objects member by member, everything else as a whole.
+pub(super) fn lay_over(under: &mut Map<String, Value>, over: &Map<String, Value>) {
+    // Tools are a list that may change the one below it.
+    let is_change = |list: &Value| {
+        let signed = |one: &Value| one.as_str().is_some_and(|name| name.trim().starts_with(['+', '-']));
+        list.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(signed))
+    };
+    for (name, value) in over {
+        match (under.get_mut(name), value) {
+            (Some(Value::Object(under)), Value::Object(over)) => lay_over(under, over),
+            (Some(Value::Array(under)), Value::Array(over)) if name == "defaultTools" && is_change(value) => {
+                under.extend(over.iter().cloned());
+            }
+            _ => drop(under.insert(name.clone(), value.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[track_caller]
+    fn check(raw: Value, good: Value, places: &[&str]) {
+        let (found, problems) = Layer::in_memory(object(raw)).checked(Scope::Project);
+        assert_eq!(Value::Object(found), good);
+        assert_eq!(problems.iter().filter_map(|p| p.problem.at.as_deref()).collect::<Vec<_>>(), places);
+    }
+
+    #[test]
+    fn wrong_values_count_for_nothing() {
+        check(
+            json!({"theme": 5, "unknown": [1], "retry": 7, "quietStartup": "header", "httpProxy": "x", "skills": [1],
+                   "terminal": {"imageWidthCells": 7.9, "other": 1, "showImages": null}, "httpIdleTimeoutMs": "disabled"}),
+            json!({"unknown": [1], "quietStartup": "header", "terminal": {"imageWidthCells": 7, "other": 1},
+                   "httpIdleTimeoutMs": 0}),
+            &["retry", "httpProxy", "skills", "theme"],
+        );
+    }
+
+    #[test]
+    fn documents_over_each_other() {
+        let mut root = object(json!({"a": {"b": 1, "c": [1]}, "defaultTools": ["read"], "d": {"x": 1}}));
+        lay_over(&mut root, &object(json!({"a": {"c": [2]}, "defaultTools": ["+ls"], "d": 5})));
+        assert_eq!(
+            Value::Object(root.clone()),
+            json!({"a": {"b": 1, "c": [2]}, "defaultTools": ["read", "+ls"], "d": 5})
+        );
+        lay_over(&mut root, &object(json!({"defaultTools": ["bash"]})));
+        assert_eq!(root["defaultTools"], json!(["bash"]));
+    }
+}

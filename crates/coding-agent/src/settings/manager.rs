@@ -1,0 +1,326 @@
+//! The settings of a user in a project: read, changed, written.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pinch_stdx::host::{Env, Host};
+use serde_json::{Map, Value};
+
+use super::keys::{self, KEYS, Kind};
+use super::layer::{Layer, Scope, SettingsProblem, lay_over};
+use super::values::Settings;
+use super::write::{self, Marks};
+use crate::document::{ChangeError, Problem};
+
+/// Keys that a project may be told to have.
+const OF_PROJECTS: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];
+
+/// Where the documents lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsFiles {
+    /// The user's own.
+    pub global: PathBuf,
+    /// The project's; `None` while it is not trusted.
+    pub project: Option<PathBuf>,
+}
+
+/// A setting that cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// Nobody knows it.
+    #[error("there is no setting \"{key}\"")]
+    Unknown {
+        /// What was named.
+        key: String,
+    },
+    /// The value makes no sense.
+    #[error("the setting \"{key}\" must be {wanted}")]
+    Wrong {
+        /// The setting.
+        key: String,
+        /// What it must be.
+        wanted: String,
+    },
+    /// A project has no say in it.
+    #[error("the setting \"{key}\" cannot be set for a project")]
+    NotOfProjects {
+        /// The setting.
+        key: String,
+    },
+}
+
+/// The settings of a user in a project. Cloning is cheap: all clones are the same settings.
+///
+/// What is set holds at once; [`SettingsManager::flush`] writes it. Others may write the same files meanwhile: only what was set here is
+/// changed in them.
+#[derive(Clone, Debug)]
+pub struct SettingsManager(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// One write at a time.
+    writing: tokio::sync::Mutex<()>,
+    host: Host,
+}
+
+#[derive(Debug)]
+struct State {
+    global: Part,
+    project: Option<Part>,
+    overrides: Map<String, Value>,
+    /// Everything laid over each other, with the defaults beneath.
+    effective: Map<String, Value>,
+    settings: Arc<Settings>,
+    problems: Vec<SettingsProblem>,
+}
+
+/// A document, and what was set in it and is not written yet.
+#[derive(Debug)]
+struct Part {
+    layer: Layer,
+    marks: Marks,
+}
+
+impl SettingsManager {
+    /// Reads the documents. One that cannot be read counts as empty, is told by [`SettingsManager::drain_problems`], and is not written.
+    pub fn load(files: &SettingsFiles, host: &Host) -> Self {
+        let (global, broken) = Layer::read(&files.global);
+        let project = files.project.as_deref().map(Layer::read);
+        let (project, broken_too) = project.map_or((None, None), |(layer, broken)| (Some(layer), broken));
+        let manager = Self::of(global, project, host);
+        manager.state().note_broken(Scope::Global, broken);
+        manager.state().note_broken(Scope::Project, broken_too);
+        manager
+    }
+
+    /// Settings that are in no file.
+    pub fn in_memory(global: Map<String, Value>, project: Map<String, Value>, host: &Host) -> Self {
+        Self::of(Layer::in_memory(global), Some(Layer::in_memory(project)), host)
+    }
+
+    fn of(global: Layer, project: Option<Layer>, host: &Host) -> Self {
+        let part = |layer| Part { layer, marks: Marks::new() };
+        let mut state = State {
+            global: part(global),
+            project: project.map(part),
+            overrides: Map::new(),
+            effective: Map::new(),
+            settings: Arc::default(),
+            problems: Vec::new(),
+        };
+        let problems = state.merge(host.env());
+        state.note(problems);
+        Self(Arc::new(Shared { state: Mutex::new(state), writing: tokio::sync::Mutex::default(), host: host.clone() }))
+    }
+
+    /// What the settings come to now.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.state().settings)
+    }
+
+    /// What holds at a place, e.g. `terminal.showImages`; also of keys that only an extension knows.
+    pub fn value(&self, key: &str) -> Option<Value> {
+        keys::get(&self.state().effective, key).cloned()
+    }
+
+    /// One document as it stands, in today's form.
+    pub fn document(&self, scope: Scope) -> Map<String, Value> {
+        let state = self.state();
+        let part = match scope {
+            Scope::Global => Some(&state.global),
+            Scope::Project => state.project.as_ref(),
+        };
+        part.map(|part| part.layer.raw.clone()).unwrap_or_default()
+    }
+
+    /// Sets a value for the user; `null` = as if nobody had said anything. The project may still say otherwise. A number out of bounds is
+    /// brought within.
+    ///
+    /// # Errors
+    /// [`SetError`]; nothing has changed then.
+    pub fn set(&self, key: &str, value: Value) -> Result<(), SetError> {
+        self.set_in(Scope::Global, key, &value)
+    }
+
+    /// Sets a value for the project: packages, extensions, skills, prompts and themes alone.
+    ///
+    /// # Errors
+    /// [`SetError`]; nothing has changed then.
+    pub fn set_for_project(&self, key: &str, value: Value) -> Result<(), SetError> {
+        let is_known = OF_PROJECTS.contains(&key) && self.state().project.is_some();
+        if !is_known {
+            return Err(SetError::NotOfProjects { key: key.to_owned() });
+        }
+        self.set_in(Scope::Project, key, &value)
+    }
+
+    fn set_in(&self, scope: Scope, key: &str, value: &Value) -> Result<(), SetError> {
+        let marks = marks_of(key, value)?;
+        let mut state = self.state();
+        let Some(part) = state.part(scope) else { return Ok(()) };
+        write::apply(&mut part.layer.raw, &marks);
+        part.marks.extend(marks);
+        state.merge(self.0.host.env());
+        Ok(())
+    }
+
+    /// Lays values over all documents, for this program run only.
+    pub fn apply_overrides(&self, overrides: &Map<String, Value>) {
+        let mut state = self.state();
+        lay_over(&mut state.overrides, overrides);
+        state.merge(self.0.host.env());
+    }
+
+    /// Writes what was set. A document that cannot be written is told by [`SettingsManager::drain_problems`]; what was set in it is tried again
+    /// the next time. Dropping the future leaves every document whole.
+    pub async fn flush(&self) {
+        let _alone = self.0.writing.lock().await;
+        for scope in [Scope::Global, Scope::Project] {
+            self.flush_one(scope).await;
+        }
+    }
+
+    async fn flush_one(&self, scope: Scope) {
+        let (path, marks) = {
+            let mut state = self.state();
+            let Some(part) = state.part(scope).filter(|part| !part.marks.is_empty()) else { return };
+            let Some(path) = part.layer.path.clone() else {
+                part.marks.clear();
+                return;
+            };
+            (path, part.marks.clone())
+        };
+        let written = write::write(scope, &path, &marks, &self.0.host).await;
+        let mut state = self.state();
+        let Some(part) = state.part(scope) else { return };
+        match written {
+            Ok(raw) => {
+                part.layer.raw = raw;
+                part.layer.is_broken = false;
+                part.marks.retain(|place, value| marks.get(place) != Some(value));
+                // What was set meanwhile.
+                write::apply(&mut part.layer.raw, &part.marks);
+            }
+            // It was told when it was read.
+            Err(ChangeError::Damaged(_)) if part.layer.is_broken => {}
+            Err(error) => {
+                part.layer.is_broken = matches!(error, ChangeError::Damaged(_));
+                let problem = error.into_problem();
+                state.note(vec![SettingsProblem { scope, problem, is_fatal: true }]);
+            }
+        }
+        state.merge(self.0.host.env());
+    }
+
+    /// Writes what was set and reads the documents again. One that cannot be read keeps its old values.
+    pub async fn reload(&self) {
+        self.flush().await;
+        let mut state = self.state();
+        for scope in [Scope::Global, Scope::Project] {
+            let Some(part) = state.part(scope) else { continue };
+            let Some(path) = part.layer.path.clone() else { continue };
+            let (layer, broken) = Layer::read(&path);
+            if broken.is_some() {
+                part.layer.is_broken = true;
+                state.note_broken(scope, broken);
+            } else {
+                *part = Part { layer, marks: Marks::new() };
+            }
+        }
+        let problems = state.merge(self.0.host.env());
+        state.note(problems);
+    }
+
+    /// What is wrong with documents, and what went wrong when they were written; each once.
+    pub fn drain_problems(&self) -> Vec<SettingsProblem> {
+        std::mem::take(&mut self.state().problems)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn part(&mut self, scope: Scope) -> Option<&mut Part> {
+        match scope {
+            Scope::Global => Some(&mut self.global),
+            Scope::Project => self.project.as_mut(),
+        }
+    }
+
+    /// Lays everything over each other again; what makes no sense in the documents.
+    fn merge(&mut self, env: &Env) -> Vec<SettingsProblem> {
+        let mut all = keys::defaults();
+        lay_over(&mut all, &of_env(env));
+        let (global, mut problems) = self.global.layer.checked(Scope::Global);
+        lay_over(&mut all, &global);
+        if let Some(project) = &self.project {
+            let (project, more) = project.layer.checked(Scope::Project);
+            problems.extend(more);
+            lay_over(&mut all, &project);
+        }
+        let (overrides, _) = Layer::in_memory(self.overrides.clone()).checked(Scope::Global);
+        lay_over(&mut all, &overrides);
+        if let Some(on) = flag_of(env, "TELEMETRY") {
+            keys::put(&mut all, "enableInstallTelemetry", on.into());
+        }
+        self.settings = Arc::new(Settings::of(&all));
+        self.effective = all;
+        problems
+    }
+
+    /// Keeps problems until somebody asks, each once.
+    fn note(&mut self, problems: Vec<SettingsProblem>) {
+        for problem in problems {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    fn note_broken(&mut self, scope: Scope, broken: Option<Problem>) {
+        self.note(broken.into_iter().map(|problem| SettingsProblem { scope, problem, is_fatal: true }).collect());
+    }
+}
+
+/// What a value sets: itself, or the members of a section.
+fn marks_of(key: &str, value: &Value) -> Result<Marks, SetError> {
+    if let Some(known) = keys::find(key) {
+        let value = match value {
+            Value::Null => Value::Null,
+            value => known.kind.write(value).map_err(|wanted| SetError::Wrong { key: key.to_owned(), wanted })?,
+        };
+        return Ok(Marks::from([(key.to_owned(), value)]));
+    }
+    let prefix = format!("{key}.");
+    let members = value.as_object().filter(|_| KEYS.iter().any(|known| known.path.starts_with(&prefix)));
+    let Some(members) = members else { return Err(SetError::Unknown { key: key.to_owned() }) };
+    let mut marks = Marks::new();
+    for (name, value) in members {
+        marks.extend(marks_of(&format!("{prefix}{name}"), value)?);
+    }
+    Ok(marks)
+}
+
+/// Values that the environment gives where no document says anything.
+fn of_env(env: &Env) -> Map<String, Value> {
+    let mut root = Map::new();
+    for (variable, key) in [("HARDWARE_CURSOR", "showHardwareCursor"), ("CLEAR_ON_SHRINK", "terminal.clearOnShrink")] {
+        debug_assert!(keys::find(key).is_some_and(|key| key.kind == Kind::Flag), "{key} is a flag");
+        if of_name(env, variable) == Some("1") {
+            keys::put(&mut root, key, true.into());
+        }
+    }
+    root
+}
+
+/// A variable under our name, else under pi's.
+fn of_name<'a>(env: &'a Env, name: &str) -> Option<&'a str> {
+    env.non_empty(&format!("PINCH_{name}")).or_else(|| env.non_empty(&format!("PI_{name}")))
+}
+
+fn flag_of(env: &Env, name: &str) -> Option<bool> {
+    of_name(env, name).map(|word| ["1", "true", "yes"].contains(&word.to_lowercase().as_str()))
+}

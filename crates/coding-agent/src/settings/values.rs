@@ -1,0 +1,409 @@
+//! What settings come to, as values that parts take.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pinch_agent_core::queue::QueueMode;
+use pinch_llm::request::{Deadlines, ThinkingBudgets};
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::{Map, Value};
+
+use super::keys::{self, count};
+use super::layer::{Layer, Scope, lay_over};
+use crate::compaction::{CompactionMode, CompactionRules, CompactionSettings, ModelCompaction};
+use crate::document::Problem;
+use crate::recovery::{OverflowRecovery, RecoveryPlan};
+use crate::store::Durability;
+
+mod interface;
+
+pub use interface::{DoubleEscape, Interface, QuietStartup, Terminal};
+
+/// The settings of a user in a project.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Provider of the model that is used when nobody names one.
+    pub default_provider: Option<String>,
+    /// That model.
+    pub default_model: Option<String>,
+    /// The thinking level of new sessions.
+    pub default_thinking: Option<ThinkingLevel>,
+    /// The thinking levels of single models, by `provider/id`.
+    pub model_thinking: BTreeMap<String, ThinkingLevel>,
+    /// Patterns of the models to choose from; `None` = all.
+    pub enabled_models: Option<Vec<String>>,
+    /// Tokens of thinking by level.
+    pub thinking_budgets: ThinkingBudgets,
+    /// How waiting messages are taken.
+    pub steering_mode: QueueMode,
+    /// How waiting follow-ups are taken.
+    pub follow_up_mode: QueueMode,
+    /// When conversations are compacted.
+    pub compaction: CompactionRules,
+    /// Tokens of the window that stay free when a branch is summarised.
+    pub branch_reserve_tokens: u64,
+    /// Whether a branch is left without asking for a summary.
+    pub branch_skip_prompt: bool,
+    /// What is repeated.
+    pub recovery: RecoveryPlan,
+    /// Time limits of requests. Where nobody sets one for pauses between pieces, there is none: local models can be silent for minutes.
+    pub deadlines: Deadlines,
+    /// How requests travel, and over what.
+    pub network: Network,
+    /// When a provider's cache is kept warm, in the words of the document.
+    pub cache_warming: Option<Value>,
+    /// The shell that runs commands.
+    pub shell_path: Option<PathBuf>,
+    /// Put before every command.
+    pub shell_command_prefix: Option<String>,
+    /// Where sessions are kept.
+    pub session_dir: Option<String>,
+    /// When what is appended to a session is forced to the disk.
+    pub durability: Durability,
+    /// Where shared sessions go.
+    pub session_share_destination: Option<String>,
+    /// The tools of sessions when nobody names any; a list of `+name` and `-name` changes the usual ones.
+    pub default_tools: Option<Vec<String>>,
+    /// Pictures in conversations.
+    pub images: Images,
+    /// What is loaded besides the program.
+    pub resources: Resources,
+    /// Whether a project's own files are trusted when nobody has decided.
+    pub default_project_trust: DefaultTrust,
+    /// Whether makers of models may be told which program asks.
+    pub telemetry: bool,
+    /// How tools are called from code.
+    pub codemode: Codemode,
+    /// The command that packages are installed with, and its arguments.
+    pub npm_command: Option<Vec<String>>,
+    /// What updates the program, in the words of the document.
+    pub self_update_command: Option<Value>,
+    /// What a person sees.
+    pub interface: Interface,
+}
+
+/// How requests travel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The way of events.
+    pub transport: Transport,
+    /// Until a socket stands; `None` = no limit.
+    pub websocket_connect: Option<Duration>,
+    /// URL of a proxy for all requests.
+    pub proxy: Option<String>,
+}
+
+/// The way of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Events in the answer of a request.
+    Sse,
+    /// Events over a socket, where the provider has one.
+    WebSocket,
+    /// A socket where it is better.
+    Auto,
+}
+
+/// Pictures in conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Pictures that are too large are made smaller.
+    pub auto_resize: bool,
+    /// No picture reaches a model.
+    pub block: bool,
+}
+
+/// What is loaded besides the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// Packages.
+    pub packages: Vec<PackageSource>,
+    /// Paths of extensions; `!`, `+` and `-` in front leave out and take in.
+    pub extensions: Vec<String>,
+    /// Paths of skills, likewise.
+    pub skills: Vec<String>,
+    /// Paths of prompts, likewise.
+    pub prompts: Vec<String>,
+    /// Paths of themes, likewise.
+    pub themes: Vec<String>,
+    /// Whether skills can be called by their names.
+    pub skill_commands: bool,
+}
+
+/// A package, and what of it is loaded. `None` = all of that kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackageSource {
+    /// Where it comes from.
+    pub source: String,
+    /// Which of its extensions.
+    pub extensions: Option<Vec<String>>,
+    /// Which of its skills.
+    pub skills: Option<Vec<String>>,
+    /// Which of its prompts.
+    pub prompts: Option<Vec<String>>,
+    /// Which of its themes.
+    pub themes: Option<Vec<String>>,
+}
+
+/// Whether a project's own files are trusted when nobody has decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultTrust {
+    /// A person is asked; without one the answer is no.
+    Ask,
+    /// Yes.
+    Always,
+    /// No.
+    Never,
+}
+
+/// How tools are called from code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Codemode {
+    /// `on` or `only`; `None` = not at all.
+    pub mode: Option<String>,
+    /// Tokens of tool descriptions that the prompt may hold.
+    pub inline_budget: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::of(&keys::defaults())
+    }
+}
+
+impl Settings {
+    /// Reads a user's settings alone. A damaged document counts as empty and is reported; so is a value of a wrong type, which counts as
+    /// absent. Keys nobody knows are passed over.
+    pub fn load(path: &Path) -> (Self, Vec<Problem>) {
+        let (layer, broken) = Layer::read(path);
+        let (good, problems) = layer.checked(Scope::Global);
+        let mut all = keys::defaults();
+        lay_over(&mut all, &good);
+        (Self::of(&all), broken.into_iter().chain(problems.into_iter().map(|p| p.problem)).collect())
+    }
+
+    /// The values of a checked document with all defaults.
+    pub(super) fn of(root: &Map<String, Value>) -> Self {
+        let read = Reader(root);
+        Self {
+            default_provider: read.text("defaultProvider"),
+            default_model: read.text("defaultModel"),
+            default_thinking: read.word("defaultThinkingLevel", ThinkingLevel::parse),
+            model_thinking: read.levels("modelThinkingLevels"),
+            enabled_models: read.texts("enabledModels"),
+            thinking_budgets: ThinkingBudgets {
+                minimal: read.count("thinkingBudgets.minimal"),
+                low: read.count("thinkingBudgets.low"),
+                medium: read.count("thinkingBudgets.medium"),
+                high: read.count("thinkingBudgets.high"),
+            },
+            steering_mode: read.word("steeringMode", QueueMode::parse).unwrap_or_default(),
+            follow_up_mode: read.word("followUpMode", QueueMode::parse).unwrap_or_default(),
+            compaction: read.compaction(),
+            branch_reserve_tokens: read.number("branchSummary.reserveTokens"),
+            branch_skip_prompt: read.flag("branchSummary.skipPrompt"),
+            recovery: read.recovery(),
+            deadlines: read.deadlines(),
+            network: Network {
+                transport: match read.str("transport") {
+                    Some("sse") => Transport::Sse,
+                    Some("websocket") => Transport::WebSocket,
+                    _ => Transport::Auto,
+                },
+                websocket_connect: limit(read.number("websocketConnectTimeoutMs")),
+                proxy: read.text("httpProxy"),
+            },
+            cache_warming: read.value("cacheWarming").cloned(),
+            shell_path: read.text("shellPath").map(PathBuf::from),
+            shell_command_prefix: read.text("shellCommandPrefix"),
+            session_dir: read.text("sessionDir"),
+            durability: read.word("durability", Durability::parse).unwrap_or_default(),
+            session_share_destination: read.text("sessionShareDestination"),
+            default_tools: read.texts("defaultTools"),
+            images: Images { auto_resize: read.flag("images.autoResize"), block: read.flag("images.blockImages") },
+            resources: read.resources(),
+            default_project_trust: match read.str("defaultProjectTrust") {
+                Some("always") => DefaultTrust::Always,
+                Some("never") => DefaultTrust::Never,
+                _ => DefaultTrust::Ask,
+            },
+            telemetry: read.flag("enableInstallTelemetry"),
+            codemode: Codemode {
+                mode: read.text("codemode.mode"),
+                inline_budget: read.number("codemode.inlineBudget"),
+            },
+            npm_command: read.texts("npmCommand"),
+            self_update_command: read.value("selfUpdateCommand").cloned(),
+            interface: read.interface(),
+        }
+    }
+}
+
+/// Reads a checked document with all defaults: every value is there that has one, and has its type.
+struct Reader<'a>(&'a Map<String, Value>);
+
+impl Reader<'_> {
+    fn value(&self, path: &str) -> Option<&Value> {
+        keys::get(self.0, path)
+    }
+
+    fn str(&self, path: &str) -> Option<&str> {
+        self.value(path)?.as_str()
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        self.str(path).map(str::to_owned)
+    }
+
+    fn texts(&self, path: &str) -> Option<Vec<String>> {
+        self.value(path).and_then(texts)
+    }
+
+    fn flag(&self, path: &str) -> bool {
+        self.value(path) == Some(&Value::Bool(true))
+    }
+
+    fn count(&self, path: &str) -> Option<u64> {
+        self.value(path).and_then(count)
+    }
+
+    fn number(&self, path: &str) -> u64 {
+        self.count(path).unwrap_or_default()
+    }
+
+    fn word<T>(&self, path: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        self.str(path).and_then(parse)
+    }
+
+    fn members(&self, path: &str) -> impl Iterator<Item = (&String, &Value)> {
+        self.value(path).and_then(Value::as_object).into_iter().flatten()
+    }
+
+    fn levels(&self, path: &str) -> BTreeMap<String, ThinkingLevel> {
+        let level = |(name, word): (&String, &Value)| Some((name.clone(), ThinkingLevel::parse(word.as_str()?)?));
+        self.members(path).filter_map(level).collect()
+    }
+
+    fn compaction(&self) -> CompactionRules {
+        let of_model = |values: &Value| ModelCompaction {
+            reserve_tokens: count(&values["reserveTokens"]),
+            keep_recent_tokens: count(&values["keepRecentTokens"]),
+        };
+        CompactionRules {
+            settings: CompactionSettings {
+                enabled: self.flag("compaction.enabled"),
+                mode: match self.str("compaction.mode") {
+                    Some("overflow") => CompactionMode::Overflow,
+                    _ => CompactionMode::Threshold,
+                },
+                reserve_tokens: self.number("compaction.reserveTokens"),
+                keep_recent_tokens: self.number("compaction.keepRecentTokens"),
+            },
+            of_models: (self.members("compaction.modelOverrides"))
+                .map(|(name, values)| (name.clone(), of_model(values)))
+                .collect(),
+        }
+    }
+
+    fn recovery(&self) -> RecoveryPlan {
+        let ms = |path: &str| Duration::from_millis(self.number(path));
+        let times = |path: &str| u32::try_from(self.number(path)).unwrap_or(u32::MAX);
+        let mut plan = RecoveryPlan::default();
+        // Who switches compaction off wants none after an overflow either.
+        if !self.flag("compaction.enabled") {
+            plan.overflow = OverflowRecovery::Off;
+        }
+        plan.turn.max_retries = if self.flag("retry.enabled") { times("retry.maxRetries") } else { 0 };
+        plan.turn.base_delay = ms("retry.baseDelayMs");
+        plan.turn.max_delay = ms("retry.maxAgentDelayMs");
+        plan.turn.max_asked_delay = ms("retry.provider.maxRetryDelayMs");
+        plan.transport.max_retries = times("retry.provider.maxRetries");
+        plan.transport.max_delay = ms("retry.provider.maxRetryDelayMs");
+        plan
+    }
+
+    fn deadlines(&self) -> Deadlines {
+        let mut deadlines = Deadlines::default();
+        if let Some(ms) = self.count("retry.provider.timeoutMs") {
+            deadlines.headers = limit(ms);
+        }
+        if let Some(ms) = self.count("httpIdleTimeoutMs") {
+            deadlines.idle = limit(ms);
+        }
+        deadlines
+    }
+
+    fn resources(&self) -> Resources {
+        let list = |path: &str| self.texts(path).unwrap_or_default();
+        Resources {
+            packages: (self.value("packages").and_then(Value::as_array).into_iter().flatten())
+                .filter_map(package)
+                .collect(),
+            extensions: list("extensions"),
+            skills: list("skills"),
+            prompts: list("prompts"),
+            themes: list("themes"),
+            skill_commands: self.flag("enableSkillCommands"),
+        }
+    }
+}
+
+/// Milliseconds as a limit; 0 = none.
+fn limit(ms: u64) -> Option<Duration> {
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
+}
+
+fn package(value: &Value) -> Option<PackageSource> {
+    let list = |name: &str| texts(&value[name]);
+    Some(PackageSource {
+        source: value.as_str().or_else(|| value["source"].as_str())?.to_owned(),
+        extensions: list("extensions"),
+        skills: list("skills"),
+        prompts: list("prompts"),
+        themes: list("themes"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_wrong_ones_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        let text = r#"{"defaultModel": "m", "defaultThinkingLevel": "loud", "unknown": 1,
+            "durability": "entry", "retry": {"enabled": false, "provider": {"timeoutMs": 0}}, "defaultTools": ["read", 1], "compaction": {"reserveTokens": -1,
+            "modelOverrides": {"p/m": {"reserveTokens": 5}}}, "branchSummary": {"reserveTokens": 9},
+            "packages": ["a", {"source": "b", "skills": []}]}"#;
+        std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
+        let (settings, problems) = Settings::load(&path);
+        assert_eq!(settings.default_model.as_deref(), Some("m"));
+        assert_eq!(settings.recovery.turn.max_retries, 0);
+        assert_eq!(settings.durability, Durability::Entry);
+        assert_eq!(settings.deadlines.headers, None);
+        assert_eq!(settings.compaction.settings, CompactionSettings::default());
+        let of_model = ModelCompaction { reserve_tokens: Some(5), keep_recent_tokens: None };
+        assert_eq!(settings.compaction.of_models["p/m"], of_model);
+        assert_eq!(settings.branch_reserve_tokens, 9);
+        let places: Vec<_> = problems.iter().filter_map(|p| p.at.as_deref()).collect();
+        assert_eq!(places, ["defaultThinkingLevel", "compaction.reserveTokens", "defaultTools"]);
+        assert_eq!(settings.default_tools, None);
+        let packages = &settings.resources.packages;
+        assert_eq!((packages[0].source.as_str(), packages[1].skills.as_deref()), ("a", Some(&[][..])));
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_parts() {
+        let settings = Settings::default();
+        assert_eq!(settings.recovery, RecoveryPlan::default());
+        assert_eq!(settings.compaction, CompactionRules::default());
+        assert_eq!(settings.deadlines, Deadlines::default());
+    }
+}

@@ -1,0 +1,41 @@
+//! Writing what was set into a document that others write as well.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pinch_stdx::fs::Access;
+use pinch_stdx::fs::dir_lock::Terms;
+use pinch_stdx::host::Host;
+use serde_json::{Map, Value};
+
+use super::layer::Scope;
+use super::{keys, moves};
+use crate::document::{self, ChangeError, Folder};
+
+/// Values by their places; `null` = none any more.
+pub(super) type Marks = BTreeMap<String, Value>;
+
+/// Sets the marked places of a document and nothing else; answers with the whole document as it is then.
+pub(super) async fn write(
+    scope: Scope,
+    path: &Path,
+    marks: &Marks,
+    host: &Host,
+) -> Result<Map<String, Value>, ChangeError> {
+    let folder = match scope {
+        Scope::Global => Folder::Private,
+        Scope::Project => Folder::Usual,
+    };
+    let change = |root: &mut Map<String, Value>| {
+        moves::update(root);
+        apply(root, marks);
+    };
+    document::change(path, (folder, Access::Keep), &Terms::QUICK, host, change).await
+}
+
+/// Sets the marked places.
+pub(super) fn apply(root: &mut Map<String, Value>, marks: &Marks) {
+    for (place, value) in marks {
+        keys::put(root, place, value.clone());
+    }
+}

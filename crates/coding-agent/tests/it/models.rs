@@ -1,0 +1,201 @@
+//! Which models there are: documents over the catalog, and providers that come and go.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pinch_coding_agent::models::{ModelRegistry, ProviderConfig};
+use pinch_llm::ids::ProviderId;
+use serde_json::{Map, Value, json};
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn load(document: Value) -> (ModelRegistry, Vec<String>) {
+    let (registry, problems) = ModelRegistry::from_document(object(document), Path::new("m.json"));
+    (registry, problems.into_iter().map(|problem| problem.to_string()).collect())
+}
+
+fn config(document: Value) -> ProviderConfig {
+    ProviderConfig { document: object(document), ..ProviderConfig::default() }
+}
+
+fn ids(registry: &ModelRegistry, provider: &str) -> Vec<String> {
+    registry.models(&provider.into()).iter().map(|model| model.id.to_string()).collect()
+}
+
+#[test]
+fn only_what_is_broken_is_left_out() {
+    let (registry, problems) = load(json!({"providers": {
+        "a": {"baseUrl": "http://a", "api": "openai-completions", "models": [
+            {"id": "good"}, {"id": ""}, {"id": "no-window", "contextWindow": 0}, 5, {"id": "typed", "reasoning": "yes"},
+            {"id": "price", "cost": {"input": 1}}, {"id": "level", "thinkingLevelMap": {"off": 3}},
+        ]},
+        "b": {"baseUrl": 7},
+        "c": [],
+        "d": {"api": "openai-completions", "models": [{"id": "m"}]},
+        "e": {"baseUrl": "http://e", "models": [{"id": "no-api"}, {"id": "api", "api": "openai-responses"}]},
+        "f": {"apiKey": "k"},
+        "groq": {"modelOverrides": {"openai/gpt-oss-120b": {"name": "Mine"}, "x": {"input": ["smell"]}}},
+        "xai": {"compat": {"supportsStore": "maybe"}},
+    }}));
+    let places: Vec<&str> = problems.iter().map(|p| p.split(": ").next().unwrap()).collect();
+    assert_eq!(
+        places,
+        [
+            "m.json:providers.a.models.1.id",
+            "m.json:providers.a.models.2",
+            "m.json:providers.a.models.3",
+            "m.json:providers.a.models.4.reasoning",
+            "m.json:providers.a.models.5.cost.output",
+            "m.json:providers.a.models.6.thinkingLevelMap.off",
+            "m.json:providers.b.baseUrl",
+            "m.json:providers.c",
+            "m.json:providers.d",
+            "m.json:providers.e.models.0",
+            "m.json:providers.f",
+            "m.json:providers.groq.modelOverrides.x.input.0",
+            "m.json:providers.xai.compat.supportsStore",
+        ]
+    );
+    assert_eq!(ids(&registry, "a"), ["good"]);
+    assert_eq!(ids(&registry, "e"), ["api"]);
+    assert_eq!(registry.find(&"groq".into(), "openai/gpt-oss-120b").unwrap().name, "Mine");
+    assert!(!registry.models(&"xai".into()).is_empty());
+    let error = registry.error().unwrap();
+    assert!(error.starts_with(
+        "Invalid models.json schema:\n  - providers.a.models.1.id: must not have fewer than 1 characters\n"
+    ));
+    assert!(
+        error.contains("\nProvider \"d\": Provider d: \"baseUrl\" is required when defining custom models."),
+        "{error}"
+    );
+    assert!(!error.contains("supportsStore"));
+}
+
+#[test]
+fn a_document_changes_the_catalog() {
+    let old = ModelRegistry::builtin();
+    let provider = ProviderId::from("groq");
+    let before = old.find(&provider, "openai/gpt-oss-120b").unwrap();
+    let (registry, problems) = load(json!({"$schema": "s", "providers": {
+        "groq": {
+            "name": "My Groq", "baseUrl": "http://mine", "compat": {"supportsStore": true},
+            "models": [{"id": "own"}, {"id": "openai/gpt-oss-20b", "api": "openai-responses"}],
+            "modelOverrides": {"openai/gpt-oss-120b": {"cost": {"input": 9}, "maxTokens": 5, "thinkingLevelMap": {"low": "l"}}, "none": {}},
+        },
+        "azure-openai-responses": {"baseUrl": "http://az"},
+    }}));
+    assert_eq!(problems, [""; 0]);
+    let model = registry.find(&provider, "openai/gpt-oss-120b").unwrap();
+    assert_eq!((model.rates.input, model.rates.output), (9.0, before.rates.output));
+    assert_eq!((model.max_tokens, model.base_url.as_str()), (5, "http://mine"));
+    let replaced = registry.find(&provider, "openai/gpt-oss-20b").unwrap();
+    assert_eq!(
+        (replaced.api.as_str(), replaced.context_window, replaced.rates.input),
+        ("openai-responses", 128_000, 0.0)
+    );
+    let mut expected: Vec<String> = ids(&old, "groq");
+    expected.push("own".into());
+    assert_eq!(ids(&registry, "groq"), expected);
+    assert_eq!(registry.display_name(&provider), "My Groq");
+    for name in ["azure", "azure-openai-responses"] {
+        assert!(registry.models(&name.into()).iter().all(|model| model.base_url == "http://az"));
+    }
+    assert_eq!(registry.display_name(&"azure-openai-responses".into()), "Azure OpenAI Responses");
+    assert_eq!(registry.display_name(&"mine".into()), "mine");
+}
+
+#[test]
+fn providers_come_and_go() {
+    let (registry, _) = load(json!({"providers": {
+        "groq": {"modelOverrides": {"dyn": {"name": "Overridden"}}}, "p": {"baseUrl": "http://p", "api": "x", "models": [{"id": "of-document"}]},
+    }}));
+    let other = registry.clone();
+    let before = ids(&registry, "groq");
+    let with_models =
+        json!({"baseUrl": "http://d", "api": "openai-completions", "models": [{"id": "dyn"}], "headers": {"a": "b"}});
+    registry.register_provider("groq", config(with_models)).unwrap();
+    assert_eq!(ids(&other, "groq"), ["dyn"], "all clones are the same registry");
+    assert_eq!(other.find(&"groq".into(), "dyn").unwrap().name, "Overridden", "overrides reach such models");
+    // What makes no sense changes nothing.
+    let bad = [
+        (json!({"models": [{"id": "m", "contextWindow": 0}]}), "Provider groq, model m: invalid contextWindow"),
+        (json!({"models": [{"name": "m"}]}), "Provider groq: config.models.0.id must have required properties id"),
+        (json!({"apiKey": 5}), "Provider groq: config.apiKey must be string"),
+    ];
+    for (document, text) in bad {
+        assert_eq!(registry.register_provider("groq", config(document)).unwrap_err().to_string(), text);
+        assert_eq!(ids(&registry, "groq"), ["dyn"]);
+    }
+    // Said again, only in part: the rest still holds.
+    registry.register_provider("groq", config(json!({"baseUrl": "http://e"}))).unwrap();
+    assert_eq!(registry.find(&"groq".into(), "dyn").unwrap().base_url, "http://e");
+    registry.unregister_provider("groq");
+    assert_eq!(ids(&registry, "groq"), before);
+    // Without models it moves those that are there.
+    registry.register_provider("p", config(json!({"baseUrl": "http://q"}))).unwrap();
+    assert_eq!(registry.find(&"p".into(), "of-document").unwrap().base_url, "http://q");
+    let without_url = registry.register_provider("new", config(json!({"api": "x", "models": [{"id": "m"}]})));
+    assert_eq!(without_url.unwrap_err().to_string(), "Provider new: \"baseUrl\" is required when defining models.");
+    let without_api = registry.register_provider("new", config(json!({"baseUrl": "u", "models": [{"id": "m"}]})));
+    assert_eq!(without_api.unwrap_err().to_string(), "Provider new, model m: no \"api\" specified.");
+    assert!(!registry.providers().contains(&"new".into()));
+}
+
+#[test]
+fn a_document_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("models.json");
+    let (registry, problems) = ModelRegistry::load(&path);
+    assert_eq!((problems, registry.error()), (vec![], None));
+    let write = |name: &str| {
+        let provider = json!({"baseUrl": "http://a", "api": "x", "models": [{"id": name}]});
+        std::fs::write(&path, format!("\u{feff}{}", json!({"providers": {"a": provider}}))).unwrap();
+    };
+    registry.register_provider("d", config(json!({"baseUrl": "u", "api": "x", "models": [{"id": "m"}]}))).unwrap();
+    write("one");
+    assert_eq!(registry.refresh(), []);
+    assert_eq!((ids(&registry, "a"), ids(&registry, "d")), (vec!["one".to_owned()], vec!["m".to_owned()]));
+    std::fs::write(&path, "{half").unwrap();
+    assert_eq!(registry.refresh().len(), 1);
+    assert_eq!(ids(&registry, "a"), ["one"], "the last good list stays");
+    assert!(registry.error().unwrap().starts_with("Failed to parse models.json: "));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((registry.refresh(), registry.error()), (vec![], None));
+    assert!(ids(&registry, "a").is_empty());
+}
+
+#[test]
+fn readers_see_a_change_whole() {
+    let registry = ModelRegistry::builtin();
+    let many = |name: &str| {
+        let models: Vec<Value> = (0..50).map(|n| json!({"id": format!("m{n}"), "name": name})).collect();
+        config(json!({"baseUrl": "http://x", "api": "x", "models": models}))
+    };
+    registry.register_provider("p", many("a")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..200 {
+                registry.register_provider("p", many(if n % 2 == 0 { "a" } else { "b" })).unwrap();
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..2_000 {
+                    let models = registry.models(&"p".into());
+                    assert!(models.len() == 50 && models.iter().all(|model| model.name == models[0].name));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn what_is_not_said_costs_nothing() {
+    let registry = ModelRegistry::builtin();
+    let (a, b) = (registry.models(&"openrouter".into()), registry.clone().models(&"openrouter".into()));
+    assert!(Arc::ptr_eq(&a, &b), "a list is made once");
+    let model = registry.find(&"openrouter".into(), a[a.len() - 1].id.as_str()).unwrap();
+    assert!(Arc::ptr_eq(&model, &a[a.len() - 1]));
+}
