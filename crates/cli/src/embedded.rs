@@ -24,7 +24,7 @@ pub(crate) fn failure(error: &RunError, around: &Surroundings) -> Failure {
         RunError::Config(_) => Failure::configuration(error.to_string()),
         RunError::NoModel => find_model::no_model(&around.documents),
         RunError::UnknownModel(error) => {
-            let failure = find_model::not_found(error, &around.documents);
+            let failure = find_model::not_found(error);
             let kind = if around.names_model { failure.kind } else { Kind::Configuration };
             Failure { kind, ..failure }
         }

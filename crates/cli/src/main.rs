@@ -8,6 +8,7 @@ mod folders;
 mod open_log;
 mod find_model;
 mod wiring;
+mod said;
 
 mod embedded;
 

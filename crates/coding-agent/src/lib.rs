@@ -5,7 +5,8 @@
 //! * [`entry`], [`store`], [`session_log`]: what is kept, and the context it gives a model;
 //! * [`auth`], [`models`]: whom to ask, and who pays;
 //! * [`packages`], [`resources`], [`prompt`]: what users add, and what the model is told first;
-//! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails.
+//! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails;
+//! * [`runtime`]: the front door, [`runtime::create_agent_session`].
 
 pub mod document;
 

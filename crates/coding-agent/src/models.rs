@@ -26,7 +26,9 @@ mod layers;
 pub mod pattern;
 pub mod scope;
 pub mod initial;
+pub mod local_servers;
 pub mod request_auth;
+pub mod dispatch;
 
 pub use dynamic::{ProviderConfig, RegisterError};
 pub use request_auth::{AuthStatus, RegistryAuth};

@@ -1,51 +1,158 @@
-//! A session that can be exchanged for another one, with what belongs to its working directory.
+//! The front door: a session with everything that belongs to it, exchangeable for another one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use pinch_stdx::host::Host;
 
 use crate::entry::EntryId;
-use crate::services::Services;
-use crate::session::{AgentSession, ForkAt, ForkError, SessionError};
-use crate::session_log::SessionLog;
-use crate::store::{JsonlStore, SessionRef};
+use crate::services::{ServiceOptions, Services};
+use crate::session::create::ModelWish;
+use crate::session::{
+    AgentSession, CreateError, Created, ForkAt, ForkError, ScopedModel, SessionError, SessionOptions, create,
+};
+use crate::session_log::{NewSession, SessionLog};
+use crate::store::{JsonlStore, SessionRef, SessionStore, StoreError};
+use crate::tools::bash::BashTool;
 
-/// Makes sessions from logs: the model, tools and prompt of the working directory that a log names.
-pub trait SessionFactory: Send + Sync {
-    /// A session on a log, and what belongs to its working directory.
-    ///
-    /// # Errors
-    /// A sentence for people.
-    fn create(&self, log: SessionLog) -> BoxFuture<'_, Result<(AgentSession, Arc<Services>), String>>;
+/// What [`create_agent_session`] makes a session from. [`AgentSessionOptions::new`] has the usual values of all but three.
+#[derive(Clone)]
+pub struct AgentSessionOptions {
+    /// Folders, trust, and which resources count.
+    pub services: ServiceOptions,
+    /// Model, thinking level, tools, hooks.
+    pub session: SessionOptions,
+    /// The working directory of a new session; one that is taken up has its own.
+    pub cwd: PathBuf,
+    /// Which conversation.
+    pub log: LogWish,
+    /// Where sessions are kept; `None`: as the settings say, else below the agent directory.
+    pub session_dir: Option<PathBuf>,
 }
 
-/// A session that can be exchanged. The next session is made before the old one is given up, so that a failure leaves the old one usable.
+/// Which conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LogWish {
+    /// A new one, kept on disk.
+    #[default]
+    New,
+    /// A new one that is kept in memory only.
+    InMemory,
+    /// The newest of the working directory, or a new one.
+    Newest,
+    /// The one in this file.
+    File(PathBuf),
+}
+
+impl AgentSessionOptions {
+    /// A new session in a working directory, with everything that the user's documents say.
+    pub fn new(host: Host, cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            services: ServiceOptions::new(host, agent_dir),
+            session: SessionOptions::default(),
+            cwd: cwd.into(),
+            log: LogWish::default(),
+            session_dir: None,
+        }
+    }
+}
+
+/// Makes a session: reads settings, models, credentials and resources of the working directory, chooses a model, builds tools and prompt, and
+/// opens the log.
+///
+/// # Errors
+/// [`RuntimeError`]. What is wrong in documents stops nothing: see [`SessionRuntime::take_notes`].
+pub async fn create_agent_session(options: AgentSessionOptions) -> Result<SessionRuntime, RuntimeError> {
+    let host = &options.services.host;
+    let cwd = options.cwd.to_string_lossy();
+    let log = match &options.log {
+        LogWish::InMemory => SessionLog::in_memory(host, NewSession::in_folder(&cwd)),
+        LogWish::File(path) => open(&options.cwd.join(path), host, &cwd).await?,
+        LogWish::New => SessionLog::create(host, store(&options), NewSession::in_folder(&cwd)).await?,
+        LogWish::Newest => SessionLog::continue_recent(host, store(&options), &cwd).await?,
+    };
+    SessionRuntime::start(options.services, options.session, log).await
+}
+
+/// The store that options and settings name.
+fn store(options: &AgentSessionOptions) -> Arc<dyn SessionStore> {
+    let ServiceOptions { agent_dir, .. } = &options.services;
+    let settings = crate::settings::Settings::load(&agent_dir.join("settings.json")).0;
+    let dir = options.session_dir.clone().or_else(|| settings.session_dir.as_ref().map(PathBuf::from));
+    let store = match dir {
+        Some(dir) => JsonlStore::flat(options.cwd.join(dir)),
+        None => JsonlStore::by_cwd(agent_dir.join("sessions")),
+    };
+    Arc::new(store.durability(settings.durability))
+}
+
+async fn open(path: &Path, host: &Host, cwd: &str) -> Result<SessionLog, StoreError> {
+    let store = Arc::new(JsonlStore::flat(path.parent().unwrap_or(path)));
+    SessionLog::open(host, store, &SessionRef::Path(path.to_owned()), cwd).await
+}
+
+/// A session that can be exchanged for another one. The next session is made before the old one is given up, so that a failure leaves the old
+/// one usable.
 pub struct SessionRuntime {
-    session: AgentSession,
-    services: Arc<Services>,
-    factory: Arc<dyn SessionFactory>,
+    options: ServiceOptions,
+    wishes: SessionOptions,
+    now: Created,
 }
 
 impl SessionRuntime {
-    /// A runtime that begins with a session.
-    pub fn new(session: AgentSession, services: Arc<Services>, factory: Arc<dyn SessionFactory>) -> Self {
-        Self { session, services, factory }
+    /// Begins with a session on a log.
+    ///
+    /// # Errors
+    /// [`RuntimeError`].
+    pub async fn start(options: ServiceOptions, wishes: SessionOptions, log: SessionLog) -> Result<Self, RuntimeError> {
+        let services = Services::load(&options, Path::new(log.cwd()));
+        Self::with_services(options, services, wishes, log).await
+    }
+
+    /// Begins with a session on a log whose working directory was looked through already.
+    ///
+    /// # Errors
+    /// [`RuntimeError`].
+    pub async fn with_services(
+        options: ServiceOptions,
+        services: Services,
+        wishes: SessionOptions,
+        log: SessionLog,
+    ) -> Result<Self, RuntimeError> {
+        let now = create(services, log, &wishes).await?;
+        Ok(Self { options, wishes, now })
     }
 
     /// The session.
     pub fn session(&self) -> &AgentSession {
-        &self.session
+        &self.now.session
     }
 
     /// The session, to be prompted.
     pub fn session_mut(&mut self) -> &mut AgentSession {
-        &mut self.session
+        &mut self.now.session
     }
 
     /// What belongs to the working directory of the session.
     pub fn services(&self) -> &Arc<Services> {
-        &self.services
+        &self.now.services
+    }
+
+    /// The models to go through; empty: all that can be used.
+    pub fn scope(&self) -> &[ScopedModel] {
+        &self.now.scope
+    }
+
+    /// Runs commands of the user.
+    pub fn shell(&self) -> &Arc<BashTool> {
+        &self.now.shell
+    }
+
+    /// Takes what is to be said about documents and choices: sentences for people.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.now.notes);
+        notes.extend(self.now.services.take_problems());
+        notes
     }
 
     /// Goes over to a new, empty session of the same kind: one that is kept only in memory is followed by another such.
@@ -53,29 +160,29 @@ impl SessionRuntime {
     /// # Errors
     /// When the store cannot make room for it; the old session stays then.
     pub async fn new_session(&mut self, parent: Option<String>) -> Result<(), SessionError> {
-        self.session.begin_new(parent).await
+        self.now.session.begin_new(parent).await
     }
 
-    /// Goes over to a session that was kept.
+    /// Goes over to a session that was kept, with the settings and tools of its own working directory.
     ///
     /// # Errors
     /// When there is no such file, it holds no session, or no model can be found for it; the old session stays then.
-    pub async fn switch_session(&mut self, path: &Path) -> Result<(), SwitchError> {
-        let path = self.services.cwd.join(path);
+    pub async fn switch_session(&mut self, path: &Path) -> Result<(), RuntimeError> {
+        let cwd = self.now.services.cwd();
+        let path = cwd.join(path);
         if !path.is_file() {
-            return Err(SwitchError::Missing { path: path.display().to_string() });
+            return Err(RuntimeError::Missing { path });
         }
-        let folder = path.parent().unwrap_or(&path);
-        let store = Arc::new(JsonlStore::flat(folder).durability(self.services.settings.durability));
-        let cwd = self.services.cwd.to_string_lossy();
-        let log = SessionLog::open(&self.services.host, store, &SessionRef::Path(path.clone()), &cwd).await;
-        let log = log.map_err(|error| SwitchError::Session(error.into()))?;
-        if !log.cwd().is_empty() && !Path::new(log.cwd()).is_dir() {
-            return Err(SwitchError::FolderGone { cwd: log.cwd().to_owned() });
+        let log = open(&path, &self.options.host, &cwd.to_string_lossy()).await?;
+        if !Path::new(log.cwd()).is_dir() {
+            return Err(RuntimeError::FolderGone { cwd: log.cwd().to_owned() });
         }
-        let (session, services) = self.factory.create(log).await.map_err(SwitchError::Cannot)?;
-        self.session = session;
-        self.services = services;
+        // The model is the session's own.
+        let wishes = SessionOptions { model: ModelWish::Usual, thinking: None, ..self.wishes.clone() };
+        let services = Services::load(&self.options, Path::new(log.cwd()));
+        let next = create(services, log, &wishes).await?;
+        self.now.services.settle().await;
+        self.now = next;
         Ok(())
     }
 
@@ -84,18 +191,18 @@ impl SessionRuntime {
     /// # Errors
     /// [`ForkError`]; the old session stays then.
     pub async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
-        self.session.fork(entry, place).await
+        self.now.session.fork(entry, place).await
     }
 }
 
-/// Why another session was not taken up.
+/// Why there is no session, or no other one.
 #[derive(Debug, thiserror::Error)]
-pub enum SwitchError {
+pub enum RuntimeError {
     /// There is no such file.
-    #[error("Session file not found: {path}")]
+    #[error("Session file not found: {}", path.display())]
     Missing {
         /// The file.
-        path: String,
+        path: PathBuf,
     },
     /// The session worked in a folder that does not exist any more.
     #[error("Stored session working directory does not exist: {cwd}")]
@@ -105,8 +212,8 @@ pub enum SwitchError {
     },
     /// It cannot be read.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Store(#[from] StoreError),
     /// A session cannot be made from it.
-    #[error("{0}")]
-    Cannot(String),
+    #[error(transparent)]
+    Create(#[from] CreateError),
 }

@@ -1,37 +1,122 @@
-//! What sessions of one working directory share: folders, settings, models, credentials.
+//! What sessions of one working directory share: folders, settings, models, credentials, resources.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pinch_agent_core::queue::{QueueKind, QueueMode};
+use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::Host;
-use serde_json::Value;
+use pinch_stdx::secret::Secret;
+use serde_json::{Value, json};
 
+use crate::auth::AuthStorage;
 use crate::models::{ModelRegistry, RegistryAuth};
-use crate::settings::Settings;
-use crate::tools::bash::BashTool;
+use crate::resources::trust::{self, TrustDecision, TrustQuestion, TrustStore};
+use crate::resources::{CommandLinePaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without};
+use crate::settings::{Scope, Settings, SettingsFiles, SettingsManager};
+use crate::tools::file_queue::FileQueue;
+
+/// What services are made from. [`ServiceOptions::new`] has the usual values of all but two.
+#[derive(Clone, Debug)]
+pub struct ServiceOptions {
+    /// Clock, ids and environment.
+    pub host: Host,
+    /// The folder of a user's documents.
+    pub agent_dir: PathBuf,
+    /// Whether the project is trusted; `None`: as it was decided before, and as the user's settings say.
+    pub trust: Option<bool>,
+    /// Resources that are named for this run.
+    pub paths: CommandLinePaths,
+    /// Kinds of resources that are not looked for.
+    pub without: Without,
+    /// Takes the place of the usual system prompt: a text, or a file that holds it.
+    pub system_prompt: Option<String>,
+    /// Put behind the system prompt: texts, or files that hold them.
+    pub append_system_prompt: Vec<String>,
+    /// Names of the skills that count; `*` stands for anything. `None`: all.
+    pub skill_names: Option<Vec<String>>,
+}
+
+impl ServiceOptions {
+    /// Everything that is found counts.
+    pub fn new(host: Host, agent_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            host,
+            agent_dir: agent_dir.into(),
+            trust: None,
+            paths: CommandLinePaths::default(),
+            without: Without::default(),
+            system_prompt: None,
+            append_system_prompt: Vec::new(),
+            skill_names: None,
+        }
+    }
+}
 
 /// What sessions of one working directory share.
 pub struct Services {
-    /// Clock, ids and environment.
-    pub host: Host,
-    /// The working directory.
-    pub cwd: PathBuf,
-    /// The folder of a user's documents.
-    pub agent_dir: PathBuf,
-    /// What the user wants.
-    pub settings: Settings,
-    /// All models.
-    pub models: Arc<ModelRegistry>,
-    /// Who has credentials for them.
-    pub auth: Arc<RegistryAuth>,
-    /// Runs commands of the user.
-    pub shell: Arc<BashTool>,
+    host: Host,
+    cwd: PathBuf,
+    agent_dir: PathBuf,
+    settings: SettingsManager,
+    models: Arc<ModelRegistry>,
+    auth: Arc<RegistryAuth>,
+    resources: ResourceLoader,
+    trust: TrustDecision,
+    /// Keeps changes of one file apart, whichever session makes them.
+    files: FileQueue,
+    problems: Mutex<Vec<String>>,
 }
 
 impl Services {
+    /// Reads what there is for a working directory. Nothing that is wrong in a document stops it: see [`Services::take_problems`].
+    pub fn load(options: &ServiceOptions, cwd: &Path) -> Self {
+        let ServiceOptions { host, agent_dir, .. } = options;
+        let mut problems = Vec::new();
+        let (trust_store, of_trust) = TrustStore::load(&agent_dir.join("trust.json"));
+        problems.extend(of_trust.iter().map(ToString::to_string));
+        let global = agent_dir.join("settings.json");
+        let usual_trust = Settings::load(&global).0.default_project_trust;
+        let question =
+            TrustQuestion { cwd, home: host.home(), given: options.trust, extension: None, default: usual_trust };
+        let decision = trust::decide(&question, &trust_store);
+        let project = trust::project_dir(cwd, host.home()).filter(|_| decision.is_trusted());
+        let files = SettingsFiles { global, project: project.map(|dir| dir.join("settings.json")) };
+        let settings = SettingsManager::load(&files, host);
+        problems.extend(settings.drain_problems().iter().map(ToString::to_string));
+        let (models, of_models) = ModelRegistry::load(&agent_dir.join("models.json"));
+        problems.extend(of_models.iter().map(ToString::to_string));
+        let (storage, of_auth) = AuthStorage::load(&agent_dir.join("auth.json"));
+        problems.extend(of_auth.iter().map(ToString::to_string));
+        let models = Arc::new(models);
+        let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, host.clone()));
+        let resources = load_resources(options, cwd, &settings, decision);
+        problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));
+        Self {
+            host: host.clone(),
+            cwd: cwd.to_owned(),
+            agent_dir: agent_dir.clone(),
+            settings,
+            models,
+            auth,
+            resources,
+            trust: decision,
+            files: FileQueue::default(),
+            problems: Mutex::new(problems),
+        }
+    }
+
+    /// The same with a key for one provider that stands in no file.
+    #[must_use]
+    pub fn with_key(self, provider: ProviderId, key: Secret) -> Self {
+        let storage = self.auth.storage().clone();
+        let auth = RegistryAuth::new(Arc::clone(&self.models), storage, Some((provider, key)), self.host.clone());
+        Self { auth: Arc::new(auth), ..self }
+    }
+
     /// Clock, ids and environment.
     pub fn host(&self) -> &Host {
         &self.host
@@ -42,24 +127,154 @@ impl Services {
         &self.cwd
     }
 
+    /// The folder of a user's documents.
+    pub fn agent_dir(&self) -> &Path {
+        &self.agent_dir
+    }
+
+    /// What the user wants.
+    pub fn settings(&self) -> &SettingsManager {
+        &self.settings
+    }
+
+    /// All models.
+    pub fn models(&self) -> &Arc<ModelRegistry> {
+        &self.models
+    }
+
+    /// Who has credentials for them.
+    pub fn auth(&self) -> &Arc<RegistryAuth> {
+        &self.auth
+    }
+
+    /// Instructions, skills, prompts, themes.
+    pub fn resources(&self) -> &Resources {
+        self.resources.resources()
+    }
+
+    /// Whether the project's own settings and resources count.
+    pub fn trust(&self) -> TrustDecision {
+        self.trust
+    }
+
+    /// Keeps changes of one file apart.
+    pub fn files(&self) -> &FileQueue {
+        &self.files
+    }
+
+    /// Takes what was wrong in documents: sentences for people.
+    pub fn take_problems(&self) -> Vec<String> {
+        std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Models that somebody has credentials for, in the registry's order.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
         self.models.available(&|provider| self.auth.is_configured(provider))
     }
 
-    /// What can be written after a `/`.
+    /// What can be written after a `/`, as clients see it: prompt templates, then skills.
     pub fn commands(&self) -> Vec<Value> {
-        Vec::new()
+        let commands = &self.resources().commands;
+        let one = |name: String, description: &str, source: &str, info: Value| {
+            let mut command = json!({"name": name, "description": description, "source": source, "sourceInfo": info});
+            if description.is_empty()
+                && let Some(members) = command.as_object_mut()
+            {
+                members.shift_remove("description");
+            }
+            command
+        };
+        let templates = commands
+            .templates
+            .iter()
+            .map(|template| one(template.name.clone(), &template.description, "prompt", template.info.to_value()));
+        let with_skills = self.settings.settings().skill_commands;
+        let skills = commands.skills.iter().filter(|_| with_skills);
+        let skills = skills
+            .map(|skill| one(format!("skill:{}", skill.name), &skill.description, "skill", skill.info.to_value()));
+        templates.chain(skills).collect()
     }
 
     /// Keeps how waiting messages are taken.
-    pub fn remember_queue_mode(&self, _kind: QueueKind, _mode: QueueMode) {}
+    pub fn remember_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
+        let key = match kind {
+            QueueKind::Steering => "steeringMode",
+            QueueKind::FollowUp => "followUpMode",
+        };
+        self.remember(key, mode.as_str().into());
+    }
+
     /// Keeps whether conversations are compacted by themselves.
-    pub fn remember_auto_compaction(&self, _on: bool) {}
+    pub fn remember_auto_compaction(&self, on: bool) {
+        self.remember("compaction.enabled", on.into());
+    }
+
     /// Keeps whether failed answers are repeated.
-    pub fn remember_auto_retry(&self, _on: bool) {}
+    pub fn remember_auto_retry(&self, on: bool) {
+        self.remember("retry.enabled", on.into());
+    }
+
     /// Keeps the model for new sessions.
-    pub fn remember_model(&self, _model: &Model) {}
-    /// Keeps the thinking level for new sessions.
-    pub fn remember_thinking(&self, _model: &Model, _level: ThinkingLevel) {}
+    pub fn remember_model(&self, model: &Model) {
+        self.remember("defaultProvider", model.provider.as_str().into());
+        self.remember("defaultModel", model.id.as_str().into());
+    }
+
+    /// Keeps the thinking level for new sessions; that a model cannot think is no wish.
+    pub fn remember_thinking(&self, model: &Model, level: ThinkingLevel) {
+        if model.reasoning || level != ThinkingLevel::Off {
+            self.remember("defaultThinkingLevel", level.as_str().into());
+        }
+    }
+
+    /// What cannot be set is told with the other problems; [`SettingsManager::flush`] writes.
+    fn remember(&self, key: &str, value: Value) {
+        if let Err(error) = self.settings.set(key, value) {
+            self.problems.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+        }
+    }
+
+    /// Writes what was set and waits for logins that are being renewed: to be called before a program ends.
+    pub async fn settle(&self) {
+        use crate::auth::RequestAuth as _;
+        self.settings.flush().await;
+        self.auth.settle().await;
+        let problems = self.settings.drain_problems();
+        let mut kept = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(problems.iter().map(ToString::to_string));
+    }
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services").field("cwd", &self.cwd).field("agent_dir", &self.agent_dir).finish_non_exhaustive()
+    }
+}
+
+fn load_resources(
+    options: &ServiceOptions,
+    cwd: &Path,
+    settings: &SettingsManager,
+    decision: TrustDecision,
+) -> ResourceLoader {
+    let mut inputs = ResourceInputs::new(cwd, &options.agent_dir, options.host.home());
+    inputs.trusted = decision.is_trusted();
+    inputs.settings =
+        ResourceSettings { user: settings.resources(Scope::Global), project: settings.resources(Scope::Project) };
+    inputs.command_line = options.paths.clone();
+    inputs.without = options.without;
+    inputs.system_prompt = options.system_prompt.clone();
+    inputs.append_system_prompt = options.append_system_prompt.clone();
+    let names = options.skill_names.clone();
+    let adjust = move |resources: &mut Resources| {
+        if let Some(names) = &names {
+            resources.commands.skills.retain(|skill| names.iter().any(|name| fits(name, &skill.name)));
+        }
+    };
+    ResourceLoader::load_with(inputs, Some(Arc::new(adjust)))
+}
+
+/// Whether a name fits a pattern with `*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name)) || pattern == name
 }

@@ -46,8 +46,10 @@ mod custom;
 pub mod stats;
 pub mod tree;
 pub mod replace;
+pub mod create;
 
 pub use control::{Busy, Change, SessionControl};
+pub use create::{CreateError, Created, SessionOptions, create};
 pub use input::Prompt;
 pub use look::SessionView;
 pub use models::{Direction, FindModel, ScopedModel};

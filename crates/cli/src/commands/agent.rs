@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pinch_embed::coding_agent::models::local_servers;
 use pinch_embed::config::{Config, ProviderConfig};
 use pinch_embed::engine::Engine;
 use pinch_embed::key::{self, AgentId};
@@ -21,7 +22,7 @@ use serde_json::json;
 use crate::embedded::{self, Surroundings};
 use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::show::payloads;
-use crate::{find_model, folders, signals};
+use crate::{folders, signals};
 
 /// What `pinch agent` takes.
 #[derive(Debug, clap::Args)]
@@ -98,9 +99,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         let mut done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
         // Without a key the model of a local server will do.
         if matches!(done, Err(RunError::NoModel))
-            && let Some(model) = find_model::local_server(&host).await
+            && let Some(model) = local_servers::find(&host).await.iter().find_map(|server| server.models.first())
         {
-            let config = Arc::new(with_model(config, &model));
+            let config = Arc::new(with_model(config, model));
             let engine = Engine::builder(host.clone(), config, &state_dir).build();
             done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
         }

@@ -1,56 +1,55 @@
-//! `pinch -p …`: a conversation in this folder, printed as text or as events.
+//! `pinch …` without a command: a conversation in this folder, printed as text or as events.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
-use std::path::Path;
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use pinch_cli::options::{Mode, Options, help};
-use pinch_embed::coding_agent::auth::RequestAuth as _;
-use pinch_embed::coding_agent::images;
 use pinch_embed::coding_agent::modes::print::Printed;
 use pinch_embed::coding_agent::modes::{json, print};
-use pinch_embed::coding_agent::session::Prompt;
-use pinch_embed::llm::message::Image;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 
-use crate::commands::rpc;
+use crate::commands::{list_models, rpc};
 use crate::exit::{Failure, Kind, unwritten, warn};
-use crate::{folders, signals, wiring};
-
-/// Bytes of a file on the command line at most.
-const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+use crate::{said, signals, wiring};
 
 /// Runs the command.
-pub(crate) async fn run(args: Options) -> Result<ExitCode, Failure> {
-    check(&args)?;
-    if args.help {
+pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
+    check(&options)?;
+    let host = Host::system();
+    options.offline |= ["PINCH_OFFLINE", "PI_OFFLINE"].iter().any(|name| host.env().is_on(name));
+    if options.help {
         return print_help();
     }
-    if args.mode == Some(Mode::Rpc) {
-        return rpc::run(args).await;
+    if let Some(search) = &options.list_models {
+        return list_models::run(wiring::available_models(&options, &host)?, search.as_deref());
     }
-    let host = Host::system();
+    if options.mode == Some(Mode::Rpc) {
+        return rpc::run(&options, &host).await;
+    }
+    show(&options, &host).await
+}
+
+/// Asks, and shows the answer as text or as events.
+async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     let cancel = Cancel::new();
-    let prompts = prompts(&args, &host, &cancel)?;
+    let prompts = said::prompts(options, host, &cancel)?;
     if prompts.is_empty() {
-        return Err(nothing_to_say(&args));
+        return Err(nothing_to_say(options));
     }
-    let mode = args.mode;
-    let mut runtime = wiring::runtime(args, &host).await?;
-    let auth = std::sync::Arc::clone(&runtime.services().auth);
+    let mut runtime = wiring::runtime(options, host).await?;
+    let services = std::sync::Arc::clone(runtime.services());
     let session = runtime.session_mut();
     let mut out = std::io::stdout();
-    if mode == Some(Mode::Json) {
+    let (printed, code) = if options.mode == Some(Mode::Json) {
         let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out)).await;
-        auth.settle().await;
-        done?;
-        return Ok(code.unwrap_or(ExitCode::SUCCESS));
-    }
-    let (printed, code) = signals::guard(&cancel, print::print(session, prompts, &mut out)).await;
-    auth.settle().await;
+        // The last lines say how it ended.
+        (done.map(|()| Printed::Answer), code)
+    } else {
+        signals::guard(&cancel, print::print(session, prompts, &mut out)).await
+    };
+    services.settle().await;
+    services.take_problems().iter().for_each(|problem| warn(problem));
     let printed = printed?;
     if let Some(code) = code {
         return Ok(code);
@@ -67,21 +66,21 @@ pub(crate) async fn run(args: Options) -> Result<ExitCode, Failure> {
 }
 
 /// What is wrong with the options, and with some of them together.
-fn check(args: &Options) -> Result<(), Failure> {
-    for complaint in args.complaints.iter().filter(|complaint| !complaint.is_error) {
+fn check(options: &Options) -> Result<(), Failure> {
+    for complaint in options.complaints.iter().filter(|complaint| !complaint.is_error) {
         warn(&complaint.text);
     }
-    let errors: Vec<&str> = args.errors().collect();
+    let errors: Vec<&str> = options.errors().collect();
     if !errors.is_empty() {
         return Err(Failure::user(errors.join("\nError: ")));
     }
-    if args.help {
+    if options.help {
         return Ok(());
     }
-    if args.provider.is_some() && args.model.is_none() {
+    if options.provider.is_some() && options.model.is_none() {
         return Err(Failure::user("--provider requires --model"));
     }
-    if args.api_key.is_some() && args.model.is_none() && args.models.is_none() {
+    if options.api_key.is_some() && options.model.is_none() && options.models.is_none() {
         return Err(Failure::user(
             "--api-key requires a model to be specified via --model, --provider/--model, or --models",
         ));
@@ -95,82 +94,12 @@ fn print_help() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn nothing_to_say(args: &Options) -> Failure {
-    if args.print || args.mode.is_some() {
+fn nothing_to_say(options: &Options) -> Failure {
+    if options.print || options.mode.is_some() {
         Failure::user("There is no message. Write one after -p, or pipe it in")
     } else {
         Failure::user(
             "The interactive mode is not part of this version. Ask with: pinch -p \"…\"\nSee a whole run with: pinch demo",
         )
     }
-}
-
-/// The messages to send: what is piped in, the files, and the first message together; then the others.
-fn prompts(args: &Options, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>, Failure> {
-    let cwd = folders::working_directory()?;
-    let mut parts = Vec::new();
-    let mut images = Vec::new();
-    let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
-    parts.extend(piped_input(wants_input)?);
-    let has_piped = !parts.is_empty();
-    for file in &args.files {
-        let path = cwd.join(folders::expand_home(Path::new(file), host));
-        parts.extend(file_part(&path, &mut images)?);
-    }
-    let mut texts = args.messages.iter().filter(|message| !message.is_empty());
-    parts.extend(texts.next().cloned());
-    if has_piped && parts.len() > 1 {
-        // Files end with a line feed of their own; what is piped in stands by itself.
-        parts[0].push_str("\n\n");
-    }
-    let mut prompts = Vec::new();
-    if !parts.is_empty() || !images.is_empty() {
-        prompts.push(Prompt { text: parts.concat(), images, verbatim: false, cancel: cancel.clone() });
-    }
-    prompts.extend(texts.map(|text| Prompt { cancel: cancel.clone(), ..Prompt::text(text) }));
-    Ok(prompts)
-}
-
-/// What is piped in. A terminal, a closed input and a program that holds its input open without being asked to be read are none.
-fn piped_input(wants_input: bool) -> Result<Option<String>, Failure> {
-    let mut input = std::io::stdin();
-    if !wants_input || input.is_terminal() {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    match input.read_to_end(&mut bytes) {
-        Ok(_) => {}
-        // A closed input is no input.
-        Err(_) => return Ok(None),
-    }
-    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-    Ok((!text.is_empty()).then_some(text))
-}
-
-fn file_part(path: &Path, images: &mut Vec<Image>) -> Result<Option<String>, Failure> {
-    let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::user(format!("File not found: {}", path.display())),
-        _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
-    })?;
-    if !meta.is_file() {
-        return Err(Failure::user(format!("Not a file: {}", path.display())));
-    }
-    if meta.len() > MAX_FILE_BYTES {
-        return Err(Failure::user(format!("File is larger than 64 MiB: {}", path.display())));
-    }
-    let bytes =
-        std::fs::read(path).map_err(|error| Failure::user(format!("Cannot read {}: {error}", path.display())))?;
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let name = path.display();
-    if let Some(mime_type) = images::sniff(&bytes) {
-        let data = STANDARD.encode(&bytes);
-        if data.len() >= images::MAX_ENCODED_BYTES {
-            return Err(Failure::user(format!("Image is too large to send: {name}. Make it smaller than 3.3 MB")));
-        }
-        images.push(Image { data, mime_type: mime_type.to_owned() });
-        return Ok(Some(format!("<file name=\"{name}\"></file>\n")));
-    }
-    Ok(Some(format!("<file name=\"{name}\">\n{}\n</file>\n", String::from_utf8_lossy(&bytes))))
 }

@@ -5,13 +5,12 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 use pinch_cli::options::Options;
-use pinch_embed::coding_agent::auth::RequestAuth as _;
 use pinch_embed::coding_agent::modes::rpc::{self, Incoming, Lines, MAX_LINE, RpcError};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, warn};
 use crate::{signals, wiring};
 
 /// Lines of the client that are read ahead.
@@ -22,13 +21,12 @@ const MAX_WAITING: usize = 256;
 const GATHERED: usize = 32 * 1024;
 
 /// Serves the client at standard input and output until it has nothing more to say.
-pub(crate) async fn run(args: Options) -> Result<ExitCode, Failure> {
-    if !args.files.is_empty() {
+pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
+    if !options.files.is_empty() {
         return Err(Failure::user("@file arguments are not supported in RPC mode"));
     }
-    let host = Host::system();
     let stop = Cancel::new();
-    let mut runtime = wiring::runtime(args, &host).await?;
+    let mut runtime = wiring::runtime(options, host).await?;
     let (to_writer, outgoing) = mpsc::channel(MAX_WAITING);
     let (to_session, incoming) = mpsc::channel(READ_AHEAD);
     // The reader waits for its client for ever, so it is never waited for.
@@ -36,7 +34,8 @@ pub(crate) async fn run(args: Options) -> Result<ExitCode, Failure> {
     let writer = std::thread::spawn(move || write(outgoing));
     let lines = Lines { incoming, outgoing: to_writer };
     let (done, code) = signals::guard(&stop, rpc::rpc(&mut runtime, lines, &stop)).await;
-    runtime.services().auth.settle().await;
+    runtime.services().settle().await;
+    runtime.take_notes().iter().for_each(|note| warn(note));
     drop(runtime);
     match done {
         // What is written last is read, unless a signal says that there is no time for it.

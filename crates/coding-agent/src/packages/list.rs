@@ -54,7 +54,8 @@ impl PackageEntry {
         (entries, problems)
     }
 
-    fn of(value: &Value) -> Option<Self> {
+    /// Reads one element of the list: a source, or an object with one.
+    pub fn of(value: &Value) -> Option<Self> {
         let source = source_of(value)?;
         let patterns = |name: &str| {
             let list = value.get(name)?.as_array()?;

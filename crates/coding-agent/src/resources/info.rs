@@ -1,5 +1,6 @@
 //! Where a resource comes from, and what is wrong with one.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -138,6 +139,16 @@ pub struct Diagnostic {
     pub path: PathBuf,
     /// The two of one name.
     pub collision: Option<Collision>,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.message)?;
+        match &self.collision {
+            Some(collision) => write!(f, ". {} is used", collision.winner.display()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Diagnostic {

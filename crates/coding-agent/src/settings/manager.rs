@@ -11,6 +11,7 @@ use super::layer::{Layer, Scope, SettingsProblem, lay_over};
 use super::values::Settings;
 use super::write::{self, Marks};
 use crate::document::{ChangeError, Problem};
+use crate::resources::ScopeSettings;
 
 /// Keys that a project may be told to have.
 const OF_PROJECTS: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];
@@ -117,6 +118,11 @@ impl SettingsManager {
     /// What the settings come to now.
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.state().settings)
+    }
+
+    /// What one document says of resources: paths in it are relative to where it lies.
+    pub fn resources(&self, scope: Scope) -> ScopeSettings {
+        Settings::of(&self.document(scope)).resources
     }
 
     /// What holds at a place, e.g. `terminal.showImages`; also of keys that only an extension knows.

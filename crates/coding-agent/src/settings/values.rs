@@ -13,7 +13,10 @@ use super::keys::{self, count};
 use super::layer::{Layer, Scope, lay_over};
 use crate::compaction::{CompactionMode, CompactionRules, CompactionSettings, ModelCompaction};
 use crate::document::Problem;
+use crate::packages::PackageEntry;
 use crate::recovery::{OverflowRecovery, RecoveryPlan};
+use crate::resources::ScopeSettings;
+use crate::resources::trust::DefaultTrust;
 use crate::store::Durability;
 
 mod interface;
@@ -69,7 +72,9 @@ pub struct Settings {
     /// Pictures in conversations.
     pub images: Images,
     /// What is loaded besides the program.
-    pub resources: Resources,
+    pub resources: ScopeSettings,
+    /// Whether skills can be called by their names.
+    pub skill_commands: bool,
     /// Whether a project's own files are trusted when nobody has decided.
     pub default_project_trust: DefaultTrust,
     /// Whether makers of models may be told which program asks.
@@ -113,49 +118,6 @@ pub struct Images {
     pub auto_resize: bool,
     /// No picture reaches a model.
     pub block: bool,
-}
-
-/// What is loaded besides the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resources {
-    /// Packages.
-    pub packages: Vec<PackageSource>,
-    /// Paths of extensions; `!`, `+` and `-` in front leave out and take in.
-    pub extensions: Vec<String>,
-    /// Paths of skills, likewise.
-    pub skills: Vec<String>,
-    /// Paths of prompts, likewise.
-    pub prompts: Vec<String>,
-    /// Paths of themes, likewise.
-    pub themes: Vec<String>,
-    /// Whether skills can be called by their names.
-    pub skill_commands: bool,
-}
-
-/// A package, and what of it is loaded. `None` = all of that kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PackageSource {
-    /// Where it comes from.
-    pub source: String,
-    /// Which of its extensions.
-    pub extensions: Option<Vec<String>>,
-    /// Which of its skills.
-    pub skills: Option<Vec<String>>,
-    /// Which of its prompts.
-    pub prompts: Option<Vec<String>>,
-    /// Which of its themes.
-    pub themes: Option<Vec<String>>,
-}
-
-/// Whether a project's own files are trusted when nobody has decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DefaultTrust {
-    /// A person is asked; without one the answer is no.
-    Ask,
-    /// Yes.
-    Always,
-    /// No.
-    Never,
 }
 
 /// How tools are called from code.
@@ -224,6 +186,7 @@ impl Settings {
             default_tools: read.texts("defaultTools"),
             images: Images { auto_resize: read.flag("images.autoResize"), block: read.flag("images.blockImages") },
             resources: read.resources(),
+            skill_commands: read.flag("enableSkillCommands"),
             default_project_trust: match read.str("defaultProjectTrust") {
                 Some("always") => DefaultTrust::Always,
                 Some("never") => DefaultTrust::Never,
@@ -335,17 +298,16 @@ impl Reader<'_> {
         deadlines
     }
 
-    fn resources(&self) -> Resources {
+    fn resources(&self) -> ScopeSettings {
         let list = |path: &str| self.texts(path).unwrap_or_default();
-        Resources {
+        ScopeSettings {
             packages: (self.value("packages").and_then(Value::as_array).into_iter().flatten())
-                .filter_map(package)
+                .filter_map(PackageEntry::of)
                 .collect(),
             extensions: list("extensions"),
             skills: list("skills"),
             prompts: list("prompts"),
             themes: list("themes"),
-            skill_commands: self.flag("enableSkillCommands"),
         }
     }
 }
@@ -357,17 +319,6 @@ fn limit(ms: u64) -> Option<Duration> {
 
 fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
-}
-
-fn package(value: &Value) -> Option<PackageSource> {
-    let list = |name: &str| texts(&value[name]);
-    Some(PackageSource {
-        source: value.as_str().or_else(|| value["source"].as_str())?.to_owned(),
-        extensions: list("extensions"),
-        skills: list("skills"),
-        prompts: list("prompts"),
-        themes: list("themes"),
-    })
 }
 
 #[cfg(test)]
@@ -396,7 +347,10 @@ mod tests {
         assert_eq!(places, ["defaultThinkingLevel", "compaction.reserveTokens", "defaultTools"]);
         assert_eq!(settings.default_tools, None);
         let packages = &settings.resources.packages;
-        assert_eq!((packages[0].source.as_str(), packages[1].skills.as_deref()), ("a", Some(&[][..])));
+        assert_eq!(
+            (packages[0].source.as_str(), packages[1].filter.as_ref().and_then(|filter| filter.skills.as_deref())),
+            ("a", Some(&[][..]))
+        );
     }
 
     #[test]

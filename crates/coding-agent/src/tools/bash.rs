@@ -1,6 +1,6 @@
 //! `bash`: runs a shell command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,26 @@ impl Shell {
         let marks = [("AI_AGENT", "pi"), ("PI_CODING_AGENT", "true")];
         let own = own.into_iter().filter(|(name, _)| !marks.iter().any(|(mark, _)| mark == name));
         own.chain(marks).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}
+
+impl Shell {
+    /// The environment with a folder of programs in front of the others, unless it is on the path already.
+    pub fn with_programs(mut env: Vec<(String, String)>, folder: &Path) -> Vec<(String, String)> {
+        let folder = folder.to_string_lossy().into_owned();
+        match env.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("PATH")) {
+            Some((_, path)) => {
+                if !std::env::split_paths(path.as_str()).any(|known| known == Path::new(&folder)) {
+                    let rest = std::env::split_paths(path.as_str());
+                    let joined = std::env::join_paths(std::iter::once(PathBuf::from(&folder)).chain(rest));
+                    if let Some(joined) = joined.ok().and_then(|joined| joined.into_string().ok()) {
+                        *path = joined;
+                    }
+                }
+            }
+            None => env.push(("PATH".to_owned(), folder)),
+        }
+        env
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use pinch_coding_agent::settings::values::{DefaultTrust, PackageSource};
+use pinch_coding_agent::packages::PackageEntry;
+use pinch_coding_agent::resources::trust::DefaultTrust;
 use pinch_coding_agent::settings::{Scope, SetError, SettingsFiles, SettingsManager};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Map, Value, json};
@@ -168,7 +169,7 @@ async fn setters_look_at_what_they_get() {
     });
     assert_eq!(stored(&files.global), expected);
     assert_eq!(stored(files.project.as_deref().unwrap()), json!({"packages": ["a"]}));
-    let package = PackageSource { source: "a".into(), ..PackageSource::default() };
+    let package = PackageEntry::whole("a");
     assert_eq!(manager.settings().resources.packages, [package]);
     assert_eq!(manager.document(Scope::Project).len(), 1);
 }

@@ -23,6 +23,11 @@ impl Env {
         self.get(name).filter(|v| !v.is_empty())
     }
 
+    /// Whether a variable switches something on: `1`, `true` or `yes`.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| ["1", "true", "yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes)))
+    }
+
     /// All variables in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))

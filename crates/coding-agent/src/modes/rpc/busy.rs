@@ -341,7 +341,7 @@ impl Desk {
         }
         self.services.remember_model(&next.model);
         let level = pinch_llm::model::thinking::clamp(&next.model, next.thinking.unwrap_or(view.thinking));
-        json!({"model": next.model.to_record(), "thinkingLevel": level.as_str(), "isScoped": false})
+        json!({"model": next.model.to_record(), "thinkingLevel": level.as_str(), "isScoped": self.is_scoped()})
     }
 
     /// Goes on to the next thinking level while a run is under way.

@@ -28,6 +28,8 @@ pub(super) struct Status {
 pub(super) struct Desk {
     pub(super) services: Arc<Services>,
     pub(super) control: SessionControl,
+    shell: Arc<BashTool>,
+    scope: Arc<[ScopedModel]>,
     /// Whether the session's parts say that conversations are compacted by themselves.
     auto_compaction: bool,
 }
@@ -46,13 +48,15 @@ impl Desk {
         Self {
             services: Arc::clone(runtime.services()),
             control: session.control(),
+            shell: Arc::clone(runtime.shell()),
+            scope: runtime.scope().into(),
             auto_compaction: session.auto_compaction(),
         }
     }
 
     /// Runs commands of the user.
     pub(super) fn shell(&self) -> Arc<BashTool> {
-        Arc::clone(&self.services.shell)
+        Arc::clone(&self.shell)
     }
 
     /// Empties the queues and shows that; answers with what was in them.
@@ -67,7 +71,15 @@ impl Desk {
 
     /// The models that are gone through.
     pub(super) fn models_to_cycle(&self) -> Vec<ScopedModel> {
+        if self.is_scoped() {
+            return self.scope.to_vec();
+        }
         self.services.available_models().into_iter().map(|model| ScopedModel { model, thinking: None }).collect()
+    }
+
+    /// Whether some models were chosen to be gone through.
+    pub(super) fn is_scoped(&self) -> bool {
+        !self.scope.is_empty()
     }
 
     /// Answers a command that needs no session; `None` for others.

@@ -212,7 +212,7 @@ impl<'a> Server<'a> {
             (Ok(_), None) => answerer.with(&Value::Null),
             (Ok(_), Some(next)) => {
                 self.desk.services.remember_model(&next.model);
-                let is_scoped = false;
+                let is_scoped = self.desk.is_scoped();
                 let level = self.session().thinking();
                 answerer.with(
                     &json!({"model": next.model.to_record(), "thinkingLevel": level.as_str(), "isScoped": is_scoped}),

@@ -1,0 +1,61 @@
+//! Model servers on this machine that need no key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use pinch_llm::http::{HttpClient, Outgoing};
+use pinch_llm::model::Model;
+use pinch_stdx::host::Host;
+use serde_json::{Value, json};
+
+/// Servers that speak OpenAI's format, and where they usually listen.
+pub const LOCAL_SERVERS: [(&str, u16); 3] = [("ollama", 11434), ("llama.cpp", 8080), ("lmstudio", 1234)];
+
+/// How long a server may take to say which models it has.
+const PROBE: Duration = Duration::from_millis(400);
+
+/// The models of one server.
+#[derive(Clone, Debug)]
+pub struct LocalServer {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it listens.
+    pub base_url: String,
+    /// Its models.
+    pub models: Vec<Arc<Model>>,
+}
+
+/// The servers that answer, in the order of [`LOCAL_SERVERS`]. They are asked all at once, and none is waited for longer than 400 ms.
+pub async fn find(host: &Host) -> Vec<LocalServer> {
+    let client = HttpClient::new();
+    let probes = LOCAL_SERVERS.map(|(name, port)| probe(&client, host, name, port));
+    futures::future::join_all(probes).await.into_iter().flatten().collect()
+}
+
+async fn probe(client: &HttpClient, host: &Host, name: &'static str, port: u16) -> Option<LocalServer> {
+    let base_url = format!("http://127.0.0.1:{port}/v1");
+    let request = Outgoing {
+        method: Method::GET,
+        url: format!("{base_url}/models"),
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+    };
+    let answer = async {
+        let mut incoming = client.send(request, host.env(), Some(PROBE)).await.ok()?;
+        let status = incoming.status();
+        let body = incoming.text_up_to(1024 * 1024).await;
+        status.is_success().then(|| serde_json::from_slice::<Value>(&body).ok())?
+    };
+    let list = tokio::time::timeout(PROBE, answer).await.ok()??;
+    let ids = list["data"].as_array()?.iter().filter_map(|model| model["id"].as_str());
+    let models: Vec<Arc<Model>> = ids.filter_map(|id| model(name, &base_url, id)).collect();
+    (!models.is_empty()).then_some(LocalServer { name, base_url, models })
+}
+
+fn model(server: &str, base_url: &str, id: &str) -> Option<Arc<Model>> {
+    let record =
+        json!({"id": id, "provider": server, "api": "openai-completions", "baseUrl": base_url, "input": ["text"]});
+    Model::from_record(&record).ok().map(Arc::new)
+}

@@ -1,0 +1,410 @@
+//! Making a session from what a working directory has and what is wished for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_agent_core::hooks::{Hooks, NoHooks};
+use pinch_agent_core::tool::{Tool, ToolSet};
+use pinch_llm::catalog::default_ids;
+use pinch_llm::ids::ProviderId;
+use pinch_llm::model::Model;
+use pinch_llm::provider::Provider;
+use pinch_llm::request::CallOptions;
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::host::Host;
+use pinch_stdx::secret::Secret;
+
+use super::models::ScopedModel;
+use super::{AgentSession, SessionError, SessionParts};
+use crate::auth::{Authorised, RequestAuth};
+use crate::machine::Machine;
+use crate::machine::local::LocalMachine;
+use crate::models::dispatch::Dispatch;
+use crate::models::initial::{self, Wishes};
+use crate::models::pattern::{self, Found, NotFound};
+use crate::models::{ProviderConfig, local_servers, scope};
+use crate::prompt::{Prompt as SystemPrompt, PromptParts};
+use crate::recovery::transport::RepeatingProvider;
+use crate::services::Services;
+use crate::session_log::{Context, SessionLog};
+use crate::settings::Settings;
+use crate::tools::bash::{BashTool, Shell};
+use crate::tools::facts::SessionFacts;
+use crate::tools::path::Place;
+use crate::tools::{ALL, CODING, ToolParts, all_tools, choice};
+
+/// What is wished of a session. The default is what the settings say.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// The model.
+    pub model: ModelWish,
+    /// The thinking level; clamped to what the model has.
+    pub thinking: Option<ThinkingLevel>,
+    /// Patterns of the models to go through; `None`: as the settings say.
+    pub scope: Option<Vec<String>>,
+    /// A key for the provider of the model that stands in no file.
+    pub api_key: Option<Secret>,
+    /// Names of the tools that are active, as [`choice::choose`] reads them; `None`: the usual ones.
+    pub tools: Option<Vec<String>>,
+    /// Names of tools that are not.
+    pub excluded_tools: Vec<String>,
+    /// Tools that are left out from the start.
+    pub without_tools: WithoutTools,
+    /// Tools of the caller; they are active, and take the place of built-in ones of their names.
+    pub custom_tools: Vec<Arc<dyn Tool>>,
+    /// Where the caller steps in.
+    pub hooks: Arc<dyn Hooks>,
+    /// Where tools act.
+    pub machine: Arc<dyn Machine>,
+    /// Who answers, in place of the servers that the models name; credentials are its own business then.
+    pub provider: Option<Arc<dyn Provider>>,
+    /// Model servers of this machine are looked for when there is no other model.
+    pub look_for_local_servers: bool,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            model: ModelWish::Usual,
+            thinking: None,
+            scope: None,
+            api_key: None,
+            tools: None,
+            excluded_tools: Vec::new(),
+            without_tools: WithoutTools::None,
+            custom_tools: Vec::new(),
+            hooks: Arc::new(NoHooks),
+            machine: Arc::new(LocalMachine),
+            provider: None,
+            look_for_local_servers: false,
+        }
+    }
+}
+
+/// Which model.
+#[derive(Clone, Debug, Default)]
+pub enum ModelWish {
+    /// The session's own, else the first of the scope, the configured one, one that there are credentials for.
+    #[default]
+    Usual,
+    /// The one that a pattern names.
+    Named {
+        /// Who serves it.
+        provider: Option<String>,
+        /// An id, a part of it, or `provider/id`; a thinking level may follow after a colon.
+        pattern: String,
+    },
+    /// This one.
+    This(Arc<Model>),
+}
+
+/// Which tools there are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WithoutTools {
+    /// All there are may be used.
+    #[default]
+    None,
+    /// No built-in ones.
+    BuiltIn,
+    /// None at all.
+    All,
+}
+
+/// A session, and what it came from.
+pub struct Created {
+    /// The session.
+    pub session: AgentSession,
+    /// What it shares with others of its working directory.
+    pub services: Arc<Services>,
+    /// The models to go through; empty: all that can be used.
+    pub scope: Vec<ScopedModel>,
+    /// Runs commands of the user.
+    pub shell: Arc<BashTool>,
+    /// What is to be said: sentences for people.
+    pub notes: Vec<String>,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// A name fits no model.
+    #[error(transparent)]
+    Model(#[from] NotFound),
+    /// There is no model that could be asked.
+    #[error("No models available. Set a provider's key, or name a server in {}", models_json.display())]
+    NoModel {
+        /// Where servers are named.
+        models_json: PathBuf,
+    },
+    /// There are no credentials for the model that was named.
+    #[error("No API key found for {provider}")]
+    NoKey {
+        /// Who serves it.
+        provider: ProviderId,
+    },
+    /// There is no such tool.
+    #[error("Unknown tool name: {name}. There are: {}", known.join(", "))]
+    UnknownTool {
+        /// The name.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// There is no shell.
+    #[error("{0}")]
+    Shell(String),
+    /// The log cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// Makes a session on a log.
+///
+/// # Errors
+/// [`CreateError`]; nothing was written to the log then.
+pub async fn create(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, CreateError> {
+    let settings = services.settings().settings();
+    let context = log.context();
+    let mut notes = services.take_problems();
+    let choice = choose_model(&services, &settings, &context, options, &mut notes).await?;
+    let services = match &options.api_key {
+        Some(key) => services.with_key(choice.model.provider.clone(), key.clone()),
+        None => services,
+    };
+    let is_configured = services.auth().is_configured(&choice.model.provider);
+    if options.provider.is_none() && !is_configured {
+        return Err(CreateError::NoKey { provider: choice.model.provider.clone() });
+    }
+    let facts = SessionFacts::default();
+    let host = services.host().clone();
+    let parts = ToolParts {
+        machine: Arc::clone(&options.machine),
+        place: Place { cwd: services.cwd().to_owned(), home: host.home().map(Path::to_owned) },
+        files: services.files().clone(),
+        shell: shell(&settings, services.agent_dir(), &host)?,
+        facts: facts.clone(),
+    };
+    let tools = choose_tools(&parts, &settings, options, &mut notes)?;
+    let system = system_prompt(&services, &tools);
+    let auth: Arc<dyn RequestAuth> = Arc::clone(services.auth()) as Arc<dyn RequestAuth>;
+    let provider = options.provider.clone().unwrap_or_else(|| {
+        let dispatch = Arc::new(Dispatch::new(Arc::clone(services.models())));
+        let authorised = Arc::new(Authorised::new(dispatch, Arc::clone(&auth)));
+        Arc::new(RepeatingProvider::new(authorised, settings.recovery.transport))
+    });
+    let is_new = context.messages.is_empty();
+    let thinking = choice.thinking.or_else(|| {
+        let of_model = settings.model_thinking.get(&format!("{}/{}", choice.model.provider, choice.model.id));
+        let usual = of_model.copied().or(settings.default_thinking).unwrap_or(ThinkingLevel::Medium);
+        (is_new || !log.active_branch().has_level()).then_some(usual)
+    });
+    let services = Arc::new(services);
+    let known = Arc::clone(&services);
+    let usual = SessionParts::new(host, log, choice.model, provider);
+    let session = AgentSession::start(SessionParts {
+        thinking,
+        usual_thinking: settings.default_thinking,
+        find_model: Some(Arc::new(move |provider, id| {
+            known.models().find(provider, id.as_str()).filter(|model| known.auth().is_configured(&model.provider))
+        })),
+        auth: options.provider.is_none().then_some(auth),
+        tools,
+        system,
+        templates: services.resources().commands.templates.clone(),
+        skills: match settings.skill_commands {
+            true => services.resources().commands.skills.clone(),
+            false => Vec::new(),
+        },
+        hooks: Arc::clone(&options.hooks),
+        branch_reserve_tokens: settings.branch_reserve_tokens,
+        compaction: settings.compaction.clone(),
+        plan: settings.recovery,
+        options: CallOptions {
+            thinking_budgets: settings.thinking_budgets,
+            deadlines: settings.deadlines,
+            ..CallOptions::default()
+        },
+        ..usual
+    })
+    .await?;
+    let control = session.control();
+    control.set_queue_mode(pinch_agent_core::queue::QueueKind::Steering, settings.steering_mode);
+    control.set_queue_mode(pinch_agent_core::queue::QueueKind::FollowUp, settings.follow_up_mode);
+    facts.set(session.facts());
+    notes.extend(services.take_problems());
+    Ok(Created { session, services, scope: choice.scope, shell: Arc::new(BashTool::new(&parts)), notes })
+}
+
+/// A model, and what it was chosen with.
+struct Choice {
+    model: Arc<Model>,
+    thinking: Option<ThinkingLevel>,
+    scope: Vec<ScopedModel>,
+}
+
+async fn choose_model(
+    services: &Services,
+    settings: &Settings,
+    context: &Context,
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> Result<Choice, CreateError> {
+    let registry = services.models();
+    let given_for_all = options.api_key.is_some() || options.provider.is_some();
+    let has_auth = |provider: &ProviderId| given_for_all || services.auth().is_configured(provider);
+    let patterns = options.scope.as_ref().or(settings.enabled_models.as_ref());
+    let available = || registry.available(&has_auth);
+    let scoped: Vec<Found> = match patterns {
+        Some(patterns) if !patterns.is_empty() => {
+            let (scoped, warnings) = scope::choose(&available(), patterns);
+            notes.extend(warnings);
+            scoped
+        }
+        _ => Vec::new(),
+    };
+    let scope =
+        scoped.iter().map(|one| ScopedModel { model: Arc::clone(&one.model), thinking: one.thinking }).collect();
+    let chosen = |model: Arc<Model>, thinking: Option<ThinkingLevel>, scope| {
+        Ok(Choice { model, thinking: options.thinking.or(thinking), scope })
+    };
+    match &options.model {
+        ModelWish::This(model) => return chosen(Arc::clone(model), None, scope),
+        ModelWish::Named { provider, pattern } => {
+            let found = pattern::resolve(registry, provider.as_deref(), pattern, &has_auth)?;
+            notes.extend(found.warning);
+            return chosen(found.model, found.thinking, scope);
+        }
+        ModelWish::Usual => {}
+    }
+    let saved = context.model.as_ref().map(|saved| {
+        let found = registry.find(&saved.provider, saved.model_id.as_str());
+        (saved, found.filter(|model| has_auth(&model.provider)))
+    });
+    if let Some((_, Some(model))) = saved {
+        return chosen(model, None, scope);
+    }
+    let default = settings.default_provider.as_deref().zip(settings.default_model.as_deref());
+    let is_continued = !context.messages.is_empty();
+    // The catalog is large: the configured model is looked up by itself, and providers one by one.
+    let model = match scoped.first().filter(|_| !is_continued) {
+        Some(first) => Some((Arc::clone(&first.model), first.thinking)),
+        None => default
+            .and_then(|(provider, id)| registry.find(&provider.into(), id))
+            .filter(|model| has_auth(&model.provider))
+            .or_else(|| usual_model(services, &has_auth))
+            .or_else(|| initial::choose(&available(), &Wishes::default()).model)
+            .map(|model| (model, None)),
+    };
+    let model = match model {
+        None if options.look_for_local_servers => local_model(services).await.map(|model| (model, None)),
+        found => found,
+    };
+    if let Some((saved, None)) = saved {
+        let using = model.as_ref().map(|(model, _)| &**model);
+        notes.push(initial::not_restored(saved.provider.as_str(), saved.model_id.as_str(), using));
+    }
+    match model {
+        Some((model, thinking)) => chosen(model, thinking, scope),
+        None => Err(CreateError::NoModel { models_json: services.agent_dir().join("models.json") }),
+    }
+}
+
+/// The usual model of the first preferred provider that there are credentials for.
+fn usual_model(services: &Services, has_auth: &dyn Fn(&ProviderId) -> bool) -> Option<Arc<Model>> {
+    let preferred = default_ids().map(|(provider, _)| ProviderId::new(provider));
+    preferred.filter(|provider| has_auth(provider)).find_map(|provider| services.models().default_model(&provider))
+}
+
+/// The first model of the first server of this machine that answers. The registry knows all of its models from then on.
+async fn local_model(services: &Services) -> Option<Arc<Model>> {
+    let server = local_servers::find(services.host()).await.into_iter().next()?;
+    let models: Vec<serde_json::Value> = server.models.iter().map(|model| model.to_record()).collect();
+    let document = serde_json::json!({
+        "baseUrl": server.base_url, "api": "openai-completions", "apiKey": "none", "models": models,
+    });
+    let config = ProviderConfig { document: document.as_object().cloned()?, ..ProviderConfig::default() };
+    services.models().register_provider(server.name, config).ok()?;
+    services.models().find(&server.name.into(), server.models.first()?.id.as_str())
+}
+
+/// The active tools: those that are named, in the order of their names.
+fn choose_tools(
+    parts: &ToolParts,
+    settings: &Settings,
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> Result<ToolSet, CreateError> {
+    let custom = &options.custom_tools;
+    let built_in = match options.without_tools {
+        WithoutTools::None => all_tools(parts),
+        WithoutTools::BuiltIn | WithoutTools::All => ToolSet::new(),
+    };
+    // The caller's own take the place of built-in ones.
+    let is_replaced = |name: &str| custom.iter().any(|own| own.spec().name == name);
+    let all: Vec<Arc<dyn Tool>> =
+        built_in.iter().filter(|tool| !is_replaced(&tool.spec().name)).cloned().chain(custom.iter().cloned()).collect();
+    let all: ToolSet = all.into_iter().collect();
+    let known: Vec<&str> = all.iter().map(|tool| tool.spec().name.as_str()).collect();
+    let of_custom = custom.iter().map(|own| own.spec().name.clone());
+    let usual: Vec<String> = CODING
+        .iter()
+        .filter(|name| known.contains(*name) && !is_replaced(name))
+        .map(|name| (*name).to_owned())
+        .chain(of_custom)
+        .collect();
+    let unknown =
+        |name: String| CreateError::UnknownTool { name, known: known.iter().map(|name| (*name).to_owned()).collect() };
+    let usual = match settings.default_tools.as_ref().map(|list| choice::choose(&usual, list, &known)) {
+        None => usual,
+        Some(Ok(names)) => names,
+        Some(Err(name)) => {
+            if options.without_tools == WithoutTools::None {
+                notes.push(format!("defaultTools in settings.json is ignored. {}", unknown(name)));
+            }
+            usual
+        }
+    };
+    let named = match &options.tools {
+        _ if options.without_tools == WithoutTools::All => Vec::new(),
+        None => usual,
+        Some(list) => choice::choose(&usual, list, &known).map_err(unknown)?,
+    };
+    let can_be_excluded: Vec<&str> = ALL.into_iter().chain(known.iter().copied()).collect();
+    let excluded = choice::choose(&[], &options.excluded_tools, &can_be_excluded).map_err(unknown)?;
+    Ok(named.iter().filter(|name| !excluded.contains(name)).filter_map(|name| all.get(name).cloned()).collect())
+}
+
+/// How commands are run: the user's shell, with the programs of the agent directory, and with a mark that an agent is at work.
+fn shell(settings: &Settings, agent_dir: &Path, host: &Host) -> Result<Shell, CreateError> {
+    let program = match &settings.shell_path {
+        Some(path) if path.exists() => path.clone(),
+        Some(path) => return Err(CreateError::Shell(format!("Custom shell path not found: {}", path.display()))),
+        None => ["/bin/bash", "/usr/bin/bash", "/bin/sh"]
+            .map(PathBuf::from)
+            .into_iter()
+            .find(|path| path.exists())
+            .ok_or_else(|| {
+                let text = "There is no /bin/bash or /bin/sh. Name a shell with \"shellPath\" in settings.json";
+                CreateError::Shell(text.to_owned())
+            })?,
+    };
+    let env = Shell::environment(host.env().iter());
+    Ok(Shell {
+        program,
+        prefix: settings.shell_command_prefix.clone(),
+        env: Shell::with_programs(env, &agent_dir.join("bin")),
+        temp: host.temp().to_owned(),
+    })
+}
+
+fn system_prompt(services: &Services, tools: &ToolSet) -> SystemPrompt {
+    let resources = services.resources();
+    let addendum = resources.addendum();
+    SystemPrompt::coding(&PromptParts {
+        custom: resources.system_prompt.as_deref(),
+        addendum: addendum.as_deref(),
+        context_files: &resources.context_files,
+        skills: resources.skills(),
+        ..PromptParts::new(tools, services.cwd())
+    })
+}
