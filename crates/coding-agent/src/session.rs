@@ -33,9 +33,10 @@ use crate::store::StoreError;
 use crate::tools::facts::Facts;
 
 mod input;
-pub mod control;
-pub mod models;
 mod look;
+pub mod control;
+mod showing;
+pub mod models;
 mod hooks;
 mod tell;
 mod changes;

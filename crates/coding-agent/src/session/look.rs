@@ -8,7 +8,6 @@ use pinch_llm::message::{AssistantMessage, Message, StopReason};
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::control::SessionControl;
 use crate::entry::{Entry, EntryId};
 use crate::session_log::SessionLog;
 
@@ -66,35 +65,15 @@ impl Look {
     }
 }
 
-impl fmt::Debug for Look {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Look")
+impl Look {
+    /// Looks.
+    pub(super) fn at(self, view: &SessionView<'_>) {
+        (self.0)(view);
     }
 }
 
-impl SessionControl {
-    /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at
-    /// [`super::AgentSession::view`] itself; what still waits when a run ends is for [`super::AgentSession::answer_looks`].
-    pub fn look(&self, look: impl FnOnce(&SessionView<'_>) + Send + 'static) {
-        self.push_look(Look::new(look));
-    }
-
-    /// Shows the session to those who want to look at it.
-    pub(super) fn show(&self, view: &SessionView<'_>) {
-        for Look(look) in self.take_looks() {
-            look(view);
-        }
-    }
-
-    /// Does something that takes time, and shows the session meanwhile.
-    pub(super) async fn showing<T>(&self, view: &SessionView<'_>, work: impl Future<Output = T>) -> T {
-        let mut work = std::pin::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                () = self.has_looks() => self.show(view),
-            }
-        }
+impl fmt::Debug for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Look")
     }
 }

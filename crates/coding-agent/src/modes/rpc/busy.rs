@@ -6,7 +6,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Question, Status};
+use super::desk::{Desk, EMPTY_NAME, Question, Status};
 use super::io::{Heard, Incoming, Io, Ran};
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
@@ -254,7 +254,7 @@ impl<'a> Busy<'a> {
                 self.look(move |view| answerer.with(&desk.cycle_thinking_in_run(view)));
             }
             Command::SetSessionName { name } if name.trim().is_empty() => {
-                self.io.write(answerer.failed(super::idle::EMPTY_NAME)).await;
+                self.io.write(answerer.failed(EMPTY_NAME)).await;
             }
             Command::SetSessionName { name } => {
                 self.desk.control.change(Change::Name(name));

@@ -16,6 +16,9 @@ use crate::services::Services;
 use crate::session::{ScopedModel, SessionControl, SessionView};
 use crate::tools::bash::BashTool;
 
+/// What is said of a name that is none.
+pub(super) const EMPTY_NAME: &str = "Session name cannot be empty";
+
 /// What is going on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Status {

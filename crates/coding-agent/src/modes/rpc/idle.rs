@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::RpcError;
 use super::busy::{Busy, Kind, Left, Work, with_causes};
-use super::desk::{Desk, Question, Status};
+use super::desk::{Desk, EMPTY_NAME, Question, Status};
 use super::io::{Heard, Incoming, Io, Ran};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
@@ -23,9 +23,6 @@ use crate::runtime::SessionRuntime;
 use crate::session::{AgentSession, CompactRequest, Direction, ForkAt, ForkError, Prompt, SessionError};
 use crate::session_log::roles::BashExecution;
 use crate::store::StoreError;
-
-/// What is said of a name that is none.
-pub(super) const EMPTY_NAME: &str = "Session name cannot be empty";
 
 /// A client at rest.
 pub(super) struct Server<'a> {
