@@ -5,7 +5,8 @@
 //! * [`entry`], [`store`], [`session_log`]: what is kept, and the context it gives a model;
 //! * [`auth`], [`models`]: whom to ask, and who pays;
 //! * [`prompt`], [`resources`]: what the model is told first;
-//! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails.
+//! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails;
+//! * [`extension`]: code from outside that watches a session and steps in.
 
 pub mod document;
 
@@ -38,6 +39,8 @@ pub mod settings;
 pub mod event;
 
 pub mod protocol;
+
+pub mod extension;
 
 pub mod session;
 

@@ -83,7 +83,7 @@ fn prompts(args: &ChatArgs, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>,
     parts.extend(texts.next().cloned());
     let mut prompts = Vec::new();
     if !parts.is_empty() || !images.is_empty() {
-        prompts.push(Prompt { text: parts.join("\n\n"), images, verbatim: false, cancel: cancel.clone() });
+        prompts.push(Prompt { text: parts.join("\n\n"), images, cancel: cancel.clone(), ..Prompt::default() });
     }
     prompts.extend(texts.map(|text| Prompt { cancel: cancel.clone(), ..Prompt::text(text) }));
     Ok(prompts)

@@ -18,11 +18,14 @@ use crate::compaction::{
 };
 use crate::entry::BranchSummary;
 use crate::event::{SessionEvent, SummarySource};
+use crate::extension::Told;
 use crate::recovery::TurnRetry;
 use crate::session_log::SessionLog;
 
 use super::AgentSession;
+use super::attend::attended;
 use super::changes::Standing;
+use super::control::SessionControl;
 use super::tell::Listener;
 
 /// Who makes summaries: the agent's model as it stands. A copy, because a run has the agent borrowed.
@@ -35,6 +38,7 @@ pub(super) struct Summariser {
     settings: CompactionSettings,
     retry: TurnRetry,
     hooks: Arc<dyn SummaryHooks>,
+    control: SessionControl,
 }
 
 /// What compaction is asked for.
@@ -64,6 +68,7 @@ impl Summariser {
             host: agent.host.clone(),
             retry: session.plan.turn,
             hooks: Arc::clone(&session.summaries),
+            control: session.control.clone(),
         }
     }
 
@@ -85,8 +90,16 @@ impl Summariser {
         tell.event(SessionEvent::CompactionStart { reason: wanted.reason }).await;
         let made = self.make(log, wanted, tell, cancel).await;
         match &made {
-            Ok(done) => self.hooks.compacted(done),
-            Err(error) => self.hooks.compaction_failed(wanted.reason, error),
+            Ok(done) => {
+                self.hooks.compacted(done);
+                self.control.tell_extensions(Told::Compacted(done), log).await;
+            }
+            Err(error) => {
+                self.hooks.compaction_failed(wanted.reason, error);
+                let text = error.to_string();
+                let told = Told::CompactFailed { reason: wanted.reason, error: &text };
+                self.control.tell_extensions(told, log).await;
+            }
         }
         tell.event(end_of(&made, wanted)).await;
         made
@@ -102,7 +115,13 @@ impl Summariser {
         let Wanted { reason, focus, will_retry } = wanted;
         let preparation = compaction::prepare_log(log, &self.settings)?;
         let ahead = CompactionAhead { preparation: &preparation, reason, focus, will_retry };
-        let before = cancel.run(self.hooks.before_compaction(&ahead, cancel)).await;
+        let asking = async {
+            match self.hooks.before_compaction(&ahead, cancel).await {
+                BeforeCompaction::GoOn => self.control.extensions().before_compact(&ahead).await,
+                other => other,
+            }
+        };
+        let before = cancel.run(attended(&self.control, log, asking)).await;
         let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
             BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
             BeforeCompaction::Instead(made) => *made,

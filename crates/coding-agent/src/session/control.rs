@@ -12,8 +12,12 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use tokio::sync::Notify;
 
+use super::errands::Errands;
 use super::input::user_message;
+use super::tooling::Tooling;
 use crate::entry::{CustomMessage, EntryBody};
+use crate::extension::Extensions;
+use crate::extension::actions::SessionNow;
 use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::templates::Templates;
 use crate::session_log::roles::{self, BashExecution};
@@ -24,10 +28,11 @@ pub struct SessionControl {
     queues: Queues,
     host: Host,
     templates: Arc<Templates>,
+    extensions: Extensions,
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     /// There may be changes; looked at before every event, so that the lock need not be taken.
@@ -35,8 +40,8 @@ struct Shared {
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+pub(super) struct State {
     running: Option<Running>,
     /// Messages that come behind the next prompt.
     next_prompt: Vec<Arc<Message>>,
@@ -44,6 +49,12 @@ struct State {
     changes: Vec<Change>,
     /// What the run has taken in and the agent has not.
     adopted: Adopted,
+    /// What is known of the session without having it.
+    pub(super) now: Arc<SessionNow>,
+    /// Which tools there are.
+    pub(super) tooling: Tooling,
+    /// What extensions ask for.
+    pub(super) errands: Errands,
 }
 
 /// What the next request of a run is made with; `None`: as it is.
@@ -77,6 +88,21 @@ pub enum Change {
     Entry(EntryBody),
     /// A command the user ran; it comes behind the messages of the run.
     Bash(BashExecution),
+    /// A message of an extension that nobody is asked to answer; it comes behind the messages of the run.
+    Note(CustomMessage),
+}
+
+impl State {
+    pub(super) fn has_any_change(&self) -> bool {
+        !self.changes.is_empty()
+    }
+}
+
+impl Change {
+    /// Whether it has to wait for the end of a run.
+    fn is_late(&self) -> bool {
+        matches!(self, Self::Bash(_) | Self::Note(_))
+    }
 }
 
 /// What is said while a run is under way goes into a queue, and the caller must say which.
@@ -85,11 +111,62 @@ pub enum Change {
 pub struct Busy;
 
 impl SessionControl {
-    pub(super) fn new(queues: Queues, host: Host, templates: Arc<Templates>) -> Self {
-        Self { queues, host, templates, shared: Arc::default() }
+    pub(super) fn new(
+        queues: Queues,
+        host: Host,
+        templates: Arc<Templates>,
+        extensions: Extensions,
+        now: SessionNow,
+        tooling: Tooling,
+    ) -> Self {
+        let state = State {
+            running: None,
+            next_prompt: Vec::new(),
+            changes: Vec::new(),
+            adopted: Adopted::default(),
+            now: Arc::new(now),
+            tooling,
+            errands: Errands::default(),
+        };
+        let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
+        Self { queues, host, templates, extensions, shared: Arc::new(shared) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// The session's extensions.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    pub(super) fn templates(&self) -> &Templates {
+        &self.templates
+    }
+
+    /// Looks at or changes what the handles of the session share, and wakes those who wait for a change of it.
+    pub(super) fn share<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let done = change(&mut self.lock());
+        self.shared.changed.notify_waiters();
+        done
+    }
+
+    /// Looks at what the handles of the session share.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.lock())
+    }
+
+    /// Waits until something holds of what the handles share.
+    pub(super) async fn until(&self, holds: impl Fn(&State) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.shared.changed.notified());
+            // What changes between the look and the wait must not be missed.
+            changed.as_mut().enable();
+            if holds(&self.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,7 +191,12 @@ impl SessionControl {
 
     fn push(&self, kind: QueueKind, text: &str, images: Vec<Image>) {
         let text = self.templates.expand(text).into_owned();
-        self.queues.push(kind, user_message(text, images, self.host.now_ms()));
+        self.push_message(kind, user_message(text, images, self.host.now_ms()));
+    }
+
+    /// Puts a message into a queue as it is.
+    pub(super) fn push_message(&self, kind: QueueKind, message: Message) {
+        self.queues.push(kind, message);
     }
 
     /// Puts a message of an extension into a queue.
@@ -124,8 +206,13 @@ impl SessionControl {
 
     /// Puts a message of an extension behind the next prompt of the user.
     pub fn with_next_prompt(&self, message: &CustomMessage) {
-        let message = Arc::new(roles::custom(message, Some(self.host.now_ms())));
+        let message = self.custom(message);
         self.lock().next_prompt.push(message);
+    }
+
+    /// A message of an extension, of now.
+    pub(super) fn custom(&self, message: &CustomMessage) -> Arc<Message> {
+        Arc::new(roles::custom(message, Some(self.host.now_ms())))
     }
 
     pub(super) fn take_next_prompt(&self) -> Vec<Arc<Message>> {
@@ -144,7 +231,7 @@ impl SessionControl {
         if !at_end && !self.shared.has_changes.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        self.lock().changes.extract_if(.., |change| at_end || !matches!(change, Change::Bash(_))).collect()
+        self.lock().changes.extract_if(.., |change| at_end || !change.is_late()).collect()
     }
 
     pub(super) fn now_ms(&self) -> i64 {
@@ -168,15 +255,7 @@ impl SessionControl {
 
     /// Waits until there are changes that can be made while a run goes on.
     pub(super) async fn has_changes(&self) {
-        loop {
-            let mut changed = std::pin::pin!(self.shared.changed.notified());
-            // What changes between the look and the wait must not be missed.
-            changed.as_mut().enable();
-            if self.lock().changes.iter().any(|change| !matches!(change, Change::Bash(_))) {
-                return;
-            }
-            changed.await;
-        }
+        self.until(|state| state.changes.iter().any(|change| !change.is_late())).await;
     }
 
     /// Stops the prompt under way with its retries and compactions. Queues are left alone.
@@ -237,8 +316,9 @@ impl SessionControl {
 
     /// Notes a run; the guard takes the note back.
     pub(super) fn enter(&self, prompt: &Cancel) -> Entered {
-        self.lock().running = Some(Running { prompt: prompt.clone(), wait: prompt.child() });
-        Entered { control: self.clone() }
+        self.extensions.set_cancel(prompt);
+        let before = self.lock().running.replace(Running { prompt: prompt.clone(), wait: prompt.child() });
+        Entered { control: self.clone(), before }
     }
 
     /// A token for one wait between two attempts.
@@ -252,10 +332,18 @@ impl SessionControl {
 /// A run is under way as long as this lives.
 pub(super) struct Entered {
     control: SessionControl,
+    /// What was under way around this one.
+    before: Option<Running>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.control.lock().running = None;
+        let before = self.before.take();
+        let cancel = before.as_ref().map(|running| running.prompt.clone()).unwrap_or_default();
+        self.control.extensions.set_cancel(&cancel);
+        self.control.share(|state| {
+            state.errands.is_busy &= before.is_some();
+            state.running = before;
+        });
     }
 }
