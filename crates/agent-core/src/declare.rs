@@ -21,6 +21,11 @@ impl Declared {
         declared
     }
 
+    /// The names of the tools, in the order they were declared in.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str())
+    }
+
     /// Takes one more message in.
     pub fn see(&mut self, message: &Message) {
         if let Message::System(system) = message {

@@ -38,6 +38,13 @@ pub trait Hooks: Send + Sync {
         messages.iter().filter(|message| !matches!(***message, Message::Other(_))).cloned().collect()
     }
 
+    /// A whole message, before it enters the conversation and before its end is told; an answer takes its place, and must have the same role.
+    /// Not cancelled with the run: what a cancelled answer has come to passes here too.
+    fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+        let _ = message;
+        Box::pin(async { None })
+    }
+
     /// Before a tool runs, with arguments that fit its schema. Not asked for unknown tools and bad arguments.
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         let _ = call;
@@ -166,8 +173,20 @@ pub struct ToolPatch {
 }
 
 impl ToolPatch {
+    /// Adds later changes: what they give takes the place of what was given before.
+    pub fn add(&mut self, later: Self) {
+        if later.content.is_some() {
+            self.content = later.content;
+            self.structured = None;
+        }
+        self.structured = later.structured.or(self.structured.take());
+        self.details = later.details.or(self.details.take());
+        self.failed = later.failed.or(self.failed);
+        self.end_run = later.end_run.or(self.end_run);
+    }
+
     /// Applies the changes.
-    pub(crate) fn apply(self, output: &mut ToolOutput) {
+    pub fn apply(self, output: &mut ToolOutput) {
         if let Some(content) = self.content {
             output.content = content;
             output.structured = None;

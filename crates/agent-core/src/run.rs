@@ -252,14 +252,19 @@ impl Running<'_> {
     async fn take_in(&mut self, pending: Vec<Pending>) {
         for Pending { message, queued } in pending {
             self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
-            self.append(Arc::clone(&message));
+            let message = self.append(message).await;
             self.give(AgentEvent::MessageEnd { message, error: None, queued }).await;
         }
     }
 
-    fn append(&mut self, message: Arc<Message>) {
+    /// Takes a message into the conversation, as the owner leaves it, and gives it back like that.
+    async fn append(&mut self, message: Arc<Message>) -> Arc<Message> {
+        let hooks = Arc::clone(&self.agent.hooks);
+        let replaced = hooks.whole_message(&message).await.filter(|other| other.role() == message.role());
+        let message = replaced.unwrap_or(message);
         self.declared.see(&message);
         self.agent.messages.push(Arc::clone(&message));
-        self.new.push(message);
+        self.new.push(Arc::clone(&message));
+        message
     }
 }

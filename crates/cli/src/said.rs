@@ -38,7 +38,7 @@ pub(crate) fn prompts(args: &Options, host: &Host, cancel: &Cancel) -> Result<Ve
     }
     let mut prompts = Vec::new();
     if !parts.is_empty() || !images.is_empty() {
-        prompts.push(Prompt { text: parts.concat(), images, verbatim: false, cancel: cancel.clone() });
+        prompts.push(Prompt { text: parts.concat(), images, cancel: cancel.clone(), ..Prompt::default() });
     }
     prompts.extend(texts.map(|text| Prompt { cancel: cancel.clone(), ..Prompt::text(text) }));
     Ok(prompts)

@@ -102,6 +102,8 @@ pub enum SessionEvent {
         /// The name, when it has one.
         name: Option<String>,
     },
+    /// An extension failed; the session goes on without it.
+    ExtensionError(ExtensionFailure),
     /// Somebody else wrote to the session's file.
     Conflict {
         /// The file.
@@ -109,6 +111,17 @@ pub enum SessionEvent {
         /// The entry this session goes on from.
         leaf: Option<EntryId>,
     },
+}
+
+/// A failure of an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionFailure {
+    /// The extension's name: the path it was loaded from; of a command `command:` and its name.
+    pub extension: String,
+    /// The point or place at which it failed.
+    pub event: String,
+    /// What went wrong.
+    pub error: String,
 }
 
 /// What a summary is made of.

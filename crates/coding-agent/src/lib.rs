@@ -6,6 +6,7 @@
 //! * [`auth`], [`models`]: whom to ask, and who pays;
 //! * [`packages`], [`resources`], [`prompt`]: what users add, and what the model is told first;
 //! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails;
+//! * [`extension`]: code from outside that watches a session and steps in;
 //! * [`runtime`]: the front door, [`runtime::create_agent_session`].
 
 pub mod document;
@@ -43,6 +44,8 @@ pub mod startup_moves;
 pub mod event;
 
 pub mod protocol;
+
+pub mod extension;
 
 pub mod services;
 

@@ -23,6 +23,8 @@ use crate::auth::{AuthError, RequestAuth};
 use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRules, NoSummaryHooks, SummaryHooks};
 use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
+use crate::extension::actions::SessionNow;
+use crate::extension::{Extensions, Resources, SessionReason};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
 use crate::resources::Commands;
@@ -34,30 +36,40 @@ use crate::tools::facts::Facts;
 
 mod input;
 mod look;
+mod errands;
+mod tooling;
 pub mod control;
-mod showing;
+pub mod stats;
+mod attend;
+mod telling;
 pub mod models;
+mod observer;
 mod hooks;
+mod acting;
 mod tell;
 mod changes;
 mod compacting;
+pub mod tree;
+pub mod replace;
+mod serve;
 mod run;
 mod bash;
 mod custom;
-pub mod stats;
-pub mod tree;
-pub mod replace;
 pub mod create;
 
 pub use control::{Busy, Change, SessionControl};
 pub use create::{CreateError, Created, SessionOptions, create};
+pub use errands::Wish;
 pub use input::Prompt;
 pub use look::SessionView;
 pub use models::{Direction, FindModel, ScopedModel};
 pub use replace::{ForkAt, ForkError};
 pub use run::SessionRun;
 pub use stats::{ContextUsage, SessionStats};
+pub use tooling::PromptFor;
 pub use tree::{NavigateError, Navigated, Navigation};
+
+use tooling::Tooling;
 
 /// Tokens of a model's window that stay free when a branch is summarised, unless told otherwise.
 const BRANCH_RESERVE_TOKENS: u64 = 16_384;
@@ -73,11 +85,26 @@ pub struct AgentSession {
     plan: RecoveryPlan,
     state: RecoveryState,
     auth: Option<Arc<dyn RequestAuth>>,
-    commands: Arc<Commands>,
     usual_thinking: Option<ThinkingLevel>,
     find_model: Option<FindModel>,
     control: SessionControl,
     host: Host,
+    /// What extensions have found.
+    resources: Resources,
+    /// The file of the session whose place this one has just taken.
+    left: Option<PathBuf>,
+    is_shut_down: bool,
+    _bound: Bound,
+}
+
+/// As long as this lives, extensions have a session.
+struct Bound(SessionControl);
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.0.extensions().bind(None);
+        self.0.share(|state| state.errands.close());
+    }
 }
 
 /// What a session is made of. [`SessionParts::new`] has the usual values of all but four.
@@ -100,8 +127,19 @@ pub struct SessionParts {
     pub auth: Option<Arc<dyn RequestAuth>>,
     /// What the model may have done.
     pub tools: ToolSet,
+    /// All tools that the model could be let call, those above among them; `None`: there are no others. Where it is given, a conversation that is
+    /// taken up gets back the tools it had.
+    pub all_tools: Option<ToolSet>,
+    /// Names of the only tools that may exist, those of extensions too; `None`: all.
+    pub allowed_tools: Option<Vec<String>>,
     /// What the model is told first.
     pub system: SystemPrompt,
+    /// Makes what the model is told first anew, when extensions change the tools; `None`: it stays.
+    pub prompt_for: Option<PromptFor>,
+    /// Code from outside that watches and steps in. They serve this session only.
+    pub extensions: Extensions,
+    /// Why the session begins, as extensions are told.
+    pub reason: SessionReason,
     /// What `/name` in a prompt stands for.
     pub templates: Templates,
     /// What `/skill:name` in a prompt stands for.
@@ -133,7 +171,12 @@ impl SessionParts {
             provider,
             auth: None,
             tools: ToolSet::new(),
+            all_tools: None,
+            allowed_tools: None,
             system: SystemPrompt::default(),
+            prompt_for: None,
+            extensions: Extensions::default(),
+            reason: SessionReason::Startup,
             templates: Templates::default(),
             skills: Vec::new(),
             hooks: Arc::new(NoHooks),
@@ -158,6 +201,9 @@ pub enum SessionError {
     /// There are no credentials for a prompt.
     #[error(transparent)]
     Auth(#[from] AuthError),
+    /// An extension does not want the session to be left.
+    #[error("An extension keeps the session")]
+    Stayed,
     /// There are no credentials for a model that is to be used from now on.
     #[error("No API key for {provider}/{model}")]
     NoKey {
@@ -213,42 +259,84 @@ impl AgentSession {
         let mut agent = Agent::new(host.clone(), model, parts.provider);
         agent.messages = context.messages;
         agent.thinking = thinking;
-        agent.tools = parts.tools;
+        let restores = parts.all_tools.is_some();
+        let mut tooling = Tooling::new(&parts.tools, parts.all_tools, parts.allowed_tools, parts.prompt_for);
+        if restores {
+            tooling.restore(&agent.messages);
+        }
+        tooling.take_in(&parts.extensions);
+        agent.tools = tooling.active(&parts.extensions);
+        let system = tooling.prompt_for.as_ref().map_or(parts.system, |make| make(&agent.tools));
         agent.options = parts.options;
         agent.options.session_id.get_or_insert_with(|| log.id().to_owned());
         let commands = Arc::new(Commands { skills: parts.skills, templates: parts.templates });
-        let control = SessionControl::new(agent.queues(), host.clone(), Arc::clone(&commands));
+        agent.options.observer = observer::observer(agent.options.observer.take(), &parts.extensions);
+        let now = SessionNow {
+            session_id: log.id().to_owned(),
+            session_file: log.path().map(PathBuf::from),
+            session_name: log.name(),
+            cwd: PathBuf::from(log.cwd()),
+            model: Arc::clone(&agent.model),
+            thinking,
+            active_tools: agent.tools.clone(),
+            all_tools: tooling.all(&parts.extensions),
+            system: system.clone(),
+        };
+        let queues = agent.queues();
+        let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone()));
-        Ok(Self {
+        let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
+        parts.extensions.bind(Some(Arc::new(acting)));
+        let mut session = Self {
             log,
             agent,
-            system: parts.system,
+            system,
             compaction: parts.compaction,
             summaries: parts.summaries,
             branch_reserve_tokens: parts.branch_reserve_tokens,
             plan: parts.plan,
             state: RecoveryState::default(),
             auth: parts.auth,
-            commands,
             usual_thinking: parts.usual_thinking,
             find_model: parts.find_model,
+            _bound: Bound(control.clone()),
             control,
             host,
-        })
+            resources: Resources::default(),
+            left: None,
+            is_shut_down: false,
+        };
+        session.arrive(parts.reason).await;
+        Ok(session)
     }
 
     /// Asks the model. Nothing happens until the run is polled; dropping it stops everything.
     pub fn prompt(&mut self, prompt: Prompt) -> SessionRun<'_> {
         let cancel = prompt.cancel.child();
-        let text = if prompt.verbatim { prompt.text } else { input::expanded(&self.commands, &prompt.text) };
-        let message = input::user_message(text, prompt.images, self.host.now_ms());
-        SessionRun::new(self, run::Input::Message(Arc::new(message)), cancel)
+        SessionRun::new(self, run::Input::Prompt(prompt), cancel)
     }
 
     /// Goes on from where the log stands without a new message: after a failed answer, which is left out of the context from then on, or
     /// with what waits in the queues.
     pub fn resume(&mut self, cancel: &Cancel) -> SessionRun<'_> {
         SessionRun::new(self, run::Input::Nothing, cancel.child())
+    }
+
+    /// Does what extensions have asked for while nobody pulled: changes, errands, and prompts of their own. The run is over when nothing of that
+    /// is left.
+    pub fn attend(&mut self, cancel: &Cancel) -> SessionRun<'_> {
+        SessionRun::new(self, run::Input::Rest, cancel.child())
+    }
+
+    /// Names the session; a blank name clears it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn set_name(&mut self, name: &str) -> Result<(), SessionError> {
+        self.log.append_name(name).await?;
+        let event = SessionEvent::InfoChanged { name: self.log.name() };
+        self.control.name_is(&event, &self.log).await;
+        Ok(())
     }
 
     /// Compacts the conversation now, whatever the settings say. [`SessionControl::cancel`] stops it too. `tell` is told of its start, its
@@ -261,11 +349,19 @@ impl AgentSession {
         request: CompactRequest,
         tell: &(dyn Fn(SessionEvent) + Send + Sync),
     ) -> Result<Compacted, CompactError> {
+        self.compact_telling(request, &tell::AtOnce(tell)).await
+    }
+
+    async fn compact_telling(
+        &mut self,
+        request: CompactRequest,
+        tell: &dyn tell::Listener,
+    ) -> Result<Compacted, CompactError> {
         let cancel = request.cancel.child();
         let _entered = self.control.enter(&cancel);
         let summariser = compacting::Summariser::of(self);
         let wanted = compacting::Wanted { reason: request.reason, focus: request.focus.as_deref(), will_retry: false };
-        let done = summariser.compact(&mut self.log, wanted, &tell::AtOnce(tell), &cancel).await?;
+        let done = summariser.compact(&mut self.log, wanted, tell, &cancel).await?;
         self.reload();
         Ok(done)
     }
@@ -312,6 +408,7 @@ impl AgentSession {
 
     /// Other tools, from the next prompt on; the model is told what has changed.
     pub fn set_tools(&mut self, tools: ToolSet, system: SystemPrompt) {
+        self.control.tools_are(&tools, &system);
         self.agent.tools = tools;
         self.system = system;
     }
@@ -357,7 +454,7 @@ impl AgentSession {
 
     /// Shows the session to those who wanted to look at it when a run ended: see [`SessionControl::look`].
     pub fn answer_looks(&self) {
-        self.control.show(&self.view());
+        attend::show(&self.control, &self.view());
     }
 
     /// Whether conversations are compacted by themselves, as settings and [`SessionControl::set_auto_compaction`] say.

@@ -265,12 +265,19 @@ impl fmt::Debug for CallOptions {
     }
 }
 
-/// Sees one call from outside. Both methods default to doing nothing; a failure of either ends the call with that error.
+/// Sees one call from outside. All methods default to doing nothing; a failure of any ends the call with that error.
 pub trait CallObserver: Send + Sync {
     /// Sees the body before it is sent; an answer replaces it.
     fn on_payload<'a>(&'a self, body: &'a Value, model: &'a Model) -> BoxFuture<'a, Result<Option<Value>, LlmError>> {
         let _ = (body, model);
         Box::pin(async { Ok(None) })
+    }
+
+    /// Sees the headers before they are sent and signed, credentials among them, and may change them. The rules about headers that only this program
+    /// sets do not hold for what is changed here.
+    fn on_headers<'a>(&'a self, headers: &'a mut HeaderMap, model: &'a Model) -> BoxFuture<'a, Result<(), LlmError>> {
+        let _ = (headers, model);
+        Box::pin(async { Ok(()) })
     }
 
     /// Sees status and headers of the response, of failures too, before the first event.

@@ -460,6 +460,7 @@ fn line(event: &SessionEvent, kinds: &mut Vec<&'static str>) -> Option<String> {
             json!({"type": "thinking_level_changed", "level": level.as_str()}).to_string()
         }
         SessionEvent::InfoChanged { name } => json!({"type": "session_info_changed", "name": name}).to_string(),
+        SessionEvent::ExtensionError(failure) => format!("extension_error {}", failure.error),
         SessionEvent::Conflict { .. } => "session_conflict".into(),
         SessionEvent::SummaryRetryScheduled { attempt, .. } => format!("summarization_retry_scheduled {attempt}"),
         SessionEvent::SummaryRetryStart { source, .. } => {

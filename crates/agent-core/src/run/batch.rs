@@ -140,7 +140,7 @@ impl Running<'_> {
             nested_calls: None,
         }));
         self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
-        self.append(Arc::clone(&message));
+        let message = self.append(message).await;
         batch.results.push(Arc::clone(&message));
         self.give(AgentEvent::MessageEnd { message, error: None, queued: None }).await;
     }

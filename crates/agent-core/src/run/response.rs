@@ -58,7 +58,8 @@ impl Running<'_> {
         if !started {
             self.give(AgentEvent::MessageStart(Arc::clone(&whole))).await;
         }
-        self.append(Arc::clone(&whole));
+        let whole = self.append(whole).await;
+        let message = whole.as_assistant().map_or(message, Arc::clone);
         self.give(AgentEvent::MessageEnd { message: whole, error: error.clone(), queued: None }).await;
         (message, error)
     }

@@ -98,6 +98,22 @@ fn is_summary(message: &Message) -> bool {
     matches!(message, Message::Other(other) if other.role() == roles::COMPACTION_SUMMARY)
 }
 
+/// How full the model's window is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContextUsage {
+    /// Tokens of the context; `None` between a compaction and the next answer, when nobody knows.
+    pub tokens: Option<u64>,
+    /// Tokens of the window.
+    pub context_window: u64,
+}
+
+impl ContextUsage {
+    /// Tokens in hundredths of the window.
+    pub fn percent(&self) -> Option<f64> {
+        self.tokens.map(|tokens| tokens as f64 / self.context_window as f64 * 100.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::results;
 use crate::compaction::CompactionReason;
-use crate::event::SessionEvent;
+use crate::event::{ExtensionFailure, SessionEvent};
 
 /// Turns events into lines. It remembers what an update line repeats: the usage so far and what the open blocks are.
 #[derive(Debug, Default)]
@@ -143,6 +143,9 @@ impl EventWriter {
             }
             SessionEvent::InfoChanged { name: Some(name) } => self.object("session_info_changed", &[("name", name)]),
             SessionEvent::InfoChanged { name: None } => self.object("session_info_changed", &[]),
+            SessionEvent::ExtensionError(ExtensionFailure { extension, event, error }) => {
+                self.object("extension_error", &[("extensionPath", extension), ("event", event), ("error", error)])
+            }
             SessionEvent::Conflict { path, leaf } => {
                 let leaf = leaf.as_ref().map(|id| id.as_str().to_owned());
                 self.object("session_conflict", &[("path", &path.to_string_lossy()), ("leafId", &leaf)])
@@ -295,6 +298,7 @@ fn is_in_049(event: &SessionEvent) -> bool {
         | SessionEvent::SummaryRetryEnd
         | SessionEvent::ThinkingLevelChanged { .. }
         | SessionEvent::InfoChanged { .. }
+        | SessionEvent::ExtensionError(_)
         | SessionEvent::Conflict { .. } => false,
     }
 }

@@ -11,6 +11,7 @@ use super::models::{level_after, level_change, model_change};
 use super::tell::Tell;
 use super::{AgentSession, SessionError};
 use crate::event::SessionEvent;
+use crate::extension::ModelSource;
 use crate::prompt::Prompt as SystemPrompt;
 use crate::session_log::SessionLog;
 
@@ -57,24 +58,29 @@ impl Standing {
                 let wanted = level_after(&self.model, &model, self.thinking, self.usual);
                 log.append(model_change(&model)).await?;
                 self.news.model = Some(Arc::clone(&model));
-                self.model = model;
+                let previous = std::mem::replace(&mut self.model, Arc::clone(&model));
+                tell.control.model_is(&model, &previous, ModelSource::Set, log).await;
                 self.set_level(wanted, log, tell).await?;
             }
             Change::Thinking(level) => self.set_level(level, log, tell).await?,
             Change::Tools(tools, system) => {
+                tell.control.tools_are(&tools, &system);
                 self.news.tools = Some(tools);
                 self.news.system = Some(system.clone());
                 self.system = Some(system);
             }
             Change::Name(name) => {
                 log.append_name(&name).await?;
-                tell.give(SessionEvent::InfoChanged { name: log.name() }).await;
+                let event = SessionEvent::InfoChanged { name: log.name() };
+                tell.control.name_is(&event, log).await;
+                tell.give(event).await;
             }
             Change::Entry(body) => {
                 let id = log.append(body).await?;
                 tell.entry_appended(log, &id).await;
             }
             Change::Bash(ran) => drop(log.append_message(ran.into_message()).await?),
+            Change::Note(message) => tell.note(tell.control.custom(&message), log).await?,
         }
         Ok(())
     }
@@ -88,7 +94,8 @@ impl Standing {
         let level = thinking::clamp(&self.model, level);
         if level != self.thinking {
             log.append(level_change(level)).await?;
-            self.thinking = level;
+            let previous = std::mem::replace(&mut self.thinking, level);
+            tell.control.level_is(level, previous, log).await;
             self.news.thinking = Some(level);
             tell.give(SessionEvent::ThinkingLevelChanged { level }).await;
         }

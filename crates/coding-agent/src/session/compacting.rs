@@ -19,12 +19,15 @@ use crate::compaction::{
 };
 use crate::entry::BranchSummary;
 use crate::event::{SessionEvent, SummarySource};
+use crate::extension::Told;
 use crate::recovery::TurnRetry;
 use crate::session_log::SessionLog;
 
+use super::AgentSession;
+use super::attend::attended;
 use super::changes::Standing;
+use super::control::SessionControl;
 use super::tell::Listener;
-use super::{AgentSession, SessionControl, SessionView};
 
 /// Who makes summaries: the agent's model as it stands. A copy, because a run has the agent borrowed.
 pub(super) struct Summariser {
@@ -88,8 +91,16 @@ impl Summariser {
         tell.event(SessionEvent::CompactionStart { reason: wanted.reason }).await;
         let made = self.make(log, wanted, tell, cancel).await;
         match &made {
-            Ok(done) => self.hooks.compacted(done),
-            Err(error) => self.hooks.compaction_failed(wanted.reason, error),
+            Ok(done) => {
+                self.hooks.compacted(done);
+                self.control.tell_extensions(Told::Compacted(done), log).await;
+            }
+            Err(error) => {
+                self.hooks.compaction_failed(wanted.reason, error);
+                let text = error.to_string();
+                let told = Told::CompactFailed { reason: wanted.reason, error: &text };
+                self.control.tell_extensions(told, log).await;
+            }
         }
         tell.event(end_of(&made, wanted)).await;
         made
@@ -105,8 +116,13 @@ impl Summariser {
         let Wanted { reason, focus, will_retry } = wanted;
         let preparation = compaction::prepare_log(log, &self.settings)?;
         let ahead = CompactionAhead { preparation: &preparation, reason, focus, will_retry };
-        let view = SessionView::of_log(log, &self.model, self.thinking);
-        let before = cancel.run(self.control.showing(&view, self.hooks.before_compaction(&ahead, cancel))).await;
+        let asking = async {
+            match self.hooks.before_compaction(&ahead, cancel).await {
+                BeforeCompaction::GoOn => self.control.extensions().before_compact(&ahead).await,
+                other => other,
+            }
+        };
+        let before = cancel.run(attended(&self.control, log, asking)).await;
         let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
             BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
             BeforeCompaction::Instead(made) => *made,
@@ -115,7 +131,7 @@ impl Summariser {
                 let step = |step| tell.event(step_event(step, SummarySource::Compaction, Some(reason)));
                 let retry = SummaryRetry { plan: self.retry, host: &self.host, tell: &step };
                 let model = SummaryModel { focus: focus.map(str::to_owned), ..self.model(&build, retry) };
-                self.control.showing(&view, model.summarise(&preparation, cancel)).await?
+                attended(&self.control, log, model.summarise(&preparation, cancel)).await?
             }
         };
         cancel.check().map_err(|_| CompactError::Cancelled)?;

@@ -12,9 +12,13 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use tokio::sync::Notify;
 
+use super::errands::Errands;
 use super::input::{expanded, user_message};
-use super::look::Look;
+use super::look::{Look, SessionView};
+use super::tooling::Tooling;
 use crate::entry::{CustomMessage, EntryBody};
+use crate::extension::Extensions;
+use crate::extension::actions::SessionNow;
 use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
@@ -25,21 +29,20 @@ pub struct SessionControl {
     queues: Queues,
     host: Host,
     commands: Arc<Commands>,
+    extensions: Extensions,
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     /// There may be changes; looked at before every event, so that the lock need not be taken.
     has_changes: AtomicBool,
-    /// Somebody may want to look.
-    has_looks: AtomicBool,
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+pub(super) struct State {
     running: Option<Running>,
     /// Messages that come behind the next prompt.
     next_prompt: Vec<Arc<Message>>,
@@ -47,8 +50,15 @@ struct State {
     changes: Vec<Change>,
     /// What the run has taken in and the agent has not.
     adopted: Adopted,
-    looks: Vec<Look>,
+    /// Who wants to look at the session.
+    pub(super) looks: Vec<Look>,
     switches: Switches,
+    /// What is known of the session without having it.
+    pub(super) now: Arc<SessionNow>,
+    /// Which tools there are.
+    pub(super) tooling: Tooling,
+    /// What extensions ask for.
+    pub(super) errands: Errands,
 }
 
 /// What is switched on or off while the session lives; `None`: as its parts say.
@@ -89,6 +99,21 @@ pub enum Change {
     Entry(EntryBody),
     /// A command the user ran; it comes behind the messages of the run.
     Bash(BashExecution),
+    /// A message of an extension that nobody is asked to answer; it comes behind the messages of the run.
+    Note(CustomMessage),
+}
+
+impl State {
+    pub(super) fn has_any_change(&self) -> bool {
+        !self.changes.is_empty()
+    }
+}
+
+impl Change {
+    /// Whether it has to wait for the end of a run.
+    fn is_late(&self) -> bool {
+        matches!(self, Self::Bash(_) | Self::Note(_))
+    }
 }
 
 /// What is said while a run is under way goes into a queue, and the caller must say which.
@@ -97,11 +122,64 @@ pub enum Change {
 pub struct Busy;
 
 impl SessionControl {
-    pub(super) fn new(queues: Queues, host: Host, commands: Arc<Commands>) -> Self {
-        Self { queues, host, commands, shared: Arc::default() }
+    pub(super) fn new(
+        queues: Queues,
+        host: Host,
+        commands: Arc<Commands>,
+        extensions: Extensions,
+        now: SessionNow,
+        tooling: Tooling,
+    ) -> Self {
+        let state = State {
+            running: None,
+            next_prompt: Vec::new(),
+            changes: Vec::new(),
+            adopted: Adopted::default(),
+            looks: Vec::new(),
+            switches: Switches::default(),
+            now: Arc::new(now),
+            tooling,
+            errands: Errands::default(),
+        };
+        let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
+        Self { queues, host, commands, extensions, shared: Arc::new(shared) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// The session's extensions.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    pub(super) fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
+    /// Looks at or changes what the handles of the session share, and wakes those who wait for a change of it.
+    pub(super) fn share<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let done = change(&mut self.lock());
+        self.shared.changed.notify_waiters();
+        done
+    }
+
+    /// Looks at what the handles of the session share.
+    pub(super) fn peek<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.lock())
+    }
+
+    /// Waits until something holds of what the handles share.
+    pub(super) async fn until(&self, holds: impl Fn(&State) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.shared.changed.notified());
+            // What changes between the look and the wait must not be missed.
+            changed.as_mut().enable();
+            if holds(&self.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,7 +204,12 @@ impl SessionControl {
 
     fn push(&self, kind: QueueKind, text: &str, images: Vec<Image>) {
         let text = expanded(&self.commands, text);
-        self.queues.push(kind, user_message(text, images, self.host.now_ms()));
+        self.push_message(kind, user_message(text, images, self.host.now_ms()));
+    }
+
+    /// Puts a message into a queue as it is.
+    pub(super) fn push_message(&self, kind: QueueKind, message: Message) {
+        self.queues.push(kind, message);
     }
 
     /// Puts a message of an extension into a queue.
@@ -136,8 +219,13 @@ impl SessionControl {
 
     /// Puts a message of an extension behind the next prompt of the user.
     pub fn with_next_prompt(&self, message: &CustomMessage) {
-        let message = Arc::new(roles::custom(message, Some(self.host.now_ms())));
+        let message = self.custom(message);
         self.lock().next_prompt.push(message);
+    }
+
+    /// A message of an extension, of now.
+    pub(super) fn custom(&self, message: &CustomMessage) -> Arc<Message> {
+        Arc::new(roles::custom(message, Some(self.host.now_ms())))
     }
 
     pub(super) fn take_next_prompt(&self) -> Vec<Arc<Message>> {
@@ -156,7 +244,7 @@ impl SessionControl {
         if !at_end && !self.shared.has_changes.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        self.lock().changes.extract_if(.., |change| at_end || !matches!(change, Change::Bash(_))).collect()
+        self.lock().changes.extract_if(.., |change| at_end || !change.is_late()).collect()
     }
 
     pub(super) fn now_ms(&self) -> i64 {
@@ -180,40 +268,13 @@ impl SessionControl {
 
     /// Waits until there are changes that can be made while a run goes on, or somebody wants to look.
     pub(super) async fn has_changes(&self) {
-        self.wait_for(|state| {
-            !state.looks.is_empty() || state.changes.iter().any(|change| !matches!(change, Change::Bash(_)))
-        })
-        .await;
+        self.until(|state| !state.looks.is_empty() || state.changes.iter().any(|change| !change.is_late())).await;
     }
 
-    /// Waits until somebody wants to look.
-    pub(super) async fn has_looks(&self) {
-        self.wait_for(|state| !state.looks.is_empty()).await;
-    }
-
-    async fn wait_for(&self, is_there: impl Fn(&State) -> bool) {
-        loop {
-            let mut changed = std::pin::pin!(self.shared.changed.notified());
-            // What changes between the test and the wait must not be missed.
-            changed.as_mut().enable();
-            if is_there(&self.lock()) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    pub(super) fn push_look(&self, look: Look) {
-        self.lock().looks.push(look);
-        self.shared.has_looks.store(true, Ordering::Release);
-        self.shared.changed.notify_waiters();
-    }
-
-    pub(super) fn take_looks(&self) -> Vec<Look> {
-        if !self.shared.has_looks.swap(false, Ordering::AcqRel) {
-            return Vec::new();
-        }
-        std::mem::take(&mut self.lock().looks)
+    /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at
+    /// [`super::AgentSession::view`] itself; what still waits when a run ends is for [`super::AgentSession::answer_looks`].
+    pub fn look(&self, look: impl FnOnce(&SessionView<'_>) + Send + 'static) {
+        self.share(|state| state.looks.push(Look::new(look)));
     }
 
     /// Switches compactions that happen by themselves on or off.
@@ -293,8 +354,9 @@ impl SessionControl {
 
     /// Notes a run; the guard takes the note back.
     pub(super) fn enter(&self, prompt: &Cancel) -> Entered {
-        self.lock().running = Some(Running { prompt: prompt.clone(), wait: prompt.child() });
-        Entered { control: self.clone() }
+        self.extensions.set_cancel(prompt);
+        let before = self.lock().running.replace(Running { prompt: prompt.clone(), wait: prompt.child() });
+        Entered { control: self.clone(), before }
     }
 
     /// A token for one wait between two attempts.
@@ -308,10 +370,18 @@ impl SessionControl {
 /// A run is under way as long as this lives.
 pub(super) struct Entered {
     control: SessionControl,
+    /// What was under way around this one.
+    before: Option<Running>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.control.lock().running = None;
+        let before = self.before.take();
+        let cancel = before.as_ref().map(|running| running.prompt.clone()).unwrap_or_default();
+        self.control.extensions.set_cancel(&cancel);
+        self.control.share(|state| {
+            state.errands.is_busy &= before.is_some();
+            state.running = before;
+        });
     }
 }

@@ -8,7 +8,6 @@ use pinch_stdx::cancel::Cancel;
 use super::run::Input;
 use super::{AgentSession, SessionRun};
 use crate::entry::CustomMessage;
-use crate::session_log::roles;
 
 impl AgentSession {
     /// Puts a message into the conversation without asking the model: it reads it with the next prompt. The run tells the message's start and
@@ -25,6 +24,6 @@ impl AgentSession {
     }
 
     fn custom_message(&self, message: &CustomMessage) -> Arc<Message> {
-        Arc::new(roles::custom(message, Some(self.host.now_ms())))
+        self.control.custom(message)
     }
 }

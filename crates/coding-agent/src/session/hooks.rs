@@ -1,4 +1,5 @@
-//! The owner's hooks, with what the session adds: its roles become messages of the user, and changes made during a run reach the next request.
+//! The owner's hooks, then the extensions', with what the session adds: its roles become messages of the user, and changes made during a run
+//! reach the next request.
 
 use std::sync::Arc;
 
@@ -10,9 +11,10 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Message, SystemMessage};
 
 use super::control::SessionControl;
+use crate::extension::{Extensions, Point, TurnEnd, TurnEndAction};
 use crate::session_log::convert_to_llm;
 
-/// Asks the owner's hooks, and then turns this layer's roles into what a model reads.
+/// Asks the owner's hooks and the extensions, and then turns this layer's roles into what a model reads.
 pub(super) struct SessionHooks {
     owner: Arc<dyn Hooks>,
     control: SessionControl,
@@ -22,6 +24,10 @@ impl SessionHooks {
     pub(super) fn new(owner: Arc<dyn Hooks>, control: SessionControl) -> Self {
         Self { owner, control }
     }
+
+    fn extensions(&self) -> &Extensions {
+        self.control.extensions()
+    }
 }
 
 impl Hooks for SessionHooks {
@@ -29,7 +35,17 @@ impl Hooks for SessionHooks {
         Box::pin(async move {
             let (model, thinking) = self.control.take_adopted(|now| (now.model.take(), now.thinking.take()));
             let plan = self.owner.next_turn(turn).await?;
-            Ok(TurnPlan { model: plan.model.or(model), thinking: plan.thinking.or(thinking), ..plan })
+            let seen = plan.messages.as_deref().unwrap_or(turn.messages);
+            let messages = self.extensions().context(seen).await.or(plan.messages);
+            Ok(TurnPlan { model: plan.model.or(model), thinking: plan.thinking.or(thinking), messages })
+        })
+    }
+
+    fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+        Box::pin(async move {
+            let owned = self.owner.whole_message(message).await;
+            let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await;
+            changed.or(owned)
         })
     }
 
@@ -54,14 +70,43 @@ impl Hooks for SessionHooks {
     }
 
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
-        self.owner.before_tool(call)
+        Box::pin(async move {
+            let owned = self.owner.before_tool(call).await;
+            match owned {
+                deny @ BeforeTool::Deny { .. } => deny,
+                BeforeTool::Allow => self.extensions().tool_call(call).await,
+                BeforeTool::Rewrite(input) => {
+                    let call = PendingCall { input, ..call.clone() };
+                    match self.extensions().tool_call(&call).await {
+                        BeforeTool::Allow => BeforeTool::Rewrite(call.input),
+                        other => other,
+                    }
+                }
+            }
+        })
     }
 
     fn after_tool<'a>(&'a self, done: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
-        self.owner.after_tool(done)
+        Box::pin(async move {
+            let mut patch = self.owner.after_tool(done).await;
+            if self.extensions().wants(Point::ToolResult) {
+                let mut seen = done.clone();
+                patch.clone().apply(&mut seen.output);
+                patch.add(self.extensions().tool_result(&seen).await);
+            }
+            patch
+        })
     }
 
     fn after_turn<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
-        self.owner.after_turn(turn)
+        Box::pin(async move {
+            let owned = self.owner.after_turn(turn).await;
+            let turn_index = self.control.peek(|state| state.errands.turn_index);
+            let ended = TurnEnd { turn_index, message: &turn.message, results: &turn.results };
+            match self.extensions().turn_end(ended).await {
+                TurnEndAction::Continue if owned == AfterTurn::GoOn => AfterTurn::Continue,
+                _ => owned,
+            }
+        })
     }
 }

@@ -3,17 +3,21 @@
 use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
 use pinch_stdx::cancel::Cancel;
 
+use crate::extension::InputSource;
 use crate::resources::Commands;
 
 /// What a user says.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
-    /// The text. `/name arguments` of a known prompt template and `/skill:name arguments` of a known skill are replaced by what these say.
+    /// The text. `/name arguments` runs a command of an extension, or is replaced by what the prompt template or, as `/skill:name`, the skill of
+    /// that name says.
     pub text: String,
     /// Images behind the text.
     pub images: Vec<Image>,
-    /// The text is sent as it is.
+    /// The text is sent as it is: it is no command, and templates are not expanded.
     pub verbatim: bool,
+    /// Where it comes from.
+    pub source: InputSource,
     /// Stops the whole prompt with its retries and compactions.
     pub cancel: Cancel,
 }

@@ -9,6 +9,7 @@ use pinch_stdx::cancel::Cancel;
 
 use super::{AgentSession, SessionError};
 use crate::entry::EntryBody;
+use crate::extension::ModelSource;
 
 /// A model to choose from, and the thinking level it is chosen with.
 #[derive(Clone, Debug)]
@@ -38,6 +39,10 @@ impl AgentSession {
     /// # Errors
     /// When there are no credentials for it, or the change cannot be written; the model is the old one then.
     pub async fn set_model(&mut self, model: Arc<Model>) -> Result<(), SessionError> {
+        self.select_model(model, ModelSource::Set).await
+    }
+
+    async fn select_model(&mut self, model: Arc<Model>, source: ModelSource) -> Result<(), SessionError> {
         if let Some(auth) = &self.auth
             && auth.check(&model, &Cancel::new()).await.is_err()
         {
@@ -45,7 +50,8 @@ impl AgentSession {
         }
         let wanted = level_after(&self.agent.model, &model, self.agent.thinking, self.usual_thinking);
         self.log.append(model_change(&model)).await?;
-        self.agent.model = model;
+        let previous = std::mem::replace(&mut self.agent.model, Arc::clone(&model));
+        self.control.model_is(&model, &previous, source, &self.log).await;
         self.set_thinking(wanted).await?;
         Ok(())
     }
@@ -61,7 +67,7 @@ impl AgentSession {
         direction: Direction,
     ) -> Result<Option<ScopedModel>, SessionError> {
         let Some(next) = next_of(models, &self.agent.model, direction) else { return Ok(None) };
-        self.set_model(Arc::clone(&next.model)).await?;
+        self.select_model(Arc::clone(&next.model), ModelSource::Cycle).await?;
         if let Some(level) = next.thinking {
             self.set_thinking(level).await?;
         }
@@ -81,7 +87,8 @@ impl AgentSession {
         let level = thinking::clamp(&self.agent.model, level);
         if level != self.agent.thinking {
             self.log.append(level_change(level)).await?;
-            self.agent.thinking = level;
+            let previous = std::mem::replace(&mut self.agent.thinking, level);
+            self.control.level_is(level, previous, &self.log).await;
         }
         Ok(level)
     }

@@ -1,10 +1,14 @@
 //! Another log in the place of a session's own: a new one, a fork, or one that was kept.
 
+use std::path::PathBuf;
+
 use pinch_llm::message::Message;
 
+use super::attend::attended;
 use super::models::{level_change, model_change};
 use super::{AgentSession, SessionError};
 use crate::entry::EntryId;
+use crate::extension::{BeforeFork, BeforeSwitch, Leave, Resources, ResourcesDiscover, SessionReason, Told};
 use crate::recovery::RecoveryState;
 use crate::session_log::{NewSession, SessionLog};
 use crate::store::StoreError;
@@ -42,14 +46,15 @@ impl AgentSession {
     /// Goes over to a new, empty session with the same parts, in the same store; `parent` names the one it follows.
     ///
     /// # Errors
-    /// When the store cannot make room for it; the old session stays then.
+    /// [`SessionError::Stayed`] when an extension does not want that, and when the store cannot make room for it; the old session stays then.
     pub async fn begin_new(&mut self, parent: Option<String>) -> Result<(), SessionError> {
         let new = NewSession { parent_session: parent, ..NewSession::in_folder(self.log.cwd()) };
-        let old = self.log.id().to_owned();
-        self.log.new_session(new).await?;
+        self.ask_to_leave(SessionReason::New, None).await?;
+        let log = self.log.begin_beside(new).await?;
+        self.leave_for(log, SessionReason::New).await;
         self.log.append(model_change(&self.agent.model)).await?;
         self.log.append(level_change(self.agent.thinking)).await?;
-        self.came_to_new_log(&old);
+        self.arrive(SessionReason::New).await;
         Ok(())
     }
 
@@ -64,50 +69,92 @@ impl AgentSession {
         let Some(found) = self.log.entry(entry) else {
             return Err(StoreError::NoEntry { id: entry.to_string() }.into());
         };
-        let old = self.log.id().to_owned();
         let text = match (place, found.body.as_message().map(|message| &**message)) {
-            (ForkAt::Entry, _) => {
-                self.log.create_branched_session(entry).await?;
-                None
-            }
-            (ForkAt::Before, Some(Message::User(user))) => {
-                match &found.parent_id {
-                    Some(parent) => self.log.create_branched_session(parent).await?,
-                    None => {
-                        let parent_session = self.log.path().map(|path| path.display().to_string());
-                        let new = NewSession { parent_session, ..NewSession::in_folder(self.log.cwd()) };
-                        self.log.new_session(new).await?;
-                    }
-                }
-                Some(user.content.text(""))
-            }
+            (ForkAt::Entry, _) => None,
+            (ForkAt::Before, Some(Message::User(user))) => Some(user.content.text("")),
             (ForkAt::Before, _) => return Err(ForkError::NotAMessage),
         };
-        self.came_to_new_log(&old);
+        let ask = BeforeFork { entry: entry.clone(), before: place == ForkAt::Before };
+        let asking = self.control.extensions().before_fork(&ask);
+        if attended(&self.control, &self.log, asking).await == Leave::Stay {
+            return Err(SessionError::Stayed.into());
+        }
+        let leaf = if place == ForkAt::Entry { Some(entry) } else { found.parent_id.as_ref() };
+        let log = match leaf {
+            Some(leaf) => self.log.branched_session(leaf).await?,
+            None => {
+                let parent_session = self.log.path().map(|path| path.display().to_string());
+                self.log.begin_beside(NewSession { parent_session, ..NewSession::in_folder(self.log.cwd()) }).await?
+            }
+        };
+        self.leave_for(log, SessionReason::Fork).await;
+        self.arrive(SessionReason::Fork).await;
         Ok(text)
     }
 
     /// Takes another log up. Tools that act in a working directory are the caller's to replace: see [`AgentSession::set_tools`].
     ///
     /// # Errors
-    /// When what has changed cannot be written to it.
+    /// [`SessionError::Stayed`] when an extension does not want that, and when what has changed cannot be written to the log.
     pub async fn switch_to(&mut self, log: SessionLog) -> Result<(), SessionError> {
-        let old = self.log.id().to_owned();
-        self.log = log;
-        self.came_to_new_log(&old);
+        self.ask_to_leave(SessionReason::Resume, log.path().map(PathBuf::from)).await?;
+        self.leave_for(log, SessionReason::Resume).await;
         if !self.log.active_branch().has_level() {
             self.log.append(level_change(self.agent.thinking)).await?;
         }
+        self.arrive(SessionReason::Resume).await;
         Ok(())
     }
 
-    /// Takes everything that depends on the log from the one it is now.
-    fn came_to_new_log(&mut self, old: &str) {
+    /// Tells the extensions that the session is over, once: call it before the program ends.
+    pub async fn shut_down(&mut self, reason: SessionReason) {
+        if !std::mem::replace(&mut self.is_shut_down, true) {
+            self.control.tell_extensions(Told::SessionShutdown { reason, target: None }, &self.log).await;
+        }
+    }
+
+    async fn ask_to_leave(&self, reason: SessionReason, target: Option<PathBuf>) -> Result<(), SessionError> {
+        let ask = BeforeSwitch { reason, target };
+        match attended(&self.control, &self.log, self.control.extensions().before_switch(&ask)).await {
+            Leave::Go => Ok(()),
+            Leave::Stay => Err(SessionError::Stayed),
+        }
+    }
+
+    /// Leaves the log for another one, and takes everything that depends on it from there.
+    async fn leave_for(&mut self, log: SessionLog, reason: SessionReason) {
+        let target = log.path().map(PathBuf::from);
+        let told = Told::SessionShutdown { reason, target: target.as_ref() };
+        self.control.tell_extensions(told, &self.log).await;
+        self.control.extensions().renew();
+        let old = std::mem::replace(&mut self.log, log);
+        self.left = old.path().map(PathBuf::from);
         let session_id = &mut self.agent.options.session_id;
-        if session_id.as_deref() == Some(old) {
+        if session_id.as_deref() == Some(old.id()) {
             *session_id = Some(self.log.id().to_owned());
         }
         self.state = RecoveryState::default();
-        self.take_over_branch();
+        self.is_shut_down = false;
+        let log = &self.log;
+        self.control.note(|now| {
+            now.session_id = log.id().to_owned();
+            now.session_file = log.path().map(PathBuf::from);
+            now.session_name = log.name();
+            now.cwd = PathBuf::from(log.cwd());
+        });
+        self.take_over_branch().await;
+    }
+
+    /// Tells the extensions which session there is now, and takes their resources.
+    pub(super) async fn arrive(&mut self, reason: SessionReason) {
+        let previous = self.left.take();
+        self.control.tell_extensions(Told::SessionStart { reason, previous: previous.as_ref() }, &self.log).await;
+        let discovering = self.control.extensions().resources(ResourcesDiscover { reason });
+        self.resources = attended(&self.control, &self.log, discovering).await;
+    }
+
+    /// Skills, prompts and themes that extensions know of, as of the last start or replacement of the session.
+    pub fn discovered(&self) -> &Resources {
+        &self.resources
     }
 }

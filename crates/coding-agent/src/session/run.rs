@@ -1,22 +1,27 @@
 //! A prompt from its message to the point where nothing goes on by itself.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use pinch_agent_core::event::{AgentEvent, EndReason, RunEnd};
-use pinch_llm::message::{Message, StopReason};
+use pinch_llm::message::{Block, Content, Image, Message, StopReason};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::{Pulled, pulled};
 
+use super::attend::{answer_questions, attended};
 use super::changes::{Standing, adopt};
 use super::compacting::{Summariser, Wanted};
+use super::input::{Prompt, expanded, user_message};
 use super::tell::{SessionItem, Tell};
-use super::{AgentSession, SessionError, SessionView};
+use super::{AgentSession, SessionError};
 use crate::compaction::{self, CompactError, CompactionReason};
 use crate::event::SessionEvent;
+use crate::extension::host::Heard;
+use crate::extension::{self, BeforeAgentStart, FoundCommand, Point, Told};
+use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{Failure, Recovery, TurnRetry, recover};
 use crate::session_log::{SessionLog, roles};
 
@@ -33,12 +38,16 @@ pub struct SessionRun<'a> {
 
 /// What a run begins with.
 pub(super) enum Input {
+    /// What a user says: a command of an extension, or something to be answered.
+    Prompt(Prompt),
     /// A message that is to be answered.
     Message(Arc<Message>),
     /// A message that is only kept.
     Note(Arc<Message>),
     /// The conversation as it stands.
     Nothing,
+    /// What extensions have asked for.
+    Rest,
 }
 
 impl<'a> SessionRun<'a> {
@@ -80,7 +89,92 @@ enum Next {
 
 impl Running<'_> {
     async fn drive(&mut self, input: Input) -> Result<(), SessionError> {
-        if let (Input::Message(_), Some(auth)) = (&input, &self.session.auth) {
+        match input {
+            Input::Prompt(prompt) => self.prompt(prompt).await?,
+            Input::Note(message) => self.keep(message).await?,
+            Input::Message(message) => self.answer(Some(message)).await?,
+            Input::Nothing => self.answer(None).await?,
+            Input::Rest => {}
+        }
+        self.rest().await
+    }
+
+    /// What a user says: through the extensions, and then to the model.
+    async fn prompt(&mut self, prompt: Prompt) -> Result<(), SessionError> {
+        let control = self.session.control.clone();
+        if !prompt.verbatim
+            && let Some((found, args)) = control.find_command(&prompt.text)
+        {
+            return self.command(&found, &args).await;
+        }
+        let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
+        let heard = attended(&control, &self.session.log, control.extensions().input(input)).await;
+        let Heard::Say(extension::Input { text, images, .. }) = heard else { return Ok(()) };
+        let text = if prompt.verbatim { text } else { expanded(control.commands(), &text) };
+        let message = user_message(text, images, self.session.host.now_ms());
+        self.answer(Some(Arc::new(message))).await
+    }
+
+    /// Runs a command of an extension, and does what it asks for meanwhile.
+    async fn command(&mut self, found: &FoundCommand, args: &str) -> Result<(), SessionError> {
+        let (control, cancel) = (self.session.control.clone(), self.cancel.clone());
+        let mut work = pin!(cancel.run(control.run_command(found, args)));
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut work => return Ok(()),
+                () = control.wants_attention() => {}
+            }
+            let mut doing = pin!(self.rest());
+            let mut is_done = false;
+            loop {
+                tokio::select! {
+                    biased;
+                    done = &mut doing => break done?,
+                    _ = &mut work, if !is_done => is_done = true,
+                }
+            }
+            if is_done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does what extensions have asked for, until nothing is left of it.
+    async fn rest(&mut self) -> Result<(), SessionError> {
+        let control = self.session.control.clone();
+        loop {
+            self.take_changes().await?;
+            answer_questions(&control, &self.session.log);
+            while self.session.run_errand(&self.tell, &self.cancel).await {}
+            self.tell.failures().await;
+            // A prompt that was cancelled starts no others.
+            let next = control.share(|state| state.errands.take_prompt()).filter(|_| !self.cancel.is_cancelled());
+            let Some(message) = next else { return Ok(()) };
+            self.answer(Some(message)).await?;
+        }
+    }
+
+    /// Asks the model, with a message or with the conversation as it stands, until nothing goes on by itself.
+    async fn answer(&mut self, message: Option<Arc<Message>>) -> Result<(), SessionError> {
+        self.session.control.share(|state| state.errands.is_busy = true);
+        let done = self.ask_until_settled(message).await;
+        self.session.control.share(|state| state.errands.is_busy = false);
+        let Some(aborted) = done? else { return Ok(()) };
+        let settled = SessionEvent::Settled { aborted };
+        self.tell_both(settled).await;
+        Ok(())
+    }
+
+    /// Tells the extensions, and then the reader.
+    async fn tell_both(&self, event: SessionEvent) {
+        self.tell.control.tell_extensions(Told::Event(&event), &self.session.log).await;
+        self.tell.give(event).await;
+    }
+
+    /// Says whether the last run was cancelled.
+    async fn ask_until_settled(&mut self, message: Option<Arc<Message>>) -> Result<Option<bool>, SessionError> {
+        if let (Some(_), Some(auth)) = (&message, &self.session.auth) {
             auth.check(&self.session.agent.model, &self.cancel).await?;
         }
         // A program that was killed may have left calls without results.
@@ -88,10 +182,9 @@ impl Running<'_> {
             self.session.reload();
         }
         self.take_changes().await?;
-        let mut input = match input {
-            Input::Message(message) => self.begin(message).await?,
-            Input::Note(message) => return self.note(message).await,
-            Input::Nothing => {
+        let mut input = match message {
+            Some(message) => self.begin(message).await?,
+            None => {
                 self.omit_failed_answer().await?;
                 Vec::new()
             }
@@ -101,8 +194,7 @@ impl Running<'_> {
             let aborted = end.why == EndReason::Aborted;
             if let Next::Settled = self.after_run(end).await? {
                 self.take_changes().await?;
-                self.tell.give(SessionEvent::Settled { aborted }).await;
-                return Ok(());
+                return Ok(Some(aborted));
             }
         }
     }
@@ -111,19 +203,47 @@ impl Running<'_> {
     /// when that is overdue.
     async fn begin(&mut self, message: Arc<Message>) -> Result<Vec<Arc<Message>>, SessionError> {
         self.compact_when_due().await?;
+        let (behind, system) = self.before_start(&message).await;
         let said = self.session.agent.messages.iter().map(|message| &**message);
-        let change = self.session.system.difference(said, self.session.host.now_ms());
+        let system = system.as_ref().unwrap_or(&self.session.system);
+        let change = system.difference(said, self.session.host.now_ms());
         let change = change.map(|system| Arc::new(Message::System(system)));
-        let behind = self.session.control.take_next_prompt();
-        Ok(change.into_iter().chain([message]).chain(behind).collect())
+        let waiting = self.session.control.take_next_prompt();
+        Ok(change.into_iter().chain([message]).chain(waiting).chain(behind).collect())
+    }
+
+    /// What extensions say behind a prompt, and the system prompt they want for it.
+    async fn before_start(&self, message: &Message) -> (Vec<Arc<Message>>, Option<SystemPrompt>) {
+        let control = &self.session.control;
+        if !control.extensions().wants(Point::BeforeAgentStart) {
+            return (Vec::new(), None);
+        }
+        let (content, message_type) = match message {
+            Message::User(user) => (user.content.clone(), None),
+            Message::Other(other) => {
+                let message_type = other.raw.get("customType").and_then(|value| value.as_str()).map(str::to_owned);
+                (roles::custom_content(other), message_type)
+            }
+            _ => return (Vec::new(), None),
+        };
+        let images = match &content {
+            Content::Text(_) => Vec::new(),
+            Content::Blocks(blocks) => blocks.iter().filter_map(image).collect(),
+        };
+        let system = self.session.system.clone();
+        let start = BeforeAgentStart { prompt: content.text(""), images, system, message_type };
+        let asking = control.extensions().before_start(start);
+        let (messages, system) = attended(control, &self.session.log, asking).await;
+        (messages.iter().map(|message| control.custom(message)).collect(), system)
     }
 
     /// Keeps a message that nobody is asked to answer.
-    async fn note(&mut self, message: Arc<Message>) -> Result<(), SessionError> {
-        self.tell.give(SessionEvent::Agent(AgentEvent::MessageStart(Arc::clone(&message)))).await;
-        self.session.log.append(roles::entry_of(&message)).await?;
+    async fn keep(&mut self, message: Arc<Message>) -> Result<(), SessionError> {
+        // A program that was killed may have left calls without results.
+        self.session.log.heal().await?;
+        self.take_changes().await?;
+        self.tell.note(message, &mut self.session.log).await?;
         self.session.reload();
-        self.tell.give(SessionEvent::Agent(AgentEvent::MessageEnd { message, error: None, queued: None })).await;
         Ok(())
     }
 
@@ -134,7 +254,7 @@ impl Running<'_> {
         let AgentSession { agent, log, compaction, state, system, .. } = &mut *self.session;
         let (tell, queues) = (&self.tell, agent.queues());
         let (mut revision, mut n_waiting) = (queues.revision(), tell.control.n_waiting());
-        let mut moved = false;
+        let (mut moved, mut n_turns) = (false, 0);
         let mut run = agent.run(input, self.cancel.clone())?;
         let end = loop {
             let event = tokio::select! {
@@ -151,12 +271,15 @@ impl Running<'_> {
                     None
                 }
                 () = tell.control.has_changes() => None,
+                () = tell.control.until(|state| state.errands.has_questions()) => {
+                    answer_questions(&tell.control, log);
+                    None
+                }
             };
             if standing.take_in(log, tell, false).await? {
                 summariser.follow(&standing, compaction);
                 tell.control.adopt(standing.take_news());
             }
-            tell.control.show(&SessionView::of_log(log, &standing.model, standing.thinking));
             let event = match event {
                 Some(AgentEvent::AgentEnd(end)) => break end,
                 Some(event) => event,
@@ -167,6 +290,13 @@ impl Running<'_> {
             if delivers || revision != queues.revision() {
                 (revision, n_waiting) = (queues.revision(), tell.control.n_waiting());
                 tell.queues().await;
+            }
+            if let AgentEvent::TurnStart = event {
+                let turn_index = n_turns;
+                n_turns += 1;
+                tell.control.share(|state| state.errands.turn_index = turn_index);
+                let told = Told::TurnStart { turn_index, timestamp: tell.control.now_ms() };
+                tell.control.tell_extensions(told, log).await;
             }
             match event {
                 AgentEvent::MessageEnd { ref message, .. } => {
@@ -197,7 +327,11 @@ impl Running<'_> {
                         run.replace_messages(log.context().messages);
                     }
                 }
-                other => tell.give(SessionEvent::Agent(other)).await,
+                other => {
+                    let event = SessionEvent::Agent(other);
+                    tell.control.tell_extensions(Told::Event(&event), log).await;
+                    tell.give(event).await;
+                }
             }
         };
         drop(run);
@@ -240,7 +374,7 @@ impl Running<'_> {
         let aborted = end.why == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
-        self.tell.give(SessionEvent::RunEnd { end, will_retry }).await;
+        self.tell_both(SessionEvent::RunEnd { end, will_retry }).await;
         match recovery {
             Recovery::Again { attempt, nominal, at_least } => {
                 self.wait_for_retry(attempt, nominal, at_least, error_message).await
@@ -306,7 +440,7 @@ impl Running<'_> {
         self.omit_failed_answer().await?;
         let pause = TurnRetry::wait(nominal, at_least, self.session.host.ids().fraction());
         let waited = wait.run(tokio::time::sleep(pause));
-        if self.session.control.showing(&self.session.view(), waited).await.is_err() {
+        if attended(&self.session.control, &self.session.log, waited).await.is_err() {
             self.session.state.attempt = 0;
             let final_error = Some("Retry cancelled".to_owned());
             self.tell.give(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
@@ -359,5 +493,12 @@ async fn compact(
         Ok(_) => Ok(true),
         Err(CompactError::Store(error)) => Err(error.into()),
         Err(_) => Ok(false),
+    }
+}
+
+fn image(block: &Block) -> Option<Image> {
+    match block {
+        Block::Image(image) => Some(image.clone()),
+        _ => None,
     }
 }

@@ -1,11 +1,13 @@
 //! What a session has come to: counts, tokens, money, and how full the model's window is.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pinch_llm::message::{Message, Usage};
 
 use super::{AgentSession, SessionView};
 use crate::compaction::estimate;
+pub use crate::compaction::estimate::ContextUsage;
 use crate::entry::EntryBody;
 use crate::session_log::SessionLog;
 
@@ -81,22 +83,6 @@ impl Spent {
     }
 }
 
-/// How full the model's window is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ContextUsage {
-    /// Tokens of the context; `None` between a compaction and the next answer, when nobody knows.
-    pub tokens: Option<u64>,
-    /// Tokens of the window.
-    pub context_window: u64,
-}
-
-impl ContextUsage {
-    /// Tokens in hundredths of the window.
-    pub fn percent(&self) -> Option<f64> {
-        self.tokens.map(|tokens| tokens as f64 / self.context_window as f64 * 100.0)
-    }
-}
-
 impl AgentSession {
     /// What the session has come to. Reads all entries of all branches.
     pub fn stats(&self) -> SessionStats {
@@ -129,16 +115,23 @@ impl SessionView<'_> {
 
     /// How full the model's window is; `None` when the model does not tell its size.
     pub fn context_usage(&self) -> Option<ContextUsage> {
-        let context_window = Some(self.model.context_window).filter(|window| *window > 0)?;
-        let is_known = self.log.active_branch().entries().rev().find_map(|entry| match &entry.body {
-            EntryBody::Compaction(_) => Some(false),
-            EntryBody::Message(message) => {
-                let answer = message.as_assistant()?;
-                (!answer.stop_reason.is_failure() && !answer.usage.is_zero()).then_some(true)
-            }
-            _ => None,
-        });
-        let tokens = is_known.unwrap_or(true).then(|| estimate::context_tokens(&self.messages()).tokens);
-        Some(ContextUsage { tokens, context_window })
+        usage_of(self.log, &self.messages(), self.model.context_window)
     }
+}
+
+/// How full a window is with a conversation.
+pub(super) fn usage_of(log: &SessionLog, messages: &[Arc<Message>], context_window: u64) -> Option<ContextUsage> {
+    if context_window == 0 {
+        return None;
+    }
+    let is_known = log.active_branch().entries().rev().find_map(|entry| match &entry.body {
+        EntryBody::Compaction(_) => Some(false),
+        EntryBody::Message(message) => {
+            let answer = message.as_assistant()?;
+            (!answer.stop_reason.is_failure() && !answer.usage.is_zero()).then_some(true)
+        }
+        _ => None,
+    });
+    let tokens = is_known.unwrap_or(true).then(|| estimate::context_tokens(messages).tokens);
+    Some(ContextUsage { tokens, context_window })
 }

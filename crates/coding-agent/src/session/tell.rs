@@ -1,14 +1,20 @@
 //! How a run's events reach whoever pulls them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use pinch_agent_core::event::AgentEvent;
+use pinch_llm::message::Message;
 use pinch_stdx::pull::Giver;
 
+use super::attend::attended;
 use super::{SessionControl, SessionError};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
-use crate::session_log::SessionLog;
+use crate::extension::Told;
+use crate::session_log::{SessionLog, roles};
+use crate::store::StoreError;
 
 /// What a stream of session events yields.
 pub(super) type SessionItem = Result<SessionEvent, SessionError>;
@@ -46,12 +52,33 @@ impl<'r> Tell<'r> {
     }
 
     pub(super) async fn give(&self, event: SessionEvent) {
+        self.failures().await;
         self.giver.give(Ok(event)).await;
+    }
+
+    /// Tells of extensions that failed.
+    pub(super) async fn failures(&self) {
+        for failure in self.control.extensions().take_failures() {
+            self.giver.give(Ok(SessionEvent::ExtensionError(failure))).await;
+        }
     }
 
     pub(super) async fn queues(&self) {
         let (steering, follow_up) = self.control.waiting();
         self.give(SessionEvent::QueueUpdate { steering, follow_up }).await;
+    }
+
+    /// Keeps a message that nobody is asked to answer.
+    pub(super) async fn note(&self, message: Arc<Message>, log: &mut SessionLog) -> Result<(), StoreError> {
+        let start = SessionEvent::Agent(AgentEvent::MessageStart(Arc::clone(&message)));
+        self.control.tell_extensions(Told::Event(&start), log).await;
+        self.give(start).await;
+        let extensions = self.control.extensions();
+        let changed = attended(&self.control, log, extensions.message_end(&message)).await;
+        let message = changed.unwrap_or(message);
+        log.append(roles::entry_of(&message)).await?;
+        self.give(SessionEvent::Agent(AgentEvent::MessageEnd { message, error: None, queued: None })).await;
+        Ok(())
     }
 
     /// Tells of an entry that belongs to no message event.

@@ -1,18 +1,22 @@
 //! Going to another place of the session's tree.
 
+use std::sync::Arc;
+
 use pinch_llm::message::Message;
 use pinch_llm::model::thinking;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
+use super::attend::attended;
 use super::compacting::Summariser;
-use super::tell::AtOnce;
+use super::tell::{AtOnce, Listener};
 use super::{AgentSession, SessionError};
 use crate::compaction::CompactError;
 use crate::compaction::branch::{self, BranchInstructions, LeftBranch};
 use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, Moved};
 use crate::entry::{BranchSummary, EntryBody, EntryId};
 use crate::event::SessionEvent;
+use crate::extension::{ModelSource, Told};
 
 /// Where to go, and what becomes of the branch that is left.
 #[derive(Clone, Debug)]
@@ -92,6 +96,14 @@ impl AgentSession {
         to: Navigation,
         tell: &(dyn Fn(SessionEvent) + Send + Sync),
     ) -> Result<Navigated, NavigateError> {
+        self.navigate_telling(to, &AtOnce(tell)).await
+    }
+
+    pub(super) async fn navigate_telling(
+        &mut self,
+        to: Navigation,
+        tell: &dyn Listener,
+    ) -> Result<Navigated, NavigateError> {
         let old_leaf = self.log.leaf_id().cloned();
         if old_leaf.as_ref() == Some(&to.target) {
             return Ok(Navigated::default());
@@ -109,7 +121,15 @@ impl AgentSession {
             replace_instructions: to.replace_instructions,
             label: to.label.clone(),
         };
-        let changes = match cancel.run(self.summaries.before_move(&ahead, &cancel)).await {
+        let asking = async {
+            match self.summaries.before_move(&ahead, &cancel).await {
+                BeforeMove::GoOn(changes) if changes == MoveChanges::default() => {
+                    self.control.extensions().before_tree(&ahead).await
+                }
+                other => other,
+            }
+        };
+        let changes = match cancel.run(attended(&self.control, &self.log, asking)).await {
             Err(_) => return Ok(Navigated::stayed(true)),
             Ok(BeforeMove::Cancel) => return Ok(Navigated::stayed(false)),
             Ok(BeforeMove::GoOn(changes)) => changes,
@@ -135,9 +155,11 @@ impl AgentSession {
         if let Some(label) = label {
             self.log.append_label(summary.as_ref().unwrap_or(&to.target), Some(&label)).await?;
         }
-        self.take_over_branch();
+        self.take_over_branch().await;
         let new_leaf = self.log.leaf_id().cloned();
-        self.summaries.moved(&Moved { new_leaf, old_leaf, summary: summary.clone(), from_hook });
+        let moved = Moved { new_leaf, old_leaf, summary: summary.clone(), from_hook };
+        self.summaries.moved(&moved);
+        self.control.tell_extensions(Told::Moved(&moved), &self.log).await;
         Ok(Navigated { editor_text, cancelled: false, aborted: false, summary })
     }
 
@@ -147,7 +169,7 @@ impl AgentSession {
         left: &LeftBranch,
         to: &Navigation,
         changes: MoveChanges,
-        tell: &(dyn Fn(SessionEvent) + Send + Sync),
+        tell: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<Option<BranchSummary>, CompactError> {
         if !to.summarise || left.entries.is_empty() {
@@ -162,11 +184,11 @@ impl AgentSession {
             replace: changes.replace_instructions.unwrap_or(to.replace_instructions),
         };
         let reserve = self.branch_reserve_tokens;
-        Summariser::of(self).summarise_branch(left, reserve, &wanted, &AtOnce(tell), cancel).await.map(Some)
+        Summariser::of(self).summarise_branch(left, reserve, &wanted, tell, cancel).await.map(Some)
     }
 
     /// Takes conversation, model and level from where the leaf stands now.
-    pub(super) fn take_over_branch(&mut self) {
+    pub(super) async fn take_over_branch(&mut self) {
         let context = self.log.context();
         let found = self.find_model.as_ref().zip(context.model.as_ref()).and_then(|(find, branch)| {
             let now = &self.agent.model;
@@ -174,11 +196,14 @@ impl AgentSession {
             if same { None } else { find(&branch.provider, &branch.model_id) }
         });
         if let Some(model) = found {
-            self.agent.model = model;
+            let previous = std::mem::replace(&mut self.agent.model, Arc::clone(&model));
+            self.control.model_is(&model, &previous, ModelSource::Restore, &self.log).await;
         }
         let has_level = self.log.active_branch().has_level();
         let level = ThinkingLevel::parse(&context.thinking_level).filter(|_| has_level);
-        self.agent.thinking = thinking::clamp(&self.agent.model, level.unwrap_or(self.agent.thinking));
+        let level = thinking::clamp(&self.agent.model, level.unwrap_or(self.agent.thinking));
+        let previous = std::mem::replace(&mut self.agent.thinking, level);
+        self.control.level_is(level, previous, &self.log).await;
         self.agent.messages = context.messages;
     }
 

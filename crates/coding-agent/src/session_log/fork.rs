@@ -83,13 +83,32 @@ impl SessionLog {
     /// # Errors
     /// When the store cannot make room for it; the old session stays then.
     pub async fn new_session(&mut self, new: NewSession) -> Result<(), StoreError> {
+        *self = self.begin_beside(new).await?;
+        Ok(())
+    }
+
+    /// A new, empty session in the same store.
+    ///
+    /// # Errors
+    /// When the store cannot make room for it.
+    pub(crate) async fn begin_beside(&self, new: NewSession) -> Result<Self, StoreError> {
         let header = new.into_header(&self.host);
         let journal = match &self.store {
             Some(store) => Some(store.create(&header).await?),
             None => None,
         };
-        *self = Self::empty(&self.host, self.store.take(), journal, header);
-        Ok(())
+        Ok(Self::empty(&self.host, self.store.clone(), journal, header))
+    }
+
+    /// Another session of the same store; `None` when there is no store.
+    ///
+    /// # Errors
+    /// As [`SessionLog::open`].
+    pub(crate) async fn open_beside(&self, at: &SessionRef) -> Result<Option<Self>, StoreError> {
+        match &self.store {
+            Some(store) => Self::open(&self.host, Arc::clone(store), at, &self.cwd).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Goes over to a new session that holds the branch up to an entry: without labels in between, with the branch's labels at its end. It is
@@ -98,6 +117,15 @@ impl SessionLog {
     /// # Errors
     /// When there is no such entry or the new session cannot be written; the old session stays then.
     pub async fn create_branched_session(&mut self, leaf: &EntryId) -> Result<(), StoreError> {
+        *self = self.branched_session(leaf).await?;
+        Ok(())
+    }
+
+    /// The session that [`SessionLog::create_branched_session`] goes over to.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn branched_session(&self, leaf: &EntryId) -> Result<Self, StoreError> {
         let path = self.index.path(Some(self.find(leaf)?));
         let parent = self.path().map(|path| path.display().to_string());
         let header = new_header(&self.host, None, &self.cwd, parent);
@@ -119,8 +147,7 @@ impl SessionLog {
             let end = copy.len() as u64;
             log.load(Bytes::from(copy.split_off(n_before)), end);
         }
-        *self = log;
-        Ok(())
+        Ok(log)
     }
 
     /// Takes lines over as the whole session, written now or with the first message.

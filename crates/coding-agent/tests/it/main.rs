@@ -8,6 +8,8 @@ mod compaction;
 mod contention;
 mod crash;
 mod credentials;
+mod extension_actions;
+mod extension_hooks;
 mod faults;
 mod folders;
 mod full_disk;

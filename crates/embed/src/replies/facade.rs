@@ -114,6 +114,7 @@ impl Replies {
             | SessionEvent::RetryEnd { .. }
             | SessionEvent::ThinkingLevelChanged { .. }
             | SessionEvent::InfoChanged { .. }
+            | SessionEvent::ExtensionError(_)
             | SessionEvent::Conflict { .. } => {}
         }
     }

@@ -160,6 +160,7 @@ impl Attempts for NativeAttempts {
                     images: self.request.images.clone(),
                     verbatim: true,
                     cancel: cancel.clone(),
+                    ..Prompt::default()
                 }),
                 AttemptStart::Resume => self.session.resume(&cancel),
             };
@@ -210,7 +211,7 @@ fn authorised(provider: &Arc<dyn Provider>, auth: Arc<dyn RequestAuth>) -> Arc<d
 fn session_error(error: SessionError) -> RunError {
     match error {
         SessionError::Store(error) => store_error(error),
-        SessionError::CannotContinue(error) => RunError::Internal(error.to_string()),
+        error @ (SessionError::CannotContinue(_) | SessionError::Stayed) => RunError::Internal(error.to_string()),
         error @ (SessionError::Auth(_) | SessionError::NoKey { .. }) => RunError::Config(error.to_string()),
     }
 }

@@ -252,6 +252,8 @@ pub(super) async fn observe_payload(
     if let Some(body) = replaced {
         made.body = body;
     }
+    let seeing = observer.on_headers(&mut made.headers, &request.model);
+    watch.for_other(cancel, seeing).await.map_err(|why| stopped(request, why))??;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use super::desk::{Desk, EMPTY_NAME, Question, Status};
 use super::io::{Heard, Incoming, Io, Ran};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
+use crate::extension::InputSource;
 use crate::protocol::command::{ClientLine, Command, Request, Said};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
@@ -136,7 +137,13 @@ impl<'a> Server<'a> {
 
     async fn prompt(&mut self, answerer: Answerer, said: Said) {
         let cancel = self.stop.child();
-        let prompt = Prompt { text: said.text, images: said.images, verbatim: false, cancel: cancel.clone() };
+        let prompt = Prompt {
+            text: said.text,
+            images: said.images,
+            cancel: cancel.clone(),
+            source: InputSource::Rpc,
+            ..Prompt::default()
+        };
         let busy = Busy::new(&mut self.io, &self.desk, Kind::Prompt, cancel, answerer);
         let run = self.runtime.session_mut().prompt(prompt);
         let left = busy.pull(run.map(|item| item.map_or_else(Work::Failed, Work::Event))).await;

@@ -1,0 +1,202 @@
+//! What extensions may ask of a session. The session implements [`SessionActions`]; extensions use the methods of their contexts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use pinch_agent_core::ToolSet;
+use pinch_agent_core::queue::QueueKind;
+use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::message::Content;
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+
+use super::error::ExtensionError;
+use crate::compaction::estimate::ContextUsage;
+use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
+use crate::prompt::Prompt;
+
+/// What is known of a session without asking it.
+#[derive(Clone, Debug)]
+pub struct SessionNow {
+    /// Its id.
+    pub session_id: String,
+    /// Its file, when it has one.
+    pub session_file: Option<PathBuf>,
+    /// Its name.
+    pub session_name: Option<String>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// The model.
+    pub model: Arc<Model>,
+    /// How hard it thinks.
+    pub thinking: ThinkingLevel,
+    /// The tools that the model may call.
+    pub active_tools: ToolSet,
+    /// All tools.
+    pub all_tools: ToolSet,
+    /// The system prompt.
+    pub system: Prompt,
+}
+
+/// When a message is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// At the next turn of the run under way.
+    #[default]
+    Steer,
+    /// When that run would be done.
+    FollowUp,
+    /// With the next prompt of the user.
+    NextPrompt,
+}
+
+impl Delivery {
+    /// Reads the word used in the protocol.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "steer" => Some(Self::Steer),
+            "followUp" => Some(Self::FollowUp),
+            "nextTurn" => Some(Self::NextPrompt),
+            _ => None,
+        }
+    }
+
+    /// The queue of a run it means.
+    pub(crate) fn queue(self) -> QueueKind {
+        if self == Self::FollowUp { QueueKind::FollowUp } else { QueueKind::Steering }
+    }
+}
+
+/// Where to go in the session's tree, and what becomes of the branch that is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NavigateTree {
+    /// The entry to go to.
+    pub target: EntryId,
+    /// The branch that is left is summarised.
+    pub summarise: bool,
+    /// What the summary is to look at in particular.
+    pub focus: Option<String>,
+    /// These words stand in place of the usual instructions.
+    pub replace_instructions: bool,
+    /// The mark of the new place.
+    pub label: Option<String>,
+}
+
+/// Something an extension wants a session to do.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Say something as the extension.
+    SendMessage {
+        /// What.
+        message: CustomMessage,
+        /// When it is read, if a run is under way.
+        delivery: Delivery,
+        /// The model is asked, if no run is under way.
+        trigger: bool,
+    },
+    /// Say something as the user: the model is asked, or it waits in a queue.
+    SendUserMessage {
+        /// What. Templates are not expanded.
+        content: Content,
+        /// When it is read, if a run is under way.
+        delivery: Delivery,
+    },
+    /// Append an entry that is no message.
+    Append(Box<EntryBody>),
+    /// Name the session.
+    Name(String),
+    /// Let the model call these tools; names of no tool are passed over.
+    ActiveTools(Vec<String>),
+    /// Take in tools that extensions have brought since.
+    ToolsChanged,
+    /// Use another model. Answered with [`Acted::Found`].
+    Model(ProviderId, ModelId),
+    /// Use another thinking level.
+    Thinking(ThinkingLevel),
+    /// Stop the prompt under way.
+    Abort,
+    /// End the program, when it comes to rest.
+    Shutdown,
+    /// Load extensions anew, when the session comes to rest.
+    Reload,
+    /// Wait until no prompt is under way.
+    WaitForIdle,
+    /// Tell all entries. Answered with [`Acted::Entries`].
+    Entries,
+    /// Tell the entries of the active branch. Answered with [`Acted::Entries`].
+    Branch,
+    /// Tell how full the model's window is. Answered with [`Acted::Usage`].
+    ContextUsage,
+    /// Compact the conversation, when the session is at rest. Answered with [`Acted::Compacted`] when `wait` is set, at once when it is not.
+    Compact {
+        /// What the summary is to look at in particular.
+        focus: Option<String>,
+        /// The asker waits for the end.
+        wait: bool,
+    },
+    /// Begin a new session. Answered with [`Acted::Left`], as what follows.
+    NewSession {
+        /// The session it follows.
+        parent: Option<String>,
+    },
+    /// Make a session of its own out of a branch.
+    Fork {
+        /// The entry it is cut at.
+        entry: EntryId,
+        /// Whether the entry, a message of the user, stays out of it.
+        before: bool,
+    },
+    /// Go to another place in the tree.
+    Navigate(NavigateTree),
+    /// Take up another session.
+    Switch {
+        /// Its file.
+        path: PathBuf,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub enum Acted {
+    /// It was done, or will be.
+    Done,
+    /// Whether what was named could be used.
+    Found(bool),
+    /// Entries, oldest first.
+    Entries(Vec<Arc<Entry>>),
+    /// How full the window is.
+    Usage(Option<ContextUsage>),
+    /// The summary.
+    Compacted {
+        /// Its text.
+        summary: String,
+        /// Tokens before.
+        tokens_before: u64,
+    },
+    /// The place or session was left, or not.
+    Left {
+        /// An extension did not want that.
+        cancelled: bool,
+        /// The text of the message that was gone before.
+        text: Option<String>,
+    },
+}
+
+/// A session as its extensions use it.
+pub trait SessionActions: Send + Sync {
+    /// What is known without asking.
+    fn now(&self) -> Arc<SessionNow>;
+
+    /// Whether no prompt is under way and none waits.
+    fn is_idle(&self) -> bool;
+
+    /// How many messages wait in the queues.
+    fn n_waiting(&self) -> usize;
+
+    /// Does something. What a session can do only at rest waits until it is, and needs somebody to pull the session's events.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    fn act(&self, act: Act) -> BoxFuture<'_, Result<Acted, ExtensionError>>;
+}

@@ -1,0 +1,247 @@
+//! What the extensions of a session share.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pinch_agent_core::Tool;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use serde_json::Value;
+
+use super::Command;
+use super::actions::SessionActions;
+use super::error::ExtensionError;
+use super::limit::guarded_now;
+use super::register::{Flag, FlagValue, ProviderChange, Registrations, Shortcut};
+use super::ui::{Screen, Ui};
+use crate::event::ExtensionFailure;
+
+/// Failures that wait to be told at most; the oldest give way.
+const MAX_FAILURES: usize = 256;
+/// Changes of providers that wait to be taken at most; the oldest give way.
+const MAX_PROVIDER_CHANGES: usize = 1024;
+/// Tools, or listeners, that one session's extensions may have.
+const MAX_REGISTERED: usize = 4096;
+
+/// Is called with what other extensions tell.
+pub type Heard = Arc<dyn Fn(&Value) + Send + Sync>;
+
+/// A command under the name it is called by.
+#[derive(Clone)]
+pub struct FoundCommand {
+    /// The name, with a number when several extensions have one of it.
+    pub name: String,
+    /// Whose it is.
+    pub extension: Arc<str>,
+    /// The command.
+    pub command: Arc<dyn Command>,
+}
+
+pub(super) struct Core {
+    host: Host,
+    screen: Mutex<Screen>,
+    bound: Mutex<Bound>,
+    failures: Mutex<VecDeque<ExtensionFailure>>,
+    has_failures: AtomicBool,
+    registry: Mutex<Registry>,
+    listeners: Mutex<Vec<(Arc<str>, String, Heard)>>,
+}
+
+/// The session there is.
+#[derive(Default)]
+struct Bound {
+    generation: u64,
+    actions: Option<Arc<dyn SessionActions>>,
+    cancel: Cancel,
+}
+
+#[derive(Default)]
+pub(super) struct Registry {
+    pub(super) tools: Vec<(Arc<str>, Arc<dyn Tool>)>,
+    commands: Vec<(Arc<str>, Arc<dyn Command>)>,
+    pub(super) flags: Vec<(Arc<str>, Flag)>,
+    pub(super) flag_values: HashMap<String, FlagValue>,
+    pub(super) shortcuts: Vec<(Arc<str>, Shortcut)>,
+    pub(super) renderers: Vec<(Arc<str>, String)>,
+    providers: VecDeque<(Arc<str>, ProviderChange)>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    pub(super) fn new(host: Host, ui: Arc<dyn Ui>) -> Self {
+        Self {
+            host,
+            screen: Mutex::new(Screen::new(ui)),
+            bound: Mutex::default(),
+            failures: Mutex::default(),
+            has_failures: AtomicBool::new(false),
+            registry: Mutex::default(),
+            listeners: Mutex::default(),
+        }
+    }
+
+    pub(super) fn host(&self) -> Host {
+        self.host.clone()
+    }
+
+    pub(super) fn screen(&self) -> Screen {
+        locked(&self.screen).clone()
+    }
+
+    pub(super) fn set_ui(&self, ui: Arc<dyn Ui>) {
+        *locked(&self.screen) = Screen::new(ui);
+    }
+
+    /// Binds the extensions to a session; contexts of older ones are stale from here on.
+    pub(super) fn bind(&self, actions: Option<Arc<dyn SessionActions>>) {
+        let mut bound = locked(&self.bound);
+        bound.generation += 1;
+        bound.actions = actions;
+        bound.cancel = Cancel::new();
+    }
+
+    /// The same session tells another conversation from here on; contexts of before are stale.
+    pub(super) fn renew(&self) {
+        locked(&self.bound).generation += 1;
+    }
+
+    /// The generation there is, with the token of the prompt under way.
+    pub(super) fn current(&self) -> Option<(u64, Cancel)> {
+        let bound = locked(&self.bound);
+        bound.actions.is_some().then(|| (bound.generation, bound.cancel.clone()))
+    }
+
+    pub(super) fn set_cancel(&self, cancel: Cancel) {
+        locked(&self.bound).cancel = cancel;
+    }
+
+    pub(super) fn actions(&self, generation: u64) -> Option<Arc<dyn SessionActions>> {
+        let bound = locked(&self.bound);
+        bound.actions.clone().filter(|_| bound.generation == generation)
+    }
+
+    pub(super) fn report(&self, extension: &str, event: &str, error: &ExtensionError) {
+        tracing::warn!(extension, event, %error, "an extension failed");
+        let failure =
+            ExtensionFailure { extension: extension.to_owned(), event: event.to_owned(), error: error.to_string() };
+        let mut failures = locked(&self.failures);
+        if failures.len() >= MAX_FAILURES {
+            failures.pop_front();
+        }
+        failures.push_back(failure);
+        self.has_failures.store(true, Ordering::Release);
+    }
+
+    pub(super) fn take_failures(&self) -> Vec<ExtensionFailure> {
+        if !self.has_failures.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        locked(&self.failures).drain(..).collect()
+    }
+
+    /// Takes in what an extension brings along; answers with what is left out of it, and why.
+    pub(super) fn take_in(&self, extension: &Arc<str>, brought: Registrations) -> Vec<String> {
+        let mut problems = Vec::new();
+        for tool in brought.tools {
+            problems.extend(self.add_tool(extension, tool).err());
+        }
+        let mut registry = locked(&self.registry);
+        for flag in brought.flags {
+            match registry.flags.iter().find(|(_, known)| known.name == flag.name) {
+                Some((owner, _)) => problems.push(format!("Flag \"--{}\" conflicts with {owner}", flag.name)),
+                None => registry.flags.push((Arc::clone(extension), flag)),
+            }
+        }
+        let owned = |extension: &Arc<str>| Arc::clone(extension);
+        registry.commands.extend(brought.commands.into_iter().map(|command| (owned(extension), command)));
+        registry.shortcuts.extend(brought.shortcuts.into_iter().map(|shortcut| (owned(extension), shortcut)));
+        registry.renderers.extend(brought.renderers.into_iter().map(|renderer| (owned(extension), renderer)));
+        drop(registry);
+        for change in brought.providers {
+            self.change_provider(extension, change);
+        }
+        problems
+    }
+
+    /// Adds a tool, or puts it in the place of the same extension's tool of that name.
+    ///
+    /// # Errors
+    /// Another extension has a tool of that name, or there are far too many.
+    pub(super) fn add_tool(&self, extension: &Arc<str>, tool: Arc<dyn Tool>) -> Result<(), String> {
+        let name = guarded_now(|| Ok(tool.spec().name.clone())).map_err(|error| error.to_string())?;
+        let mut registry = locked(&self.registry);
+        let is_full = registry.tools.len() >= MAX_REGISTERED;
+        match registry.tools.iter_mut().find(|(_, known)| known.spec().name == name) {
+            Some((owner, known)) if owner == extension => *known = tool,
+            Some((owner, _)) => return Err(format!("Tool \"{name}\" conflicts with {owner}")),
+            None if is_full => return Err("Too many tools".to_owned()),
+            None => registry.tools.push((Arc::clone(extension), tool)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn registry<T>(&self, look: impl FnOnce(&mut Registry) -> T) -> T {
+        look(&mut locked(&self.registry))
+    }
+
+    pub(super) fn change_provider(&self, extension: &Arc<str>, change: ProviderChange) {
+        let mut registry = locked(&self.registry);
+        if registry.providers.len() >= MAX_PROVIDER_CHANGES {
+            registry.providers.pop_front();
+        }
+        registry.providers.push_back((Arc::clone(extension), change));
+    }
+
+    pub(super) fn take_provider_changes(&self) -> Vec<(Arc<str>, ProviderChange)> {
+        locked(&self.registry).providers.drain(..).collect()
+    }
+
+    /// All commands under the names they are called by.
+    pub(super) fn commands(&self) -> Vec<FoundCommand> {
+        let commands = locked(&self.registry).commands.clone();
+        let mut total: HashMap<&str, usize> = HashMap::new();
+        commands.iter().for_each(|(_, command)| *total.entry(command.name()).or_default() += 1);
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let found = commands.iter().map(|(extension, command)| {
+            let name = command.name();
+            let nth = seen.entry(name).or_default();
+            *nth += 1;
+            let name = if total[name] > 1 { format!("{name}:{nth}") } else { name.to_owned() };
+            FoundCommand { name, extension: Arc::clone(extension), command: Arc::clone(command) }
+        });
+        found.collect()
+    }
+
+    /// The value of a flag, for the extension that it belongs to.
+    pub(super) fn flag(&self, extension: &Arc<str>, name: &str) -> Option<FlagValue> {
+        let registry = locked(&self.registry);
+        let (_, flag) = registry.flags.iter().find(|(owner, flag)| owner == extension && flag.name == name)?;
+        registry.flag_values.get(name).cloned().or_else(|| flag.kind.default_value())
+    }
+
+    pub(super) fn listen(&self, extension: &Arc<str>, topic: &str, heard: Heard) {
+        let mut listeners = locked(&self.listeners);
+        if listeners.len() < MAX_REGISTERED {
+            listeners.push((Arc::clone(extension), topic.to_owned(), heard));
+        }
+    }
+
+    /// Tells all who listen; one that panics is reported, and the others are told all the same.
+    pub(super) fn emit(&self, topic: &str, data: &Value) {
+        let of_topic = |(_, known, _): &&(Arc<str>, String, Heard)| known == topic;
+        let listeners: Vec<_> = locked(&self.listeners).iter().filter(of_topic).cloned().collect();
+        for (extension, _, heard) in listeners {
+            let told = guarded_now(|| {
+                heard(data);
+                Ok(())
+            });
+            if let Err(error) = told {
+                self.report(&extension, topic, &error);
+            }
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! What handlers, commands and tools of an extension speak to the session with.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinch_agent_core::{Tool, ToolSet};
+use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::message::Content;
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
+use serde_json::{Map, Value};
+
+use super::actions::{Act, Acted, Delivery, NavigateTree, SessionActions, SessionNow};
+use super::core::{Core, Heard};
+use super::error::ExtensionError;
+use super::limit::Stopwatch;
+use super::register::{FlagValue, ProviderChange};
+use super::ui::Dialogs;
+use crate::compaction::estimate::ContextUsage;
+use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
+use crate::extension::exec::{self, ExecOptions, ExecOutput};
+
+/// A handle of the session that a handler was called for. Cheap to clone. Once that session is replaced or over, everything that reads or changes
+/// it fails with [`ExtensionError::Stale`].
+#[derive(Clone)]
+pub struct ExtensionCx {
+    core: Arc<Core>,
+    name: Arc<str>,
+    generation: u64,
+    watch: Option<Arc<Stopwatch>>,
+    cancel: Cancel,
+}
+
+/// What an extension keeps from its registration on: gives a context of whatever session there is.
+#[derive(Clone)]
+pub struct ExtensionHandle {
+    core: Arc<Core>,
+    name: Arc<str>,
+}
+
+impl ExtensionHandle {
+    pub(super) fn new(core: Arc<Core>, name: Arc<str>) -> Self {
+        Self { core, name }
+    }
+
+    /// A context of the session as it is now.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`] while there is no session.
+    pub fn cx(&self) -> Result<ExtensionCx, ExtensionError> {
+        let (generation, cancel) = self.core.current().ok_or(ExtensionError::Stale)?;
+        Ok(ExtensionCx::new(Arc::clone(&self.core), Arc::clone(&self.name), generation, None, cancel))
+    }
+
+    /// Reports a failure that happened outside of handlers.
+    pub fn report(&self, event: &str, error: &ExtensionError) {
+        self.core.report(&self.name, event, error);
+    }
+}
+
+impl ExtensionCx {
+    pub(super) fn new(
+        core: Arc<Core>,
+        name: Arc<str>,
+        generation: u64,
+        watch: Option<Arc<Stopwatch>>,
+        cancel: Cancel,
+    ) -> Self {
+        Self { core, name, generation, watch, cancel }
+    }
+
+    /// The extension's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which session this is a context of; grows with every session.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Tells when the prompt under way is cancelled.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Asks and shows people something.
+    pub fn ui(&self) -> Dialogs {
+        Dialogs { screen: self.core.screen(), watch: self.watch.clone(), cancel: self.cancel.clone() }
+    }
+
+    /// Whether there are people to ask.
+    pub fn has_ui(&self) -> bool {
+        self.core.screen().ui.is_present()
+    }
+
+    fn actions(&self) -> Result<Arc<dyn SessionActions>, ExtensionError> {
+        self.core.actions(self.generation).ok_or(ExtensionError::Stale)
+    }
+
+    /// Asks the session to do something.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub async fn act(&self, act: Act) -> Result<Acted, ExtensionError> {
+        self.actions()?.act(act).await
+    }
+
+    /// What is known of the session.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`], as everywhere.
+    pub fn session(&self) -> Result<Arc<SessionNow>, ExtensionError> {
+        Ok(self.actions()?.now())
+    }
+
+    /// The working directory.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn cwd(&self) -> Result<PathBuf, ExtensionError> {
+        Ok(self.session()?.cwd.clone())
+    }
+
+    /// Whether no prompt is under way.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn is_idle(&self) -> Result<bool, ExtensionError> {
+        Ok(self.actions()?.is_idle())
+    }
+
+    /// Whether messages wait in the queues.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn has_pending_messages(&self) -> Result<bool, ExtensionError> {
+        Ok(self.actions()?.n_waiting() > 0)
+    }
+
+    /// Says something as this extension. While a run is under way it waits as `delivery` says; else it enters the conversation, and the model is
+    /// asked when `trigger` is set.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn send_message(
+        &self,
+        message: CustomMessage,
+        delivery: Delivery,
+        trigger: bool,
+    ) -> Result<(), ExtensionError> {
+        self.act(Act::SendMessage { message, delivery, trigger }).await.map(drop)
+    }
+
+    /// Says something as the user; templates are not expanded. The model is asked, or it waits as `delivery` says.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn send_user_message(&self, content: Content, delivery: Delivery) -> Result<(), ExtensionError> {
+        self.act(Act::SendUserMessage { content, delivery }).await.map(drop)
+    }
+
+    /// Appends an entry with this extension's own state; the model never sees it.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn append_entry(&self, custom_type: &str, data: Option<Value>) -> Result<(), ExtensionError> {
+        let body = EntryBody::Custom { custom_type: custom_type.to_owned(), data };
+        self.act(Act::Append(Box::new(body))).await.map(drop)
+    }
+
+    /// Marks an entry, or takes its mark away.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn set_label(&self, target: EntryId, label: Option<String>) -> Result<(), ExtensionError> {
+        self.act(Act::Append(Box::new(EntryBody::Label { target_id: target, label }))).await.map(drop)
+    }
+
+    /// Names the session.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn set_session_name(&self, name: &str) -> Result<(), ExtensionError> {
+        self.act(Act::Name(name.to_owned())).await.map(drop)
+    }
+
+    /// The tools that the model may call.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn active_tools(&self) -> Result<ToolSet, ExtensionError> {
+        Ok(self.session()?.active_tools.clone())
+    }
+
+    /// All tools.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn all_tools(&self) -> Result<ToolSet, ExtensionError> {
+        Ok(self.session()?.all_tools.clone())
+    }
+
+    /// Lets the model call these tools from the next request on; names of no tool are passed over.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn set_active_tools(&self, names: Vec<String>) -> Result<(), ExtensionError> {
+        self.act(Act::ActiveTools(names)).await.map(drop)
+    }
+
+    /// Brings a further tool along; it is active from the next request on, unless the session has a list of allowed tools without it.
+    ///
+    /// # Errors
+    /// [`ExtensionError`]; another extension has a tool of that name.
+    pub async fn register_tool(&self, tool: Arc<dyn Tool>) -> Result<(), ExtensionError> {
+        self.actions()?;
+        self.core.add_tool(&self.name, tool).map_err(ExtensionError::new)?;
+        self.act(Act::ToolsChanged).await.map(drop)
+    }
+
+    /// Brings a provider along, or changes one: see [`super::Extensions::take_provider_changes`].
+    pub fn register_provider(&self, name: &str, config: Map<String, Value>) {
+        self.core.change_provider(&self.name, ProviderChange::Register { name: name.to_owned(), config });
+    }
+
+    /// Takes a provider away.
+    pub fn unregister_provider(&self, name: &str) {
+        self.core.change_provider(&self.name, ProviderChange::Unregister { name: name.to_owned() });
+    }
+
+    /// Names and descriptions of all commands.
+    pub fn commands(&self) -> Vec<(String, Option<String>)> {
+        let commands = self.core.commands();
+        commands.into_iter().map(|found| (found.name, found.command.description().map(str::to_owned))).collect()
+    }
+
+    /// The value of one of this extension's flags.
+    pub fn flag(&self, name: &str) -> Option<FlagValue> {
+        self.core.flag(&self.name, name)
+    }
+
+    /// Uses another model from the next request on; false when it is not known or nobody has credentials for it.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn set_model(&self, provider: ProviderId, model: ModelId) -> Result<bool, ExtensionError> {
+        Ok(matches!(self.act(Act::Model(provider, model)).await?, Acted::Found(true)))
+    }
+
+    /// Uses another thinking level from the next request on, clamped to what the model can.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn set_thinking(&self, level: ThinkingLevel) -> Result<(), ExtensionError> {
+        self.act(Act::Thinking(level)).await.map(drop)
+    }
+
+    /// Stops the prompt under way.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn abort(&self) -> Result<(), ExtensionError> {
+        self.act(Act::Abort).await.map(drop)
+    }
+
+    /// Asks for the end of the program.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn shutdown(&self) -> Result<(), ExtensionError> {
+        self.act(Act::Shutdown).await.map(drop)
+    }
+
+    /// All entries of the session, oldest first.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn entries(&self) -> Result<Vec<Arc<Entry>>, ExtensionError> {
+        Ok(entries(self.act(Act::Entries).await?))
+    }
+
+    /// The entries of the active branch, oldest first.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn branch(&self) -> Result<Vec<Arc<Entry>>, ExtensionError> {
+        Ok(entries(self.act(Act::Branch).await?))
+    }
+
+    /// How full the model's window is; `None` when the model does not tell its size.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn context_usage(&self) -> Result<Option<ContextUsage>, ExtensionError> {
+        match self.act(Act::ContextUsage).await? {
+            Acted::Usage(usage) => Ok(usage),
+            _ => Ok(None),
+        }
+    }
+
+    /// Asks for a compaction when the session comes to rest, and does not wait for it.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn request_compaction(&self, focus: Option<String>) -> Result<(), ExtensionError> {
+        self.act(Act::Compact { focus, wait: false }).await.map(drop)
+    }
+
+    /// Runs a program to its end.
+    ///
+    /// # Errors
+    /// When it cannot be started, or the prompt under way is cancelled: the program is stopped then.
+    pub async fn exec(
+        &self,
+        program: &str,
+        args: &[String],
+        options: ExecOptions,
+    ) -> Result<ExecOutput, ExtensionError> {
+        let session = self.session()?;
+        exec::run(program, args, options, &session.cwd, &self.core.host(), &self.cancel).await
+    }
+
+    /// Tells other extensions something. Who listens is called before this returns.
+    pub fn emit(&self, topic: &str, data: &Value) {
+        self.core.emit(topic, data);
+    }
+
+    /// Listens to what extensions tell each other, until the extensions are loaded anew. `heard` must not wait.
+    pub fn on(&self, topic: &str, heard: Heard) {
+        self.core.listen(&self.name, topic, heard);
+    }
+
+    fn of_generation(&self, generation: u64) -> Self {
+        Self { generation, ..self.clone() }
+    }
+
+    fn newest(&self) -> Self {
+        self.core.current().map_or_else(|| self.clone(), |(generation, _)| self.of_generation(generation))
+    }
+}
+
+fn entries(acted: Acted) -> Vec<Arc<Entry>> {
+    match acted {
+        Acted::Entries(entries) => entries,
+        _ => Vec::new(),
+    }
+}
+
+impl fmt::Debug for ExtensionCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtensionCx")
+            .field("name", &self.name)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a command is given: a context that may also wait for the session to come to rest, and replace it. Handlers of points have no such thing:
+/// the session waits for them.
+#[derive(Clone, Debug)]
+pub struct CommandCx(ExtensionCx);
+
+/// What came of leaving a session or a place in it.
+#[derive(Debug)]
+pub struct Left {
+    /// An extension did not want that; everything is as it was.
+    pub cancelled: bool,
+    /// The text of the message that was gone before, for saying it anew.
+    pub text: Option<String>,
+    /// The context of the session there is now; the one this was asked through is stale when the session was replaced.
+    pub cx: CommandCx,
+}
+
+impl Deref for CommandCx {
+    type Target = ExtensionCx;
+
+    fn deref(&self) -> &ExtensionCx {
+        &self.0
+    }
+}
+
+impl CommandCx {
+    pub(super) fn new(cx: ExtensionCx) -> Self {
+        Self(cx)
+    }
+
+    /// Waits until no prompt is under way and none waits.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub async fn wait_for_idle(&self) -> Result<(), ExtensionError> {
+        self.act(Act::WaitForIdle).await.map(drop)
+    }
+
+    /// Compacts the conversation; answers with the summary.
+    ///
+    /// # Errors
+    /// Why nothing was compacted.
+    pub async fn compact(&self, focus: Option<String>) -> Result<String, ExtensionError> {
+        match self.act(Act::Compact { focus, wait: true }).await? {
+            Acted::Compacted { summary, .. } => Ok(summary),
+            _ => Ok(String::new()),
+        }
+    }
+
+    /// Begins a new session.
+    ///
+    /// # Errors
+    /// [`ExtensionError`]; the session is as it was.
+    pub async fn new_session(&self, parent: Option<String>) -> Result<Left, ExtensionError> {
+        self.leave(Act::NewSession { parent }).await
+    }
+
+    /// Makes a session of its own out of the branch up to an entry; `before` a message of the user, for saying it anew.
+    ///
+    /// # Errors
+    /// [`ExtensionError`]; the session is as it was.
+    pub async fn fork(&self, entry: EntryId, before: bool) -> Result<Left, ExtensionError> {
+        self.leave(Act::Fork { entry, before }).await
+    }
+
+    /// Goes to another place in the session's tree.
+    ///
+    /// # Errors
+    /// [`ExtensionError`]; the leaf is where it was.
+    pub async fn navigate_tree(&self, to: NavigateTree) -> Result<Left, ExtensionError> {
+        self.leave(Act::Navigate(to)).await
+    }
+
+    /// Takes up another session.
+    ///
+    /// # Errors
+    /// [`ExtensionError`]; the session is as it was.
+    pub async fn switch_session(&self, path: PathBuf) -> Result<Left, ExtensionError> {
+        self.leave(Act::Switch { path }).await
+    }
+
+    /// Asks for extensions to be loaded anew when the session comes to rest. This context is stale afterwards.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn reload(&self) -> Result<(), ExtensionError> {
+        self.act(Act::Reload).await.map(drop)
+    }
+
+    async fn leave(&self, act: Act) -> Result<Left, ExtensionError> {
+        let (cancelled, text) = match self.act(act).await? {
+            Acted::Left { cancelled, text } => (cancelled, text),
+            _ => (false, None),
+        };
+        Ok(Left { cancelled, text, cx: Self(self.0.newest()) })
+    }
+}

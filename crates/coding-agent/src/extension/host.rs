@@ -1,0 +1,295 @@
+//! Many extensions as one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pinch_agent_core::{Tool, ToolSet};
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+
+use super::actions::SessionActions;
+use super::core::{Core, FoundCommand};
+use super::cx::{CommandCx, ExtensionCx, ExtensionHandle};
+use super::error::ExtensionError;
+use super::limit::{Stopwatch, guarded, guarded_now};
+use super::points::{Point, Points};
+use super::register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
+use super::ui::{NoUi, Ui};
+use super::{Answer, Extension, HANDLER_LIMIT};
+use crate::event::ExtensionFailure;
+
+mod ask;
+
+pub use ask::Heard;
+pub(crate) use ask::header_texts;
+
+/// The extensions of one session. Clones share them.
+#[derive(Clone)]
+pub struct Extensions(Arc<Loaded>);
+
+struct Loaded {
+    core: Arc<Core>,
+    extensions: Vec<One>,
+    points: Points,
+}
+
+/// An extension that is asked.
+struct One {
+    name: Arc<str>,
+    points: Points,
+    extension: Arc<dyn Extension>,
+}
+
+/// A flag that was given, and its value when it has one.
+pub type GivenFlag = (String, Option<String>);
+
+impl Default for Extensions {
+    fn default() -> Self {
+        Self::load(&Host::builder().build(), [])
+    }
+}
+
+impl Extensions {
+    /// Loads extensions: they are registered in this order, and asked in this order later. What goes wrong waits in
+    /// [`Extensions::take_failures`]; an extension that fails here is left out as if it were not there.
+    pub fn load(host: &Host, extensions: impl IntoIterator<Item = Arc<dyn Extension>>) -> Self {
+        let core = Arc::new(Core::new(host.clone(), Arc::new(NoUi)));
+        let mut loaded = Loaded { core: Arc::clone(&core), extensions: Vec::new(), points: Points::NONE };
+        for extension in extensions {
+            let Ok(name) = guarded_now(|| Ok(Arc::<str>::from(extension.name()))) else {
+                core.report(
+                    "unknown",
+                    "load",
+                    &ExtensionError::new("The extension panicked when it was asked for its name"),
+                );
+                continue;
+            };
+            let mut brought = Registrations::default();
+            let handle = ExtensionHandle::new(Arc::clone(&core), Arc::clone(&name));
+            let registered = guarded_now(|| {
+                extension.register(&mut brought, &handle)?;
+                Ok(extension.points())
+            });
+            match registered {
+                Ok(points) => {
+                    for problem in core.take_in(&name, brought) {
+                        core.report(&name, "load", &ExtensionError::new(problem));
+                    }
+                    loaded.points = loaded.points.and(points);
+                    loaded.extensions.push(One { name, points, extension });
+                }
+                Err(error) => {
+                    let error = ExtensionError::new(format!("Failed to load extension: {error}"));
+                    core.report(&name, "load", &error);
+                }
+            }
+        }
+        Self(Arc::new(loaded))
+    }
+
+    /// Gives the extensions somebody to ask; until then nobody answers.
+    pub fn set_ui(&self, ui: Arc<dyn Ui>) {
+        self.0.core.set_ui(ui);
+    }
+
+    /// Whether any extension wants to be asked at a point.
+    pub fn wants(&self, point: Point) -> bool {
+        self.0.points.has(point)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.extensions.is_empty()
+    }
+
+    /// The names of the extensions, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.extensions.iter().map(|one| &*one.name)
+    }
+
+    /// Takes the failures that nobody was told of yet, oldest first. A session gives them as events; take them by hand where none runs.
+    pub fn take_failures(&self) -> Vec<ExtensionFailure> {
+        self.0.core.take_failures()
+    }
+
+    /// Reports a failure.
+    pub(crate) fn report(&self, extension: &str, event: &str, error: &ExtensionError) {
+        self.0.core.report(extension, event, error);
+    }
+
+    /// The tools of all extensions.
+    pub fn tools(&self) -> ToolSet {
+        self.0.core.registry(|registry| registry.tools.iter().map(|(_, tool)| Arc::clone(tool)).collect())
+    }
+
+    /// These tools with those of the extensions: one of the same name takes the other's place, others stand behind.
+    pub fn over(&self, built_in: &ToolSet) -> ToolSet {
+        let theirs = self.tools();
+        let name = |tool: &Arc<dyn Tool>| tool.spec().name.clone();
+        let own = built_in.iter().map(|tool| theirs.get(&name(tool)).unwrap_or(tool));
+        own.chain(theirs.iter().filter(|tool| built_in.get(&name(tool)).is_none())).cloned().collect()
+    }
+
+    /// All commands under the names they are called by.
+    pub fn commands(&self) -> Vec<FoundCommand> {
+        self.0.core.commands()
+    }
+
+    /// The command that a text begins with, and what follows its name.
+    pub fn find_command(&self, text: &str) -> Option<(FoundCommand, String)> {
+        let text = text.strip_prefix('/')?;
+        let (name, args) = text.split_once(' ').unwrap_or((text, ""));
+        let found = self.commands().into_iter().find(|found| found.name == name)?;
+        Some((found, args.to_owned()))
+    }
+
+    /// Runs a command. A failure is reported, not returned.
+    pub async fn run_command(&self, found: &FoundCommand, args: &str) {
+        let core = &self.0.core;
+        let handle = ExtensionHandle::new(Arc::clone(core), Arc::clone(&found.extension));
+        let run = || async {
+            let cx = CommandCx::new(handle.cx()?);
+            found.command.run(args, &cx).await
+        };
+        if let Err(error) = guarded(run, &Stopwatch::start(), None).await {
+            core.report(&format!("command:{}", found.name), "command", &error);
+        }
+    }
+
+    /// The flags that extensions know.
+    pub fn flags(&self) -> Vec<Flag> {
+        self.0.core.registry(|registry| registry.flags.iter().map(|(_, flag)| flag.clone()).collect())
+    }
+
+    /// Takes flags from the command line. Answers with what is wrong with them, in words for the user.
+    pub fn set_flags(&self, given: &[GivenFlag]) -> Vec<String> {
+        self.0.core.registry(|registry| {
+            let mut problems = Vec::new();
+            let mut unknown = Vec::new();
+            for (name, value) in given {
+                let Some((_, flag)) = registry.flags.iter().find(|(_, flag)| flag.name == *name) else {
+                    unknown.push(format!("--{name}"));
+                    continue;
+                };
+                let value = match (&flag.kind, value) {
+                    (FlagKind::Boolean { .. }, _) => FlagValue::Boolean(true),
+                    (FlagKind::Text { .. }, Some(value)) => FlagValue::Text(value.clone()),
+                    (FlagKind::Text { .. }, None) => {
+                        problems.push(format!("Extension flag \"--{name}\" requires a value"));
+                        continue;
+                    }
+                };
+                registry.flag_values.insert(name.clone(), value);
+            }
+            if !unknown.is_empty() {
+                let word = if unknown.len() == 1 { "option" } else { "options" };
+                problems.push(format!("Unknown {word}: {}", unknown.join(", ")));
+            }
+            problems
+        })
+    }
+
+    /// The shortcuts that hold. `reserved` keys are refused; for `used` ones there is a warning. Of several for one key the last holds.
+    pub fn shortcuts(&self, reserved: &[&str], used: &[&str]) -> (Vec<Shortcut>, Vec<String>) {
+        let all = self.0.core.registry(|registry| registry.shortcuts.clone());
+        let (mut held, mut problems): (Vec<(Arc<str>, Shortcut)>, Vec<String>) = Default::default();
+        for (extension, shortcut) in all {
+            let key = &shortcut.key;
+            let is_in = |keys: &[&str]| keys.iter().any(|other| other.eq_ignore_ascii_case(key));
+            if is_in(reserved) {
+                problems.push(format!(
+                    "Extension shortcut \"{key}\" from {extension} conflicts with a built-in shortcut; it is left out"
+                ));
+                continue;
+            }
+            if is_in(used) {
+                problems.push(format!(
+                    "Extension shortcut \"{key}\" from {extension} takes the place of a built-in shortcut"
+                ));
+            }
+            if let Some(at) = held.iter().position(|(_, other)| other.key.eq_ignore_ascii_case(key)) {
+                let (older, _) = held.remove(at);
+                problems.push(format!("Extension shortcut \"{key}\" of {older} is taken by {extension}"));
+            }
+            held.push((extension, shortcut));
+        }
+        (held.into_iter().map(|(_, shortcut)| shortcut).collect(), problems)
+    }
+
+    /// The types of messages that extensions show themselves, each with the extension; of several of one type the first counts.
+    pub fn message_renderers(&self) -> Vec<(String, String)> {
+        self.0.core.registry(|registry| {
+            let mut first: Vec<(String, String)> = Vec::new();
+            for (extension, custom_type) in &registry.renderers {
+                if !first.iter().any(|(known, _)| known == custom_type) {
+                    first.push((custom_type.clone(), extension.to_string()));
+                }
+            }
+            first
+        })
+    }
+
+    /// Takes the changes of providers that nobody took yet, each with the name of its extension: for whoever owns the models.
+    pub fn take_provider_changes(&self) -> Vec<(String, ProviderChange)> {
+        let changes = self.0.core.take_provider_changes();
+        changes.into_iter().map(|(extension, change)| (extension.to_string(), change)).collect()
+    }
+
+    /// Binds the extensions to a session; `None`: the session is over. Contexts that were given out before are stale from here on.
+    pub(crate) fn bind(&self, actions: Option<Arc<dyn SessionActions>>) {
+        self.0.core.bind(actions);
+    }
+
+    /// Contexts that were given out before are stale from here on: the session tells another conversation.
+    pub(crate) fn renew(&self) {
+        self.0.core.renew();
+    }
+
+    /// The token that contexts carry from here on.
+    pub(crate) fn set_cancel(&self, cancel: &Cancel) {
+        self.0.core.set_cancel(cancel.clone());
+    }
+
+    fn wanting(&self, point: Point) -> impl Iterator<Item = &One> {
+        let any = self.wants(point);
+        self.0.extensions.iter().filter(move |one| any && one.points.has(point))
+    }
+
+    fn call<'h>(&'h self, one: &'h One, point: Point) -> Call<'h> {
+        let core = &self.0.core;
+        let (generation, cancel) = core.current().unwrap_or_default();
+        let watch = Stopwatch::start();
+        let (name, clock) = (Arc::clone(&one.name), Some(Arc::clone(&watch)));
+        Call { core, point, cx: ExtensionCx::new(Arc::clone(core), name, generation, clock, cancel), watch }
+    }
+}
+
+/// One extension being asked at one point.
+struct Call<'h> {
+    core: &'h Core,
+    point: Point,
+    cx: ExtensionCx,
+    watch: Arc<Stopwatch>,
+}
+
+impl Call<'_> {
+    /// Asks; a failure is reported too.
+    async fn ask<'a, T>(&self, make: impl FnOnce() -> Answer<'a, T>) -> Result<T, ExtensionError> {
+        let answer = guarded(make, &self.watch, Some(HANDLER_LIMIT)).await;
+        if let Err(error) = &answer {
+            self.core.report(self.cx.name(), self.point.name(), error);
+        }
+        answer
+    }
+
+    /// Asks; a failure is as good as no answer.
+    async fn attempt<'a, T>(&self, make: impl FnOnce() -> Answer<'a, T>) -> Option<T> {
+        self.ask(make).await.ok()
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}

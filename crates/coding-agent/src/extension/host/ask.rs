@@ -1,0 +1,299 @@
+//! Asking all extensions at one point.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
+use pinch_llm::message::Message;
+use pinch_llm::model::Model;
+use serde_json::Value;
+
+use super::Extensions;
+use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use crate::entry::CustomMessage;
+use crate::extension::context::{with_system, without_system};
+use crate::extension::{
+    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, ExtensionError, Input, InputAction,
+    Leave, MessageAction, PayloadAction, Point, Resources, ResourcesDiscover, Told, TurnEnd, TurnEndAction, UserBash,
+    UserBashAction,
+};
+use crate::prompt::Prompt;
+
+/// What came of asking about something the user says.
+#[derive(Clone, Debug)]
+pub enum Heard {
+    /// It is said, as it is now.
+    Say(Input),
+    /// An extension has dealt with it.
+    Handled,
+}
+
+impl Extensions {
+    /// Tells all that want to know.
+    pub(crate) async fn tell(&self, told: Told<'_>) {
+        let Some(point) = told.point() else { return };
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            call.attempt(|| one.extension.told(told, &call.cx)).await;
+        }
+    }
+
+    pub(crate) async fn resources(&self, ask: ResourcesDiscover) -> Resources {
+        let point = Point::ResourcesDiscover;
+        let mut all = Resources::default();
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let found = call.attempt(|| one.extension.resources_discover(ask, &call.cx)).await;
+            all.extend(found.unwrap_or_default());
+        }
+        all
+    }
+
+    pub(crate) async fn before_switch(&self, to: &BeforeSwitch) -> Leave {
+        let point = Point::SessionBeforeSwitch;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.session_before_switch(to, &call.cx));
+            if answer.await == Some(Leave::Stay) {
+                return Leave::Stay;
+            }
+        }
+        Leave::Go
+    }
+
+    pub(crate) async fn before_fork(&self, fork: &BeforeFork) -> Leave {
+        let point = Point::SessionBeforeFork;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.session_before_fork(fork, &call.cx));
+            if answer.await == Some(Leave::Stay) {
+                return Leave::Stay;
+            }
+        }
+        Leave::Go
+    }
+
+    pub(crate) async fn before_compact(&self, ahead: &CompactionAhead<'_>) -> BeforeCompaction {
+        let point = Point::SessionBeforeCompact;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.session_before_compact(ahead, &call.cx));
+            match answer.await {
+                None | Some(BeforeCompaction::GoOn) => {}
+                Some(other) => return other,
+            }
+        }
+        BeforeCompaction::GoOn
+    }
+
+    pub(crate) async fn before_tree(&self, ahead: &MoveAhead) -> BeforeMove {
+        let point = Point::SessionBeforeTree;
+        let mut all = MoveChanges::default();
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.session_before_tree(ahead, &call.cx));
+            match answer.await {
+                None => {}
+                Some(BeforeMove::Cancel) => return BeforeMove::Cancel,
+                Some(BeforeMove::GoOn(changes)) => {
+                    all.summary = changes.summary.or(all.summary);
+                    all.focus = changes.focus.or(all.focus);
+                    all.replace_instructions = changes.replace_instructions.or(all.replace_instructions);
+                    all.label = changes.label.or(all.label);
+                }
+            }
+        }
+        BeforeMove::GoOn(all)
+    }
+
+    /// Other messages for a request; `None`: as they are.
+    pub(crate) async fn context(&self, messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
+        let point = Point::Context;
+        if !self.wants(point) {
+            return None;
+        }
+        let mut now = without_system(messages);
+        let mut is_changed = false;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.context(&now, &call.cx)).await;
+            if let Some(ContextAction::Replace(others)) = answer {
+                now = others;
+                is_changed = true;
+            }
+        }
+        is_changed.then(|| with_system(messages, now))
+    }
+
+    /// Another body for a request; `None`: as it is.
+    pub(crate) async fn before_request(&self, body: &Value, model: &Model) -> Option<Value> {
+        let point = Point::BeforeProviderRequest;
+        let mut changed: Option<Value> = None;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let now = changed.as_ref().unwrap_or(body);
+            let answer = call.attempt(|| one.extension.before_provider_request(now, model, &call.cx)).await;
+            if let Some(PayloadAction::Replace(other)) = answer {
+                changed = Some(other);
+            }
+        }
+        changed
+    }
+
+    /// Changes a request's headers.
+    pub(crate) async fn before_headers(&self, headers: &mut HeaderMap, model: &Model) {
+        let point = Point::BeforeProviderHeaders;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let now = header_texts(headers);
+            let answer = call.attempt(|| one.extension.before_provider_headers(&now, model, &call.cx)).await;
+            for (name, value) in answer.unwrap_or_default() {
+                if !change_header(headers, &name, value.as_deref()) {
+                    let error = ExtensionError::new(format!("Invalid header: {name}"));
+                    self.report(&one.name, point.name(), &error);
+                }
+            }
+        }
+    }
+
+    /// The messages behind a prompt, and another system prompt when there is one.
+    pub(crate) async fn before_start(&self, mut start: BeforeAgentStart) -> (Vec<CustomMessage>, Option<Prompt>) {
+        let point = Point::BeforeAgentStart;
+        let (mut messages, mut is_changed) = (Vec::new(), false);
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.before_agent_start(&start, &call.cx));
+            let AgentStartAction { message, system } = answer.await.unwrap_or_default();
+            messages.extend(message);
+            if let Some(system) = system {
+                start.system = system;
+                is_changed = true;
+            }
+        }
+        (messages, is_changed.then_some(start.system))
+    }
+
+    pub(crate) async fn turn_end(&self, turn: TurnEnd<'_>) -> TurnEndAction {
+        let point = Point::TurnEnd;
+        let mut action = TurnEndAction::GoOn;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.turn_end(turn, &call.cx));
+            if answer.await == Some(TurnEndAction::Continue) {
+                action = TurnEndAction::Continue;
+            }
+        }
+        action
+    }
+
+    /// Another message in the place of one that is whole; `None`: as it is.
+    pub(crate) async fn message_end(&self, message: &Arc<Message>) -> Option<Arc<Message>> {
+        let point = Point::MessageEnd;
+        let mut changed: Option<Arc<Message>> = None;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let now = changed.as_ref().unwrap_or(message);
+            let answer = call.attempt(|| one.extension.message_end(now, &call.cx)).await;
+            match answer {
+                Some(MessageAction::Replace(other)) if other.role() == message.role() => changed = Some(other),
+                Some(MessageAction::Replace(_)) => {
+                    let error = ExtensionError::new("message_end handlers must return a message with the same role");
+                    self.report(&one.name, point.name(), &error);
+                }
+                Some(MessageAction::Keep) | None => {}
+            }
+        }
+        changed
+    }
+
+    /// Whether a call may run, and with which arguments. A failure denies it.
+    pub(crate) async fn tool_call(&self, pending: &PendingCall) -> BeforeTool {
+        let point = Point::ToolCall;
+        let mut now = pending.clone();
+        let mut is_changed = false;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            match call.ask(|| one.extension.tool_call(&now, &call.cx)).await {
+                Ok(BeforeTool::Allow) => {}
+                Ok(BeforeTool::Rewrite(input)) => {
+                    now.input = input;
+                    is_changed = true;
+                }
+                Ok(deny @ BeforeTool::Deny { .. }) => return deny,
+                Err(error) => {
+                    let reason = format!("Extension failed, blocking execution: {error}");
+                    return BeforeTool::Deny { reason, end_run: false };
+                }
+            }
+        }
+        if is_changed { BeforeTool::Rewrite(now.input) } else { BeforeTool::Allow }
+    }
+
+    /// Changes to a call's result.
+    pub(crate) async fn tool_result(&self, done: &FinishedCall) -> ToolPatch {
+        let point = Point::ToolResult;
+        let mut all = ToolPatch::default();
+        let mut now: Option<FinishedCall> = None;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let seen = now.as_ref().unwrap_or(done);
+            let answer = call.attempt(|| one.extension.tool_result(seen, &call.cx)).await;
+            if let Some(patch) = answer.filter(|patch| *patch != ToolPatch::default()) {
+                patch.clone().apply(&mut now.get_or_insert_with(|| done.clone()).output);
+                all.add(patch);
+            }
+        }
+        all
+    }
+
+    /// What becomes of a command of the user. A failure blocks it.
+    pub(crate) async fn user_bash(&self, command: &UserBash) -> UserBashAction {
+        let point = Point::UserBash;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            match call.ask(|| one.extension.user_bash(command, &call.cx)).await {
+                Ok(UserBashAction::Run) => {}
+                Ok(other) => return other,
+                Err(error) => {
+                    let reason = format!("Extension failed, blocking execution: {error}");
+                    return UserBashAction::Block { reason };
+                }
+            }
+        }
+        UserBashAction::Run
+    }
+
+    pub(crate) async fn input(&self, mut input: Input) -> Heard {
+        let point = Point::Input;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.input(&input, &call.cx)).await;
+            match answer {
+                None | Some(InputAction::Continue) => {}
+                Some(InputAction::Handled) => return Heard::Handled,
+                Some(InputAction::Transform { text, images }) => {
+                    input.text = text;
+                    input.images = images.unwrap_or(input.images);
+                }
+            }
+        }
+        Heard::Say(input)
+    }
+}
+
+/// Headers as texts; what is no text is left out.
+pub(crate) fn header_texts(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
+    headers.iter().filter_map(text).collect()
+}
+
+/// Sets a header, or takes it away; false when name or value cannot stand in a request.
+fn change_header(headers: &mut HeaderMap, name: &str, value: Option<&str>) -> bool {
+    let Ok(name) = name.parse::<HeaderName>() else { return false };
+    match value.map(str::parse::<HeaderValue>) {
+        None => drop(headers.remove(name)),
+        Some(Ok(value)) => drop(headers.insert(name, value)),
+        Some(Err(_)) => return false,
+    }
+    true
+}

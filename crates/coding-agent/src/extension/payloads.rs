@@ -1,0 +1,378 @@
+//! What extensions are asked and told at the points, and what they may answer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinch_agent_core::event::AgentEvent;
+use pinch_agent_core::queue::QueueKind;
+use pinch_llm::message::{AssistantMessage, Image, Message};
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::Value;
+
+use super::points::Point;
+use crate::compaction::hooks::Moved;
+use crate::compaction::{Compacted, CompactionReason};
+use crate::entry::{CustomMessage, EntryId};
+use crate::event::SessionEvent;
+use crate::machine::Machine;
+use crate::prompt::Prompt;
+use crate::tools::bash::UserCommand;
+
+/// Why a session begins, or one ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionReason {
+    /// The program starts.
+    #[default]
+    Startup,
+    /// Extensions and settings are read anew.
+    Reload,
+    /// An empty session takes the place of the old one.
+    New,
+    /// An older session is taken up.
+    Resume,
+    /// A branch becomes a session of its own.
+    Fork,
+    /// The program ends.
+    Quit,
+}
+
+impl SessionReason {
+    /// The word used in the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Reload => "reload",
+            Self::New => "new",
+            Self::Resume => "resume",
+            Self::Fork => "fork",
+            Self::Quit => "quit",
+        }
+    }
+}
+
+/// How a model came to be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelSource {
+    /// It was chosen.
+    Set,
+    /// It was the next of a list.
+    Cycle,
+    /// A branch or session that was gone to had it.
+    Restore,
+}
+
+impl ModelSource {
+    /// The word used in the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Cycle => "cycle",
+            Self::Restore => "restore",
+        }
+    }
+}
+
+/// Something that happened; nothing is to be answered.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// An event that is told before anybody else is told: those of runs, messages and calls, the end of a run, that all is settled, and that the
+    /// session has another name.
+    Event(&'a SessionEvent),
+    /// A turn begins.
+    TurnStart {
+        /// Which of its run, counted from 0.
+        turn_index: u64,
+        /// Unix milliseconds.
+        timestamp: i64,
+    },
+    /// A session begins.
+    SessionStart {
+        /// Why.
+        reason: SessionReason,
+        /// The file of the session whose place it takes.
+        previous: Option<&'a PathBuf>,
+    },
+    /// A session ends.
+    SessionShutdown {
+        /// Why.
+        reason: SessionReason,
+        /// The file of the session that takes its place, when it is known.
+        target: Option<&'a PathBuf>,
+    },
+    /// The conversation was compacted.
+    Compacted(&'a Compacted),
+    /// A compaction came to nothing.
+    CompactFailed {
+        /// Why it had begun.
+        reason: CompactionReason,
+        /// What went wrong.
+        error: &'a str,
+    },
+    /// The leaf has moved.
+    Moved(&'a Moved),
+    /// A provider has answered.
+    Response {
+        /// The status of HTTP.
+        status: u16,
+        /// The headers; several of one name come one after another.
+        headers: &'a [(String, String)],
+    },
+    /// Another model is used.
+    Model {
+        /// The model.
+        model: &'a Arc<Model>,
+        /// The one before.
+        previous: &'a Arc<Model>,
+        /// How that came.
+        source: ModelSource,
+    },
+    /// Another thinking level is used.
+    Thinking {
+        /// The level.
+        level: ThinkingLevel,
+        /// The one before.
+        previous: ThinkingLevel,
+    },
+}
+
+impl Told<'_> {
+    /// The point at which it is told; `None` for events that extensions are not told of.
+    pub fn point(&self) -> Option<Point> {
+        Some(match self {
+            Self::TurnStart { .. } => Point::TurnStart,
+            Self::SessionStart { .. } => Point::SessionStart,
+            Self::SessionShutdown { .. } => Point::SessionShutdown,
+            Self::Compacted(_) => Point::SessionCompact,
+            Self::CompactFailed { .. } => Point::SessionCompactFailed,
+            Self::Moved(_) => Point::SessionTree,
+            Self::Response { .. } => Point::AfterProviderResponse,
+            Self::Model { .. } => Point::ModelSelect,
+            Self::Thinking { .. } => Point::ThinkingLevelSelect,
+            Self::Event(SessionEvent::RunEnd { .. }) => Point::AgentEnd,
+            Self::Event(SessionEvent::Settled { .. }) => Point::AgentSettled,
+            Self::Event(SessionEvent::InfoChanged { .. }) => Point::SessionInfoChanged,
+            Self::Event(SessionEvent::Agent(event)) => match event {
+                AgentEvent::AgentStart => Point::AgentStart,
+                AgentEvent::MessageStart(_) => Point::MessageStart,
+                AgentEvent::MessageUpdate(_) => Point::MessageUpdate,
+                AgentEvent::ToolStart(_) => Point::ToolExecutionStart,
+                AgentEvent::ToolUpdate { .. } => Point::ToolExecutionUpdate,
+                AgentEvent::ToolEnd { .. } => Point::ToolExecutionEnd,
+                // These have points at which there is something to answer, or say more.
+                AgentEvent::TurnStart
+                | AgentEvent::TurnEnd { .. }
+                | AgentEvent::MessageEnd { .. }
+                | AgentEvent::AgentEnd(_) => return None,
+            },
+            Self::Event(_) => return None,
+        })
+    }
+}
+
+/// Folders are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ResourcesDiscover {
+    /// Why.
+    pub reason: SessionReason,
+}
+
+/// Paths of further resources, absolute or from the working directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Skills, or folders of them.
+    pub skills: Vec<PathBuf>,
+    /// Prompt templates, or folders of them.
+    pub prompts: Vec<PathBuf>,
+    /// Themes, or folders of them.
+    pub themes: Vec<PathBuf>,
+}
+
+impl Resources {
+    /// Puts others behind these.
+    pub fn extend(&mut self, others: Self) {
+        self.skills.extend(others.skills);
+        self.prompts.extend(others.prompts);
+        self.themes.extend(others.themes);
+    }
+}
+
+/// The session is about to be replaced.
+#[derive(Clone, Debug)]
+pub struct BeforeSwitch {
+    /// By a new one, or one that was kept.
+    pub reason: SessionReason,
+    /// The file of that one.
+    pub target: Option<PathBuf>,
+}
+
+/// The session is about to be forked.
+#[derive(Clone, Debug)]
+pub struct BeforeFork {
+    /// The entry the fork is cut at.
+    pub entry: EntryId,
+    /// Whether the entry stays out of it.
+    pub before: bool,
+}
+
+/// Whether a session may be left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leave {
+    /// It may.
+    #[default]
+    Go,
+    /// It stays.
+    Stay,
+}
+
+/// The messages of one request.
+#[derive(Clone, Debug, Default)]
+pub enum ContextAction {
+    /// They are sent.
+    #[default]
+    Keep,
+    /// These are sent in their place; the conversation stays as it is.
+    Replace(Vec<Arc<Message>>),
+}
+
+/// A prompt is about to be answered.
+#[derive(Clone, Debug)]
+pub struct BeforeAgentStart {
+    /// What is said.
+    pub prompt: String,
+    /// Images with it.
+    pub images: Vec<Image>,
+    /// The system prompt as it would be.
+    pub system: Prompt,
+    /// The type of an extension's message that stands in place of a prompt of the user.
+    pub message_type: Option<String>,
+}
+
+/// What a prompt is answered with.
+#[derive(Clone, Debug, Default)]
+pub struct AgentStartAction {
+    /// A message behind the prompt.
+    pub message: Option<CustomMessage>,
+    /// Another system prompt, for this prompt only.
+    pub system: Option<Prompt>,
+}
+
+/// A turn that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnEnd<'a> {
+    /// Which of its run, counted from 0.
+    pub turn_index: u64,
+    /// The model's answer.
+    pub message: &'a Arc<AssistantMessage>,
+    /// The results of its calls.
+    pub results: &'a [Arc<Message>],
+}
+
+/// How a run goes on after a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TurnEndAction {
+    /// As it would.
+    #[default]
+    GoOn,
+    /// One more request is made, if the turn did not fail.
+    Continue,
+}
+
+/// What becomes of a whole message.
+#[derive(Clone, Debug, Default)]
+pub enum MessageAction {
+    /// It is kept.
+    #[default]
+    Keep,
+    /// This one takes its place, in the conversation and in the log. It must have the same role.
+    Replace(Arc<Message>),
+}
+
+/// What becomes of a request's body.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum PayloadAction {
+    /// It is sent.
+    #[default]
+    Keep,
+    /// This one is sent.
+    Replace(Value),
+}
+
+/// A command the user is about to run.
+#[derive(Clone, Debug)]
+pub struct UserBash {
+    /// The command.
+    pub command: String,
+    /// The model is not to see it.
+    pub exclude: bool,
+}
+
+/// What becomes of the user's command.
+#[derive(Clone, Default)]
+pub enum UserBashAction {
+    /// It is run.
+    #[default]
+    Run,
+    /// It is run there.
+    RunOn(Arc<dyn Machine>),
+    /// It is not run; this is its result.
+    Instead(UserCommand),
+    /// It is not run.
+    Block {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where a prompt comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputSource {
+    /// The terminal, or the program's arguments.
+    #[default]
+    Interactive,
+    /// A program on the other side of RPC.
+    Rpc,
+    /// An extension.
+    Extension,
+}
+
+impl InputSource {
+    /// The word used in the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::Rpc => "rpc",
+            Self::Extension => "extension",
+        }
+    }
+}
+
+/// Something the user says.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// The text, before templates are expanded.
+    pub text: String,
+    /// Images with it.
+    pub images: Vec<Image>,
+    /// Where it comes from.
+    pub source: InputSource,
+    /// The queue it goes into, when a run is under way.
+    pub queue: Option<QueueKind>,
+}
+
+/// What becomes of it.
+#[derive(Clone, Debug, Default)]
+pub enum InputAction {
+    /// It is said.
+    #[default]
+    Continue,
+    /// This is said.
+    Transform {
+        /// The text.
+        text: String,
+        /// The images; `None`: as they were.
+        images: Option<Vec<Image>>,
+    },
+    /// The extension has dealt with it; the model is not asked.
+    Handled,
+}

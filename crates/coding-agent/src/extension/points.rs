@@ -1,0 +1,204 @@
+//! The points at which an extension may step in, and sets of them.
+
+/// A point at which an extension is asked or told something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Point {
+    /// Folders with further skills, prompts and themes are looked for.
+    ResourcesDiscover,
+    /// A session begins, or another one takes its place.
+    SessionStart,
+    /// The session is about to be replaced by another one.
+    SessionBeforeSwitch,
+    /// The session is about to be forked.
+    SessionBeforeFork,
+    /// The conversation is about to be compacted.
+    SessionBeforeCompact,
+    /// The conversation was compacted.
+    SessionCompact,
+    /// A compaction that had begun came to nothing.
+    SessionCompactFailed,
+    /// The session ends, or another one takes its place.
+    SessionShutdown,
+    /// The leaf is about to move to another branch.
+    SessionBeforeTree,
+    /// The leaf has moved.
+    SessionTree,
+    /// The session has another name.
+    SessionInfoChanged,
+    /// A request's messages are chosen.
+    Context,
+    /// A request's body is made.
+    BeforeProviderRequest,
+    /// A request's headers are made.
+    BeforeProviderHeaders,
+    /// A provider has answered.
+    AfterProviderResponse,
+    /// A prompt is about to be answered.
+    BeforeAgentStart,
+    /// A run begins.
+    AgentStart,
+    /// A run is over.
+    AgentEnd,
+    /// Nothing goes on by itself any more.
+    AgentSettled,
+    /// A turn begins.
+    TurnStart,
+    /// A turn is over.
+    TurnEnd,
+    /// A message begins.
+    MessageStart,
+    /// More of an answer has come.
+    MessageUpdate,
+    /// A message is whole.
+    MessageEnd,
+    /// A call begins.
+    ToolExecutionStart,
+    /// A call tells how far it is.
+    ToolExecutionUpdate,
+    /// A call is over.
+    ToolExecutionEnd,
+    /// A call is about to run.
+    ToolCall,
+    /// A call has run.
+    ToolResult,
+    /// Another model is used.
+    ModelSelect,
+    /// Another thinking level is used.
+    ThinkingLevelSelect,
+    /// The user runs a command.
+    UserBash,
+    /// The user says something.
+    Input,
+}
+
+impl Point {
+    /// All points.
+    pub const ALL: [Self; 33] = [
+        Self::ResourcesDiscover,
+        Self::SessionStart,
+        Self::SessionBeforeSwitch,
+        Self::SessionBeforeFork,
+        Self::SessionBeforeCompact,
+        Self::SessionCompact,
+        Self::SessionCompactFailed,
+        Self::SessionShutdown,
+        Self::SessionBeforeTree,
+        Self::SessionTree,
+        Self::SessionInfoChanged,
+        Self::Context,
+        Self::BeforeProviderRequest,
+        Self::BeforeProviderHeaders,
+        Self::AfterProviderResponse,
+        Self::BeforeAgentStart,
+        Self::AgentStart,
+        Self::AgentEnd,
+        Self::AgentSettled,
+        Self::TurnStart,
+        Self::TurnEnd,
+        Self::MessageStart,
+        Self::MessageUpdate,
+        Self::MessageEnd,
+        Self::ToolExecutionStart,
+        Self::ToolExecutionUpdate,
+        Self::ToolExecutionEnd,
+        Self::ToolCall,
+        Self::ToolResult,
+        Self::ModelSelect,
+        Self::ThinkingLevelSelect,
+        Self::UserBash,
+        Self::Input,
+    ];
+
+    /// The word used in reports and in the protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ResourcesDiscover => "resources_discover",
+            Self::SessionStart => "session_start",
+            Self::SessionBeforeSwitch => "session_before_switch",
+            Self::SessionBeforeFork => "session_before_fork",
+            Self::SessionBeforeCompact => "session_before_compact",
+            Self::SessionCompact => "session_compact",
+            Self::SessionCompactFailed => "session_compact_failed",
+            Self::SessionShutdown => "session_shutdown",
+            Self::SessionBeforeTree => "session_before_tree",
+            Self::SessionTree => "session_tree",
+            Self::SessionInfoChanged => "session_info_changed",
+            Self::Context => "context",
+            Self::BeforeProviderRequest => "before_provider_request",
+            Self::BeforeProviderHeaders => "before_provider_headers",
+            Self::AfterProviderResponse => "after_provider_response",
+            Self::BeforeAgentStart => "before_agent_start",
+            Self::AgentStart => "agent_start",
+            Self::AgentEnd => "agent_end",
+            Self::AgentSettled => "agent_settled",
+            Self::TurnStart => "turn_start",
+            Self::TurnEnd => "turn_end",
+            Self::MessageStart => "message_start",
+            Self::MessageUpdate => "message_update",
+            Self::MessageEnd => "message_end",
+            Self::ToolExecutionStart => "tool_execution_start",
+            Self::ToolExecutionUpdate => "tool_execution_update",
+            Self::ToolExecutionEnd => "tool_execution_end",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+            Self::ModelSelect => "model_select",
+            Self::ThinkingLevelSelect => "thinking_level_select",
+            Self::UserBash => "user_bash",
+            Self::Input => "input",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|point| point.name() == word)
+    }
+}
+
+/// A set of points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Points(u64);
+
+impl Points {
+    /// No point.
+    pub const NONE: Self = Self(0);
+
+    /// These points.
+    pub fn of(points: impl IntoIterator<Item = Point>) -> Self {
+        points.into_iter().fold(Self::NONE, Self::with)
+    }
+
+    /// One more.
+    #[must_use]
+    pub fn with(self, point: Point) -> Self {
+        Self(self.0 | 1 << point as u8)
+    }
+
+    /// Whether it is among them.
+    pub fn has(self, point: Point) -> bool {
+        self.0 & 1 << point as u8 != 0
+    }
+
+    /// Those of both sets.
+    #[must_use]
+    pub fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_has_a_word_and_a_place_of_its_own() {
+        for (at, point) in Point::ALL.into_iter().enumerate() {
+            assert_eq!(Point::parse(point.name()), Some(point));
+            assert_eq!(
+                Point::ALL.map(|other| Points::NONE.with(point).has(other)).iter().position(|has| *has),
+                Some(at)
+            );
+        }
+        assert_eq!(Point::parse("frob"), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! Asking and showing people something.
+//!
+//! A program that has people in front of it implements [`Ui`]: two methods. Extensions use [`Dialogs`], which has a method for each thing, keeps
+//! the time limits, and shows one dialog after another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use pinch_stdx::cancel::Cancel;
+use tokio::sync::Mutex;
+
+use super::limit::Stopwatch;
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialog {
+    /// The question.
+    pub title: String,
+    /// What kind of answer is wanted.
+    pub kind: DialogKind,
+    /// How long it is shown. The limit is kept by whoever asks; a front end may show the time that is left.
+    pub timeout: Option<Duration>,
+}
+
+/// A kind of dialog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DialogKind {
+    /// One of several texts.
+    Select {
+        /// The texts.
+        options: Vec<String>,
+    },
+    /// Yes or no.
+    Confirm {
+        /// More about the question.
+        message: String,
+    },
+    /// A line of text.
+    Input {
+        /// Shown while nothing is typed.
+        placeholder: Option<String>,
+    },
+    /// A text of many lines.
+    Editor {
+        /// What stands there at first.
+        prefill: Option<String>,
+    },
+}
+
+/// What a person answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A text that was chosen or written.
+    Text(String),
+    /// Yes or no.
+    Yes(bool),
+}
+
+/// How important a note is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// It is good to know.
+    Info,
+    /// Something may be wrong.
+    Warning,
+    /// Something is wrong.
+    Error,
+}
+
+impl NoteKind {
+    /// The word used in the protocols.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Info, Self::Warning, Self::Error].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// Where a widget stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WidgetPlace {
+    /// Above the editor.
+    AboveEditor,
+    /// Below it.
+    BelowEditor,
+}
+
+impl WidgetPlace {
+    /// The word used in the protocols.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AboveEditor => "aboveEditor",
+            Self::BelowEditor => "belowEditor",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::AboveEditor, Self::BelowEditor].into_iter().find(|place| place.as_str() == word)
+    }
+}
+
+/// Something to show; nobody answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// A note.
+    Note {
+        /// The text.
+        message: String,
+        /// How important it is; `None`: nobody said.
+        kind: Option<NoteKind>,
+    },
+    /// A text of the status line.
+    Status {
+        /// Tells it from other texts.
+        key: String,
+        /// The text; `None` takes it away.
+        text: Option<String>,
+    },
+    /// Lines beside the editor.
+    Widget {
+        /// Tells them from others.
+        key: String,
+        /// The lines; `None` takes them away.
+        lines: Option<Vec<String>>,
+        /// Where they stand.
+        place: Option<WidgetPlace>,
+    },
+    /// The title of the window.
+    Title(String),
+    /// What stands in the editor.
+    EditorText(String),
+}
+
+/// Somebody who can ask and show people something.
+pub trait Ui: Send + Sync {
+    /// Whether there are people at all. Where there are none, nothing is asked.
+    fn is_present(&self) -> bool {
+        true
+    }
+
+    /// Asks. `None`: the person did not want to answer. Dropping the future takes the dialog away: its time is up, or its asker was cancelled.
+    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Reply>>;
+
+    /// Shows something. Must not wait.
+    fn show(&self, show: Show);
+}
+
+/// Nobody is there: every question is left unanswered at once, and nothing is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoUi;
+
+impl Ui for NoUi {
+    fn is_present(&self) -> bool {
+        false
+    }
+
+    fn ask<'a>(&'a self, _: &'a Dialog) -> BoxFuture<'a, Option<Reply>> {
+        Box::pin(async { None })
+    }
+
+    fn show(&self, _: Show) {}
+}
+
+/// The one place at which a session's dialogs wait for each other.
+#[derive(Clone)]
+pub(super) struct Screen {
+    pub(super) ui: Arc<dyn Ui>,
+    turn: Arc<Mutex<()>>,
+}
+
+impl Screen {
+    pub(super) fn new(ui: Arc<dyn Ui>) -> Self {
+        Self { ui, turn: Arc::default() }
+    }
+}
+
+/// What an extension asks and shows people with. A dialog waits for those before it; then its own time limit begins. While it waits or is shown,
+/// the time limit of the handler that asks stands still. When the run under way is cancelled, the answer is none.
+pub struct Dialogs {
+    pub(super) screen: Screen,
+    pub(super) watch: Option<Arc<Stopwatch>>,
+    pub(super) cancel: Cancel,
+}
+
+impl Dialogs {
+    /// Lets a person choose; `None` when they do not.
+    pub async fn select(&self, title: &str, options: &[String], timeout: Option<Duration>) -> Option<String> {
+        text(self.ask(title, DialogKind::Select { options: options.to_vec() }, timeout).await)
+    }
+
+    /// Asks yes or no; no answer is a no.
+    pub async fn confirm(&self, title: &str, message: &str, timeout: Option<Duration>) -> bool {
+        let kind = DialogKind::Confirm { message: message.to_owned() };
+        self.ask(title, kind, timeout).await == Some(Reply::Yes(true))
+    }
+
+    /// Asks for a line of text.
+    pub async fn input(&self, title: &str, placeholder: Option<&str>, timeout: Option<Duration>) -> Option<String> {
+        text(self.ask(title, DialogKind::Input { placeholder: placeholder.map(str::to_owned) }, timeout).await)
+    }
+
+    /// Asks for a text of many lines.
+    pub async fn editor(&self, title: &str, prefill: Option<&str>) -> Option<String> {
+        text(self.ask(title, DialogKind::Editor { prefill: prefill.map(str::to_owned) }, None).await)
+    }
+
+    async fn ask(&self, title: &str, kind: DialogKind, timeout: Option<Duration>) -> Option<Reply> {
+        if !self.screen.ui.is_present() {
+            return None;
+        }
+        let _paused = self.watch.as_ref().map(|watch| watch.pause());
+        let dialog = Dialog { title: title.to_owned(), kind, timeout };
+        let asking = async {
+            let _turn = self.screen.turn.lock().await;
+            let answer = self.screen.ui.ask(&dialog);
+            match timeout {
+                Some(limit) => tokio::time::timeout(limit, answer).await.ok().flatten(),
+                None => answer.await,
+            }
+        };
+        self.cancel.run(asking).await.ok().flatten()
+    }
+
+    /// Shows a note.
+    pub fn notify(&self, message: impl Into<String>, kind: NoteKind) {
+        self.show(Show::Note { message: message.into(), kind: Some(kind) });
+    }
+
+    /// Sets a text of the status line, or takes it away.
+    pub fn set_status(&self, key: impl Into<String>, text: Option<String>) {
+        self.show(Show::Status { key: key.into(), text });
+    }
+
+    /// Sets lines beside the editor, or takes them away.
+    pub fn set_widget(&self, key: impl Into<String>, lines: Option<Vec<String>>, place: Option<WidgetPlace>) {
+        self.show(Show::Widget { key: key.into(), lines, place });
+    }
+
+    /// Sets the title of the window.
+    pub fn set_title(&self, title: impl Into<String>) {
+        self.show(Show::Title(title.into()));
+    }
+
+    /// Sets what stands in the editor.
+    pub fn set_editor_text(&self, text: impl Into<String>) {
+        self.show(Show::EditorText(text.into()));
+    }
+
+    /// Shows something.
+    pub fn show(&self, show: Show) {
+        if self.screen.ui.is_present() {
+            self.screen.ui.show(show);
+        }
+    }
+}
+
+fn text(reply: Option<Reply>) -> Option<String> {
+    match reply? {
+        Reply::Text(text) => Some(text),
+        Reply::Yes(_) => None,
+    }
+}

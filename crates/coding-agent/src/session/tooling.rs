@@ -1,0 +1,113 @@
+//! Which tools a session has, and which of them the model may call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pinch_agent_core::declare::Declared;
+use pinch_agent_core::{Tool, ToolSet};
+use pinch_llm::message::Message;
+
+use crate::extension::Extensions;
+use crate::prompt::Prompt;
+
+/// Makes the system prompt for a set of active tools.
+pub type PromptFor = Arc<dyn Fn(&ToolSet) -> Prompt + Send + Sync>;
+
+/// The tools of a session, without those of extensions.
+#[derive(Clone)]
+pub(super) struct Tooling {
+    /// All that there are.
+    pub(super) built_in: ToolSet,
+    /// Names of the tools that may exist at all, those of extensions too; `None`: all.
+    pub(super) allowed: Option<Vec<String>>,
+    /// Names of the active ones, in order.
+    pub(super) active: Vec<String>,
+    pub(super) prompt_for: Option<PromptFor>,
+    /// Names of extension tools that were taken in, or left out by the branch.
+    known: Vec<String>,
+}
+
+fn names(tools: &ToolSet) -> Vec<String> {
+    tools.iter().map(|tool| tool.spec().name.clone()).collect()
+}
+
+impl Tooling {
+    /// `active` are the tools a new session begins with; a conversation that has declared tools gets those back when `restores` is set.
+    pub(super) fn new(
+        active: &ToolSet,
+        all: Option<ToolSet>,
+        allowed: Option<Vec<String>>,
+        prompt_for: Option<PromptFor>,
+    ) -> Self {
+        let built_in = all.unwrap_or_else(|| active.clone());
+        Self { built_in, allowed, active: names(active), prompt_for, known: Vec::new() }
+    }
+
+    /// Takes the tools that a branch has declared in the place of those a new session would begin with. Tools of extensions that it says nothing
+    /// of come in later; those that it has taken away do not.
+    pub(super) fn restore(&mut self, messages: &[Arc<Message>]) {
+        let mut declared = Declared::default();
+        let mut gone: Vec<String> = Vec::new();
+        let mut any = false;
+        for message in messages {
+            if let Message::System(system) = &**message {
+                any |= !system.tools_added.is_empty() || !system.tools_removed.is_empty();
+                gone.extend(system.tools_removed.iter().cloned());
+            }
+            declared.see(message);
+        }
+        if any {
+            self.active = declared.names().map(str::to_owned).collect();
+            self.known = gone;
+        }
+    }
+
+    /// All tools, with those of extensions.
+    pub(super) fn all(&self, extensions: &Extensions) -> ToolSet {
+        let all = extensions.over(&self.built_in);
+        match &self.allowed {
+            None => all,
+            Some(allowed) => all.filter(|tool| allowed.contains(&tool.spec().name)),
+        }
+    }
+
+    /// Takes in tools of extensions that are new: they become active at once.
+    pub(super) fn take_in(&mut self, extensions: &Extensions) {
+        for name in names(&extensions.tools()) {
+            if !self.known.contains(&name) {
+                if !self.active.contains(&name) && self.built_in.get(&name).is_none() {
+                    self.active.push(name.clone());
+                }
+                self.known.push(name);
+            }
+        }
+    }
+
+    /// The active tools, as they can be run.
+    pub(super) fn active(&self, extensions: &Extensions) -> ToolSet {
+        let all = self.all(extensions);
+        self.active.iter().filter_map(|name| all.get(name)).cloned().collect::<ToolSet>()
+    }
+
+    /// Another choice, in the words of an owner who knows tools and not names.
+    pub(super) fn adopt(&mut self, tools: &ToolSet, extensions: &Extensions) {
+        self.active = names(tools);
+        let theirs = extensions.tools();
+        let is_foreign =
+            |tool: &Arc<dyn Tool>| theirs.get(&tool.spec().name).is_some_and(|other| Arc::ptr_eq(tool, other));
+        let own: ToolSet = tools.iter().filter(|tool| !is_foreign(tool)).cloned().collect();
+        let name = |tool: &Arc<dyn Tool>| tool.spec().name.clone();
+        let kept = self.built_in.iter().map(|tool| own.get(&name(tool)).unwrap_or(tool));
+        let new = own.iter().filter(|tool| self.built_in.get(&name(tool)).is_none());
+        self.built_in = kept.chain(new).cloned().collect();
+    }
+}
+
+impl fmt::Debug for Tooling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tooling")
+            .field("built_in", &self.built_in)
+            .field("active", &self.active)
+            .finish_non_exhaustive()
+    }
+}
