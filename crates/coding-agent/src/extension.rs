@@ -4,6 +4,8 @@
 //! answer of its own. [`Extensions`] makes many of them one: they are asked in the order they were loaded in, one after another. One that fails,
 //! panics or takes too long is reported and passed over, except where that would let something through that it was to stop: `tool_call` and
 //! `user_bash` are refused then.
+//!
+//! [`process`] runs extensions as programs of their own, in any language.
 
 use std::sync::Arc;
 
@@ -25,6 +27,7 @@ mod core;
 pub mod cx;
 mod context;
 pub mod host;
+pub mod process;
 
 pub use crate::event::ExtensionFailure;
 pub use core::{FoundCommand, Heard};
@@ -67,6 +70,11 @@ pub trait Extension: Send + Sync {
     fn register(&self, to: &mut Registrations, handle: &ExtensionHandle) -> Result<(), ExtensionError> {
         let _ = (to, handle);
         Ok(())
+    }
+
+    /// The extension is not asked any more: it ends what it has running.
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     /// Something happened: all points at which there is nothing to answer.

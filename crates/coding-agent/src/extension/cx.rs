@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use pinch_agent_core::{Tool, ToolSet};
 use pinch_llm::ids::{ModelId, ProviderId};
@@ -33,16 +33,16 @@ pub struct ExtensionCx {
     cancel: Cancel,
 }
 
-/// What an extension keeps from its registration on: gives a context of whatever session there is.
+/// What an extension keeps from its registration on: gives a context of whatever session there is. It keeps nothing alive.
 #[derive(Clone)]
 pub struct ExtensionHandle {
-    core: Arc<Core>,
+    core: Weak<Core>,
     name: Arc<str>,
 }
 
 impl ExtensionHandle {
-    pub(super) fn new(core: Arc<Core>, name: Arc<str>) -> Self {
-        Self { core, name }
+    pub(super) fn new(core: &Arc<Core>, name: Arc<str>) -> Self {
+        Self { core: Arc::downgrade(core), name }
     }
 
     /// A context of the session as it is now.
@@ -50,13 +50,16 @@ impl ExtensionHandle {
     /// # Errors
     /// [`ExtensionError::Stale`] while there is no session.
     pub fn cx(&self) -> Result<ExtensionCx, ExtensionError> {
-        let (generation, cancel) = self.core.current().ok_or(ExtensionError::Stale)?;
-        Ok(ExtensionCx::new(Arc::clone(&self.core), Arc::clone(&self.name), generation, None, cancel))
+        let core = self.core.upgrade().ok_or(ExtensionError::Stale)?;
+        let (generation, cancel) = core.current().ok_or(ExtensionError::Stale)?;
+        Ok(ExtensionCx::new(core, Arc::clone(&self.name), generation, None, cancel))
     }
 
     /// Reports a failure that happened outside of handlers.
     pub fn report(&self, event: &str, error: &ExtensionError) {
-        self.core.report(&self.name, event, error);
+        if let Some(core) = self.core.upgrade() {
+            core.report(&self.name, event, error);
+        }
     }
 }
 
@@ -333,7 +336,12 @@ impl ExtensionCx {
         self.core.listen(&self.name, topic, heard);
     }
 
-    fn of_generation(&self, generation: u64) -> Self {
+    /// The clock of the handler that this context was made for.
+    pub(super) fn watch(&self) -> Option<Arc<Stopwatch>> {
+        self.watch.clone()
+    }
+
+    pub(super) fn of_generation(&self, generation: u64) -> Self {
         Self { generation, ..self.clone() }
     }
 

@@ -65,7 +65,7 @@ impl Extensions {
                 continue;
             };
             let mut brought = Registrations::default();
-            let handle = ExtensionHandle::new(Arc::clone(&core), Arc::clone(&name));
+            let handle = ExtensionHandle::new(&core, Arc::clone(&name));
             let registered = guarded_now(|| {
                 extension.register(&mut brought, &handle)?;
                 Ok(extension.points())
@@ -146,7 +146,7 @@ impl Extensions {
     /// Runs a command. A failure is reported, not returned.
     pub async fn run_command(&self, found: &FoundCommand, args: &str) {
         let core = &self.0.core;
-        let handle = ExtensionHandle::new(Arc::clone(core), Arc::clone(&found.extension));
+        let handle = ExtensionHandle::new(core, Arc::clone(&found.extension));
         let run = || async {
             let cx = CommandCx::new(handle.cx()?);
             found.command.run(args, &cx).await
@@ -233,6 +233,18 @@ impl Extensions {
     pub fn take_provider_changes(&self) -> Vec<(String, ProviderChange)> {
         let changes = self.0.core.take_provider_changes();
         changes.into_iter().map(|(extension, change)| (extension.to_string(), change)).collect()
+    }
+
+    /// Ends what extensions have running, processes above all, in an orderly way. Nobody is asked any more afterwards. Dropping the last handle
+    /// ends them at once.
+    pub async fn close(&self) {
+        let close = async |one: &One| {
+            let watch = Stopwatch::start();
+            if let Err(error) = guarded(|| one.extension.close(), &watch, Some(HANDLER_LIMIT)).await {
+                self.report(&one.name, "close", &error);
+            }
+        };
+        futures::future::join_all(self.0.extensions.iter().map(close)).await;
     }
 
     /// Binds the extensions to a session; `None`: the session is over. Contexts that were given out before are stale from here on.

@@ -109,7 +109,7 @@ impl Tool for Named {
     }
 }
 
-fn tool(name: &str, description: &str) -> Arc<dyn Tool> {
+pub(crate) fn tool(name: &str, description: &str) -> Arc<dyn Tool> {
     Arc::new(Named(ToolSpec::new(name, description, Schema::new(json!({"type": "object"})))))
 }
 

@@ -10,6 +10,7 @@ mod crash;
 mod credentials;
 mod extension_actions;
 mod extension_hooks;
+mod extension_process;
 mod faults;
 mod folders;
 mod full_disk;

@@ -1,0 +1,351 @@
+//! Extensions that are programs of their own: JSON-RPC 2.0 over their standard input and output, one message a line.
+//!
+//! The program is told of points as `event`, and asks for actions and dialogs with requests of its own; `docs/extensions.md` has all messages. A
+//! program that ends, hangs or sends what is no message costs the session nothing but what the program was to do: its tools answer with an error,
+//! and calls that it was to look at do not run.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
+use pinch_llm::message::Message;
+use pinch_llm::model::Model;
+use pinch_stdx::host::Host;
+use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
+
+use super::cx::{ExtensionCx, ExtensionHandle};
+use super::error::ExtensionError;
+use super::payloads::{
+    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, Leave,
+    MessageAction, PayloadAction, Resources, ResourcesDiscover, Told, TurnEnd, TurnEndAction, UserBash, UserBashAction,
+};
+use super::points::{Point, Points};
+use super::register::Registrations;
+use super::{Answer, Extension, HeaderChanges};
+use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use crate::protocol::EventWriter;
+
+mod link;
+mod points;
+mod manifest;
+mod requests;
+
+pub use link::MAX_LINE;
+
+use link::Link;
+use manifest::{facts, subscriptions};
+use points as json_of;
+
+/// How long a program may take to answer `initialize`.
+pub const START_LIMIT: Duration = Duration::from_secs(10);
+/// How long a program may take to complete what is typed.
+const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
+/// The version of the protocol.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// How a program is started.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    /// The name it is reported by: its path.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The folder it runs in.
+    pub cwd: PathBuf,
+    /// The folder of the user's settings.
+    pub agent_dir: PathBuf,
+    /// Whether there are people to ask.
+    pub has_ui: bool,
+}
+
+/// An extension that is a program of its own. Dropping it kills the program with all its descendants; [`Extension::close`] ends it in order.
+pub struct ProcessExtension {
+    name: String,
+    link: Arc<Link>,
+    /// What it said at its start.
+    manifest: Value,
+    points: Points,
+    unknown: Vec<String>,
+    /// Turns events into what they are in JSON mode.
+    writer: Mutex<EventWriter>,
+    /// The program lives as long as its tasks.
+    _tasks: JoinSet<()>,
+}
+
+impl ProcessExtension {
+    /// Starts a program and asks what it brings along.
+    ///
+    /// # Errors
+    /// When it cannot be started, does not answer in [`START_LIMIT`], or answers what is not understood; it is ended then.
+    pub async fn start(spec: ProcessSpec, host: &Host) -> Result<Self, ExtensionError> {
+        let (program, args) = spec.command.split_first().ok_or_else(|| ExtensionError::new("The command is empty"))?;
+        let mut command = std::process::Command::new(program);
+        command.args(args).current_dir(&spec.cwd).env_clear().envs(host.env().iter());
+        let serve: link::Serve = Arc::new(|link, method, params| Box::pin(requests::serve(link, method, params)));
+        let (link, tasks) = Link::start(command, serve)?;
+        let params = json!({
+            "protocolVersion": PROTOCOL_VERSION, "cwd": spec.cwd.to_string_lossy(), "agentDir": spec.agent_dir.to_string_lossy(),
+            "hasUI": spec.has_ui,
+        });
+        let asking = tokio::time::timeout(START_LIMIT, link.request("initialize", params));
+        let manifest = asking.await.map_err(|_| ExtensionError::TimedOut { limit: START_LIMIT })??;
+        let (points, unknown) = subscriptions(&manifest)?;
+        let writer = Mutex::default();
+        Ok(Self { name: spec.name, link, manifest, points, unknown, writer, _tasks: tasks })
+    }
+
+    /// A message about a point: the head, the payload, and the facts about the session.
+    fn event(&self, id: Option<u64>, point: Point, payload: &[u8], cx: &ExtensionCx) -> Vec<u8> {
+        let mut line = Vec::with_capacity(payload.len() + 512);
+        line.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+        if let Some(id) = id {
+            line.extend_from_slice(format!("\"id\":{id},").as_bytes());
+        }
+        let head = format!(r#""method":"event","params":{{"name":"{}","payload":"#, point.name());
+        line.extend_from_slice(head.as_bytes());
+        line.extend_from_slice(payload);
+        line.extend_from_slice(b",\"ctx\":");
+        // Of the pieces of an answer there are thousands.
+        let facts = if point == Point::MessageUpdate { json!({"generation": cx.generation()}) } else { facts(cx) };
+        line.extend_from_slice(facts.to_string().as_bytes());
+        line.extend_from_slice(b"}}\n");
+        line
+    }
+
+    /// Asks the program about a point.
+    async fn ask(&self, point: Point, payload: Value, cx: &ExtensionCx) -> Result<Value, ExtensionError> {
+        let payload = payload.to_string();
+        self.link.request_with(cx.watch(), |id| self.event(Some(id), point, payload.as_bytes(), cx)).await
+    }
+
+    /// Asks the program about a point; one that is gone has no answer, and its end was reported already.
+    async fn ask_living(&self, point: Point, payload: Value, cx: &ExtensionCx) -> Result<Value, ExtensionError> {
+        match self.ask(point, payload, cx).await {
+            Err(ExtensionError::Gone { .. }) => Ok(Value::Null),
+            other => other,
+        }
+    }
+}
+
+/// Why something does not happen that a program was to look at.
+fn blocked(error: &ExtensionError) -> String {
+    format!("Extension failed, blocking execution: {error}")
+}
+
+impl Extension for ProcessExtension {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn points(&self) -> Points {
+        // The pieces of an answer are understood only by who saw its start.
+        if self.points.has(Point::MessageUpdate) { self.points.with(Point::MessageStart) } else { self.points }
+    }
+
+    fn register(&self, to: &mut Registrations, handle: &ExtensionHandle) -> Result<(), ExtensionError> {
+        manifest::register(&self.link, &self.manifest, to)?;
+        self.link.set_handle(handle.clone());
+        for name in &self.unknown {
+            handle.report("load", &ExtensionError::new(format!("Unknown event: {name}")));
+        }
+        // It may have ended before there was somebody to tell.
+        if let Some(error) = self.link.gone() {
+            handle.report("process", &error);
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            self.link.close().await;
+            Ok(())
+        })
+    }
+
+    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let Some(point) = told.point() else { return Ok(()) };
+            let payload = match (json_of::told(&told), told) {
+                (Some(payload), _) => payload.to_string().into_bytes(),
+                (None, Told::Event(event)) => {
+                    let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some(line) = writer.line(event) else { return Ok(()) };
+                    line.trim_ascii_end().to_owned()
+                }
+                (None, _) => return Ok(()),
+            };
+            if !self.points.has(point) {
+                return Ok(());
+            }
+            // A program that shuts down gets the time to do so.
+            if point == Point::SessionShutdown || point == Point::SessionStart {
+                let asking = self.link.request_with(cx.watch(), |id| self.event(Some(id), point, &payload, cx));
+                return match asking.await {
+                    Ok(_) | Err(ExtensionError::Gone { .. }) => Ok(()),
+                    Err(error) => Err(error),
+                };
+            }
+            match self.link.send(self.event(None, point, &payload, cx)).await {
+                Ok(()) | Err(ExtensionError::Gone { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn resources_discover<'a>(&'a self, ask: ResourcesDiscover, cx: &'a ExtensionCx) -> Answer<'a, Resources> {
+        Box::pin(async move {
+            let cwd = cx.cwd()?;
+            let payload = json!({"cwd": cwd.to_string_lossy(), "reason": ask.reason.as_str()});
+            json_of::resources(&self.ask_living(Point::ResourcesDiscover, payload, cx).await?)
+        })
+    }
+
+    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+        Box::pin(async move {
+            let target = to.target.as_ref().map(|path| path.to_string_lossy().into());
+            let payload = json_of::object([("reason", Some(to.reason.as_str().into())), ("targetSessionFile", target)]);
+            json_of::leave(&self.ask_living(Point::SessionBeforeSwitch, payload, cx).await?)
+        })
+    }
+
+    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+        Box::pin(async move {
+            let position = if fork.before { "before" } else { "at" };
+            let payload = json!({"entryId": fork.entry.as_str(), "position": position});
+            json_of::leave(&self.ask_living(Point::SessionBeforeFork, payload, cx).await?)
+        })
+    }
+
+    fn session_before_compact<'a>(
+        &'a self,
+        ahead: &'a CompactionAhead<'a>,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BeforeCompaction> {
+        Box::pin(async move {
+            let mut payload = json_of::compaction(ahead);
+            payload["branchEntries"] = cx.branch().await?.iter().map(|entry| entry.to_value()).collect();
+            json_of::compaction_answer(&self.ask_living(Point::SessionBeforeCompact, payload, cx).await?)
+        })
+    }
+
+    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> Answer<'a, BeforeMove> {
+        Box::pin(async move {
+            match self.ask_living(Point::SessionBeforeTree, json_of::tree(ahead), cx).await? {
+                Value::Null => Ok(BeforeMove::GoOn(MoveChanges::default())),
+                answer => json_of::tree_answer(&answer),
+            }
+        })
+    }
+
+    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> Answer<'a, ContextAction> {
+        Box::pin(async move {
+            let payload = json!({"messages": messages});
+            json_of::context_answer(&self.ask_living(Point::Context, payload, cx).await?, messages)
+        })
+    }
+
+    fn before_provider_request<'a>(
+        &'a self,
+        body: &'a Value,
+        _: &'a Model,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, PayloadAction> {
+        Box::pin(async move {
+            match self.ask_living(Point::BeforeProviderRequest, json!({"payload": body}), cx).await? {
+                Value::Null => Ok(PayloadAction::Keep),
+                other => Ok(PayloadAction::Replace(other)),
+            }
+        })
+    }
+
+    fn before_provider_headers<'a>(
+        &'a self,
+        headers: &'a [(String, String)],
+        _: &'a Model,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, HeaderChanges> {
+        Box::pin(async move {
+            let all: Map<String, Value> =
+                headers.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
+            let answer = self.ask_living(Point::BeforeProviderHeaders, json!({"headers": all}), cx).await?;
+            let changes: Map<String, Value> = json_of::member(&answer, "headers")?.unwrap_or_default();
+            Ok(changes.into_iter().map(|(name, text)| (name, text.as_str().map(str::to_owned))).collect())
+        })
+    }
+
+    fn before_agent_start<'a>(
+        &'a self,
+        start: &'a BeforeAgentStart,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, AgentStartAction> {
+        Box::pin(async move {
+            let payload = json_of::agent_start(start);
+            json_of::agent_start_answer(&self.ask_living(Point::BeforeAgentStart, payload, cx).await?)
+        })
+    }
+
+    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, cx: &'a ExtensionCx) -> Answer<'a, TurnEndAction> {
+        Box::pin(async move {
+            let message = json_of::value(&**turn.message);
+            let payload = json!({"turnIndex": turn.turn_index, "message": message, "toolResults": turn.results});
+            let answer = self.ask_living(Point::TurnEnd, payload, cx).await?;
+            let goes_on = json_of::member(&answer, "continue")?.unwrap_or(false);
+            Ok(if goes_on { TurnEndAction::Continue } else { TurnEndAction::GoOn })
+        })
+    }
+
+    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> Answer<'a, MessageAction> {
+        Box::pin(async move {
+            let payload = json!({"message": message});
+            json_of::message_answer(&self.ask_living(Point::MessageEnd, payload, cx).await?)
+        })
+    }
+
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+        Box::pin(async move {
+            let payload = json!({"toolName": call.call.name, "toolCallId": call.call.id, "input": call.input});
+            match self.ask(Point::ToolCall, payload, cx).await {
+                Ok(answer) => json_of::tool_call_answer(&answer),
+                Err(error @ ExtensionError::Gone { .. }) => {
+                    Ok(BeforeTool::Deny { reason: blocked(&error), end_run: false })
+                }
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> Answer<'a, ToolPatch> {
+        Box::pin(async move {
+            let payload = json_of::object([
+                ("toolName", Some(done.call.name.as_str().into())),
+                ("toolCallId", Some(done.call.id.as_str().into())),
+                ("input", Some(json_of::value(&done.input))),
+                ("content", Some(json_of::value(&done.output.content))),
+                ("details", done.output.details.clone()),
+                ("structuredContent", done.output.structured.clone()),
+                ("isError", Some(done.output.failed.into())),
+            ]);
+            json_of::tool_result_answer(&self.ask_living(Point::ToolResult, payload, cx).await?)
+        })
+    }
+
+    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> Answer<'a, UserBashAction> {
+        Box::pin(async move {
+            let cwd = cx.cwd()?;
+            let payload = json!({
+                "command": command.command, "excludeFromContext": command.exclude, "cwd": cwd.to_string_lossy(),
+            });
+            match self.ask(Point::UserBash, payload, cx).await {
+                Ok(answer) => json_of::user_bash_answer(&answer),
+                Err(error @ ExtensionError::Gone { .. }) => Ok(UserBashAction::Block { reason: blocked(&error) }),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> Answer<'a, InputAction> {
+        Box::pin(async move { json_of::input_answer(&self.ask_living(Point::Input, json_of::input(input), cx).await?) })
+    }
+}

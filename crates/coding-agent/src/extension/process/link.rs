@@ -1,0 +1,399 @@
+//! JSON-RPC 2.0 with a process, a line of JSON a message, in both directions.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::Progress;
+use pinch_stdx::json;
+use pinch_stdx::process::Process;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use crate::extension::cx::ExtensionHandle;
+use crate::extension::error::ExtensionError;
+use crate::extension::limit::Stopwatch;
+
+/// Bytes of one line at most; a process that sends a longer one is ended.
+pub const MAX_LINE: usize = 16 << 20;
+/// Lines that wait to be read by the process at most; who wants to send another one waits.
+const MAX_OUTGOING: usize = 64;
+/// Requests of the process that are worked on at a time; further ones are refused.
+const MAX_REQUESTS: usize = 128;
+/// How long the process may leave a line unread.
+const MAX_STALL: Duration = Duration::from_secs(30);
+/// Lines that are no messages after which the process is ended.
+const MAX_GARBAGE: usize = 100;
+/// Bytes of its error output that are told with its end.
+const MAX_STDERR: usize = 4096;
+/// How long it may go on after its input was closed, and again after it was told to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The code of an error: what was asked for was not done.
+const FAILED: i32 = -32000;
+/// The code of an error: the session is another one by now.
+const STALE: i32 = -32001;
+
+/// Answers a request of the process.
+pub(super) type Serve =
+    Arc<dyn Fn(Arc<Link>, String, Value) -> BoxFuture<'static, Result<Value, ExtensionError>> + Send + Sync>;
+
+/// What is known of a process and what is under way with it.
+pub(super) struct Link {
+    out: mpsc::Sender<Vec<u8>>,
+    next_id: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ExtensionError>>>>,
+    progress: Mutex<HashMap<String, Progress>>,
+    /// Clocks of the handlers that wait for the process.
+    clocks: Mutex<HashMap<u64, Arc<Stopwatch>>>,
+    /// How many of its commands run.
+    pub(super) n_commands: AtomicUsize,
+    /// Why it is not running.
+    gone: OnceLock<String>,
+    closing: Notify,
+    ended: Notify,
+    handle: OnceLock<ExtensionHandle>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    /// Starts a process. It lives as long as the tasks do.
+    pub(super) fn start(
+        command: std::process::Command,
+        serve: Serve,
+    ) -> Result<(Arc<Self>, JoinSet<()>), ExtensionError> {
+        let mut command = command;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process::spawn_as_is(command).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            ExtensionError::new(format!("{error}{cause}"))
+        })?;
+        let (out, lines) = mpsc::channel(MAX_OUTGOING);
+        let link = Arc::new(Self {
+            out,
+            next_id: AtomicU64::new(1),
+            waiting: Mutex::default(),
+            progress: Mutex::default(),
+            clocks: Mutex::default(),
+            n_commands: AtomicUsize::new(0),
+            gone: OnceLock::new(),
+            closing: Notify::new(),
+            ended: Notify::new(),
+            handle: OnceLock::new(),
+        });
+        let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(watch(Arc::clone(&link), process, pipes, lines, serve));
+        Ok((link, tasks))
+    }
+
+    pub(super) fn set_handle(&self, handle: ExtensionHandle) {
+        // An extension is registered once.
+        drop(self.handle.set(handle));
+    }
+
+    pub(super) fn handle(&self) -> Result<&ExtensionHandle, ExtensionError> {
+        self.handle.get().ok_or(ExtensionError::Stale)
+    }
+
+    /// The error of a process that is not running.
+    pub(super) fn gone(&self) -> Option<ExtensionError> {
+        self.gone.get().map(|why| ExtensionError::Gone { why: why.clone() })
+    }
+
+    /// Sends a line; waits while too many are unread.
+    pub(super) async fn send(&self, line: Vec<u8>) -> Result<(), ExtensionError> {
+        if line.len() > MAX_LINE {
+            return Err(ExtensionError::new("The message is longer than 16 MiB"));
+        }
+        let gone = || self.gone().unwrap_or_else(|| ExtensionError::Gone { why: "it is ending".to_owned() });
+        match self.gone() {
+            Some(error) => Err(error),
+            None => self.out.send(line).await.map_err(|_| gone()),
+        }
+    }
+
+    /// Sends a message if there is room for it.
+    pub(super) fn try_notify(&self, method: &str, params: &Value) {
+        // A process that does not read misses it.
+        drop(self.out.try_send(line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))));
+    }
+
+    /// Asks the process. Dropping the future tells it that nobody waits any more.
+    pub(super) async fn request(&self, method: &str, params: Value) -> Result<Value, ExtensionError> {
+        self.request_with(None, |id| line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})))
+            .await
+    }
+
+    /// Asks the process; the clock stands still while it has a dialog open.
+    pub(super) async fn request_with(
+        &self,
+        clock: Option<Arc<Stopwatch>>,
+        make: impl FnOnce(u64) -> Vec<u8>,
+    ) -> Result<Value, ExtensionError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        locked(&self.waiting).insert(id, reply);
+        if let Some(clock) = clock {
+            locked(&self.clocks).insert(id, clock);
+        }
+        let mut asked = Asked { link: self, id, is_sent: false };
+        self.send(make(id)).await?;
+        asked.is_sent = true;
+        // The process may have ended between the look and the note.
+        if let Some(error) = self.gone() {
+            return Err(error);
+        }
+        answer.await.unwrap_or_else(|_| Err(self.gone().unwrap_or(ExtensionError::Gone { why: "it ended".to_owned() })))
+    }
+
+    /// The clocks of handlers that wait for the process, stopped.
+    pub(super) fn pause(&self) -> Vec<crate::extension::limit::Paused> {
+        locked(&self.clocks).values().map(Stopwatch::pause).collect()
+    }
+
+    pub(super) fn watch_progress(&self, call: &str, progress: Option<Progress>) {
+        let mut all = locked(&self.progress);
+        match progress {
+            Some(progress) => drop(all.insert(call.to_owned(), progress)),
+            None => drop(all.remove(call)),
+        }
+    }
+
+    pub(super) fn progress(&self, call: &str) -> Option<Progress> {
+        locked(&self.progress).get(call).cloned()
+    }
+
+    /// Ends the process: its input is closed, it is told to end, it is killed. Returns when it has ended.
+    pub(super) async fn close(&self) {
+        let mut ended = std::pin::pin!(self.ended.notified());
+        ended.as_mut().enable();
+        self.closing.notify_one();
+        if self.gone.get().is_none() {
+            ended.await;
+        }
+    }
+
+    fn end(&self, why: String) {
+        // Whoever says it first is right.
+        drop(self.gone.set(why));
+        locked(&self.waiting).clear();
+        self.ended.notify_waiters();
+    }
+
+    /// Takes a line in; true when it is none of the protocol.
+    fn take_in(self: &Arc<Self>, bytes: &[u8], serve: &Serve, requests: &mut JoinSet<()>) -> bool {
+        let Ok(Value::Object(mut message)) = json::from_slice::<Value>(bytes) else { return true };
+        let id = message.remove("id");
+        let Some(Value::String(method)) = message.remove("method") else {
+            let Some(reply) = id.and_then(|id| id.as_u64()).and_then(|id| locked(&self.waiting).remove(&id)) else {
+                // An answer that nobody waits for any more is no mistake.
+                return !message.contains_key("result") && !message.contains_key("error");
+            };
+            let answer = match message.remove("error") {
+                None => Ok(message.remove("result").unwrap_or_default()),
+                Some(error) => {
+                    let text = error.get("message").and_then(Value::as_str).unwrap_or("unknown error");
+                    Err(ExtensionError::new(text))
+                }
+            };
+            // Who asked may have gone meanwhile.
+            drop(reply.send(answer));
+            return false;
+        };
+        while requests.try_join_next().is_some() {}
+        let params = message.remove("params").unwrap_or_default();
+        if requests.len() >= MAX_REQUESTS {
+            let refused = Err(ExtensionError::refused("Too many requests at once"));
+            if let Some(id) = id {
+                // Where there is no room the process is not listening anyway.
+                drop(self.out.try_send(line(&response(&id, refused))));
+            }
+            return false;
+        }
+        // What can be done at once is done in the order in which it was asked for.
+        let mut served = serve(Arc::clone(self), method, params);
+        let at_once = (&mut served).now_or_never();
+        let link = Arc::clone(self);
+        requests.spawn(async move {
+            let answer = match at_once {
+                Some(answer) => answer,
+                None => served.await,
+            };
+            if let Some(id) = id {
+                // A process that is gone needs no answer.
+                drop(link.send(line(&response(&id, answer))).await);
+            }
+        });
+        false
+    }
+}
+
+/// A request that is under way.
+struct Asked<'a> {
+    link: &'a Link,
+    id: u64,
+    is_sent: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        locked(&self.link.clocks).remove(&self.id);
+        let was_waiting = locked(&self.link.waiting).remove(&self.id).is_some();
+        if was_waiting && self.is_sent {
+            // Where there is no room the process is not listening anyway.
+            let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel", "params": {"id": self.id}});
+            drop(self.link.out.try_send(line(&cancel)));
+        }
+    }
+}
+
+/// The answer to a request.
+fn response(id: &Value, answer: Result<Value, ExtensionError>) -> Value {
+    match answer {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(error) => {
+            let code = if error == ExtensionError::Stale { STALE } else { FAILED };
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": error.to_string()}})
+        }
+    }
+}
+
+/// A message as a line.
+pub(super) fn line(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
+
+/// Looks after a process until it has ended.
+async fn watch(link: Arc<Link>, mut process: Process, pipes: Pipes, lines: mpsc::Receiver<Vec<u8>>, serve: Serve) {
+    let (stdin, stdout, stderr) = pipes;
+    let mut tail = Vec::new();
+    let mut exit = None;
+    let closed;
+    let why = {
+        let mut reading = std::pin::pin!(read(&link, stdout, &serve));
+        let mut writing = std::pin::pin!(write(stdin, lines));
+        let mut noting = std::pin::pin!(keep_tail(stderr, &mut tail));
+        let mut is_noted = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = link.closing.notified() => { closed = true; break None; }
+                why = &mut reading => {
+                    closed = false;
+                    if why.is_none() && !is_noted {
+                        // Its last words tell why it ended.
+                        drop(tokio::time::timeout(GRACE, &mut noting).await);
+                    }
+                    break why;
+                }
+                why = &mut writing => { closed = false; break Some(why); }
+                ended = process.wait() => {
+                    exit = ended.ok();
+                    closed = false;
+                    // What it said last is still in the pipes.
+                    let rest = async { tokio::join!(&mut reading, async { if !is_noted { (&mut noting).await } }) };
+                    break tokio::time::timeout(GRACE, rest).await.ok().and_then(|(why, ())| why);
+                }
+                () = &mut noting, if !is_noted => is_noted = true,
+            }
+        }
+        // The input is closed here: what wrote to it is dropped.
+    };
+    if exit.is_none() && why.is_none() {
+        exit = tokio::time::timeout(GRACE, process.wait()).await.ok().and_then(Result::ok);
+    }
+    if exit.is_none() {
+        exit = process.terminate(GRACE).await.ok();
+    }
+    process.kill();
+    if closed {
+        link.end("it was closed".to_owned());
+        return;
+    }
+    let how = match exit {
+        Some(exit) => exit.signal_name().unwrap_or_else(|| format!("exit code {}", exit.status())),
+        None => "unknown end".to_owned(),
+    };
+    let said = String::from_utf8_lossy(&tail).trim().to_owned();
+    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+    let why = why.map_or_else(|| format!("it ended ({how}){said}"), |why| format!("{why} ({how}){said}"));
+    link.end(why);
+    if let (Ok(handle), Some(error)) = (link.handle(), link.gone()) {
+        handle.report("process", &error);
+    }
+}
+
+/// Reads messages until the end of the output, or until there is something wrong with them.
+async fn read(link: &Arc<Link>, stdout: Option<ChildStdout>, serve: &Serve) -> Option<String> {
+    let mut stdout = BufReader::new(stdout?);
+    let mut requests = JoinSet::new();
+    let mut n_garbage = 0;
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let limit = MAX_LINE as u64 + 1;
+        let n_read = (&mut stdout).take(limit).read_until(b'\n', &mut bytes).await.unwrap_or(0);
+        if n_read == 0 {
+            return None;
+        }
+        if bytes.len() > MAX_LINE {
+            return Some("it sent a line longer than 16 MiB".to_owned());
+        }
+        if !bytes.trim_ascii().is_empty() && link.take_in(&bytes, serve, &mut requests) {
+            n_garbage += 1;
+            let shown: String = String::from_utf8_lossy(&bytes).trim().chars().take(200).collect();
+            if n_garbage == 1
+                && let Ok(handle) = link.handle()
+            {
+                let text = format!("Its standard output is for messages only; it wrote: {shown}");
+                handle.report("process", &ExtensionError::new(text));
+            }
+            if n_garbage >= MAX_GARBAGE {
+                return Some(format!("it sent {MAX_GARBAGE} lines that are no messages"));
+            }
+        }
+    }
+}
+
+/// Writes lines until the process does not take them any more.
+async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>) -> String {
+    let Some(mut stdin) = stdin else { return "it has no input".to_owned() };
+    while let Some(line) = lines.recv().await {
+        let writing = async {
+            stdin.write_all(&line).await?;
+            stdin.flush().await
+        };
+        match tokio::time::timeout(MAX_STALL, writing).await {
+            Ok(Ok(())) => {}
+            // Its end is about to be seen.
+            Ok(Err(_)) => std::future::pending::<()>().await,
+            Err(_) => return format!("it read nothing for {} s", MAX_STALL.as_secs()),
+        }
+    }
+    std::future::pending().await
+}
+
+/// Keeps the end of the error output.
+async fn keep_tail(stderr: Option<impl AsyncRead + Unpin>, tail: &mut Vec<u8>) {
+    let Some(mut stderr) = stderr else { return };
+    let mut buffer = vec![0; MAX_STDERR];
+    while let Ok(n_read @ 1..) = stderr.read(&mut buffer).await {
+        tail.extend_from_slice(&buffer[..n_read]);
+        tail.drain(..tail.len().saturating_sub(MAX_STDERR));
+    }
+}

@@ -1,0 +1,200 @@
+//! What a process says about itself at its start, and the tools and commands that come of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, ToolMode, ToolOutput, ToolSpec};
+use pinch_agent_core::{Tool, ToolCx, ToolError};
+use pinch_llm::schema::Schema;
+use serde_json::{Value, json};
+
+use super::link::Link;
+use super::points::{member, needed, object, tool_output};
+use crate::extension::{Command, CommandCx, Completion, ExtensionError, Flag, FlagKind, Point, Points, Registrations};
+
+/// The facts about a session that go with every call.
+pub(super) fn facts(cx: &crate::extension::cx::ExtensionCx) -> Value {
+    let generation = Some(cx.generation().into());
+    let Ok(session) = cx.session() else { return object([("generation", generation)]) };
+    object([
+        ("generation", generation),
+        ("cwd", Some(session.cwd.to_string_lossy().into())),
+        ("hasUI", Some(cx.has_ui().into())),
+        ("isIdle", cx.is_idle().ok().map(Value::from)),
+        ("sessionId", Some(session.session_id.as_str().into())),
+        ("sessionFile", session.session_file.as_ref().map(|path| path.to_string_lossy().into())),
+        ("sessionName", session.session_name.as_deref().map(Value::from)),
+        ("provider", Some(session.model.provider.as_str().into())),
+        ("model", Some(session.model.id.as_str().into())),
+        ("thinkingLevel", Some(session.thinking.as_str().into())),
+    ])
+}
+
+/// Registers what the answer to `initialize` says; answers with the points it wants, and the names of those that are not known.
+pub(super) fn register(link: &Arc<Link>, manifest: &Value, to: &mut Registrations) -> Result<(), ExtensionError> {
+    for tool in list(manifest, "tools")? {
+        to.tool(tool_of(link, &tool)?);
+    }
+    for command in list(manifest, "commands")? {
+        to.command(Arc::new(ProcessCommand::of(link, &command, "command/run", "name")?));
+    }
+    for shortcut in list(manifest, "shortcuts")? {
+        let key: String = needed(&shortcut, "key")?;
+        to.shortcut(key, Arc::new(ProcessCommand::of(link, &shortcut, "shortcut/run", "key")?));
+    }
+    for flag in list(manifest, "flags")? {
+        let kind = match needed::<String>(&flag, "type")?.as_str() {
+            "boolean" => FlagKind::Boolean { default: member(&flag, "default")? },
+            "string" => FlagKind::Text { default: member(&flag, "default")? },
+            other => return Err(ExtensionError::new(format!("Unknown type of flag: {other}"))),
+        };
+        to.flag(Flag { name: needed(&flag, "name")?, description: member(&flag, "description")?, kind });
+    }
+    for renderer in member::<Vec<String>>(manifest, "messageRenderers")?.unwrap_or_default() {
+        to.message_renderer(renderer);
+    }
+    for provider in list(manifest, "providers")? {
+        to.provider(needed::<String>(&provider, "name")?, needed(&provider, "config")?);
+    }
+    Ok(())
+}
+
+fn list(manifest: &Value, name: &str) -> Result<Vec<Value>, ExtensionError> {
+    Ok(member(manifest, name)?.unwrap_or_default())
+}
+
+/// The points that a process wants, and the names of those that are not known.
+pub(super) fn subscriptions(manifest: &Value) -> Result<(Points, Vec<String>), ExtensionError> {
+    let names: Vec<String> = member(manifest, "subscriptions")?.unwrap_or_default();
+    let unknown = names.iter().filter(|name| Point::parse(name).is_none()).cloned().collect();
+    Ok((Points::of(names.iter().filter_map(|name| Point::parse(name))), unknown))
+}
+
+/// A tool out of `{name, label?, description, parameters, executionMode?, outputSchema?}`.
+pub(super) fn tool_of(link: &Arc<Link>, said: &Value) -> Result<Arc<dyn Tool>, ExtensionError> {
+    let parameters = said.get("parameters").cloned().unwrap_or_else(|| json!({"type": "object"}));
+    if !parameters.is_object() {
+        return Err(ExtensionError::new("\"parameters\" of a tool is no object"));
+    }
+    let description: String = member(said, "description")?.unwrap_or_default();
+    let mut spec = ToolSpec::new(needed::<String>(said, "name")?, description, Schema::new(parameters));
+    spec.label = member(said, "label")?.unwrap_or(spec.label);
+    spec.output_schema = said.get("outputSchema").filter(|schema| schema.is_object()).cloned().map(Schema::new);
+    if member::<String>(said, "executionMode")?.as_deref() == Some("sequential") {
+        spec.mode = ToolMode::Sequential;
+    }
+    Ok(Arc::new(ProcessTool { spec, link: Arc::clone(link) }))
+}
+
+/// A tool that a process runs.
+struct ProcessTool {
+    spec: ToolSpec,
+    link: Arc<Link>,
+}
+
+impl Tool for ProcessTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let failed = |error: ExtensionError| ToolError::new(error.to_string());
+            let call = cx.call.as_str();
+            let session = self.link.handle().and_then(|handle| handle.cx()).map_err(failed)?;
+            let params = json!({
+                "toolCallId": call, "name": self.spec.name, "params": input, "ctx": facts(&session),
+            });
+            self.link.watch_progress(call, Some(cx.progress.clone()));
+            let _watched = Watched { link: &self.link, call };
+            let answer = cx.cancel.run(self.link.request("tool/execute", params)).await;
+            let answer = answer.map_err(|_| ToolError::aborted())?.map_err(failed)?;
+            tool_output(&answer).map_err(failed)
+        })
+    }
+}
+
+/// Progress of a call is taken as long as this lives.
+struct Watched<'a> {
+    link: &'a Link,
+    call: &'a str,
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.link.watch_progress(self.call, None);
+    }
+}
+
+/// A command, or a shortcut, that a process runs.
+struct ProcessCommand {
+    name: String,
+    description: Option<String>,
+    completes: bool,
+    method: &'static str,
+    member: &'static str,
+    link: Arc<Link>,
+}
+
+impl ProcessCommand {
+    fn of(link: &Arc<Link>, said: &Value, method: &'static str, name: &'static str) -> Result<Self, ExtensionError> {
+        Ok(Self {
+            name: needed(said, name)?,
+            description: member(said, "description")?,
+            completes: member(said, "completes")?.unwrap_or(false),
+            method,
+            member: name,
+            link: Arc::clone(link),
+        })
+    }
+}
+
+/// A command runs as long as this lives.
+struct Running<'a>(&'a Link);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.n_commands.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Command for ProcessCommand {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    fn complete<'a>(&'a self, typed: &'a str) -> BoxFuture<'a, Vec<Completion>> {
+        Box::pin(async move {
+            if !self.completes {
+                return Vec::new();
+            }
+            let params = json!({"name": self.name, "prefix": typed});
+            let asking = self.link.request("command/complete", params);
+            // Who types does not wait for a slow process.
+            let answer = tokio::time::timeout(super::COMPLETION_LIMIT, asking).await;
+            let Ok(Ok(Value::Array(found))) = answer else { return Vec::new() };
+            let completion = |said: &Value| {
+                Some(Completion {
+                    value: needed(said, "value").ok()?,
+                    label: member(said, "label").ok()?,
+                    description: member(said, "description").ok()?,
+                })
+            };
+            found.iter().filter_map(completion).collect()
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>> {
+        Box::pin(async move {
+            self.link.n_commands.fetch_add(1, Ordering::AcqRel);
+            let _running = Running(&self.link);
+            let params = json!({self.member: self.name, "args": args, "ctx": facts(cx)});
+            self.link.request(self.method, params).await.map(drop)
+        })
+    }
+}

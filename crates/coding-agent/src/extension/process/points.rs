@@ -1,0 +1,296 @@
+//! Payloads and answers of the points as JSON.
+
+use std::sync::Arc;
+
+use pinch_agent_core::hooks::{BeforeTool, ToolPatch};
+use pinch_agent_core::queue::QueueKind;
+use pinch_agent_core::tool::{JsonObject, ToolOutput};
+use pinch_llm::message::{Block, Content, Image, Message};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use crate::compaction::{ByExtension, Compacted, Summarised};
+use crate::entry::{CustomMessage, EntryId};
+use crate::extension::{
+    AgentStartAction, BeforeAgentStart, ContextAction, ExtensionError, Input, InputAction, Leave, MessageAction,
+    Resources, Told, UserBashAction,
+};
+use crate::prompt::Prompt;
+use crate::tools::bash::UserCommand;
+
+type Answer<T> = Result<T, ExtensionError>;
+
+/// An object out of members; those without a value are left out.
+pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
+    let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(given.collect())
+}
+
+/// A member of an answer; `None` when it is not there or null.
+pub(super) fn member<T: DeserializeOwned>(answer: &Value, name: &str) -> Answer<Option<T>> {
+    match answer.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => serde_json::from_value(value.clone())
+            .map(Some)
+            .map_err(|error| ExtensionError::new(format!("Invalid \"{name}\": {error}"))),
+    }
+}
+
+/// A member that must be there.
+pub(super) fn needed<T: DeserializeOwned>(params: &Value, name: &str) -> Answer<T> {
+    member(params, name)?.ok_or_else(|| ExtensionError::new(format!("\"{name}\" is missing")))
+}
+
+/// An array or object as a value; what cannot be written is null.
+pub(super) fn value<T: serde::Serialize + ?Sized>(from: &T) -> Value {
+    serde_json::to_value(from).unwrap_or_default()
+}
+
+pub(super) fn images(images: &[Image]) -> Option<Value> {
+    let blocks: Vec<Block> = images.iter().cloned().map(Block::Image).collect();
+    (!blocks.is_empty()).then(|| value(&blocks))
+}
+
+fn images_of(blocks: Option<Vec<Block>>) -> Option<Vec<Image>> {
+    let image = |block| match block {
+        Block::Image(image) => Some(image),
+        _ => None,
+    };
+    Some(blocks?.into_iter().filter_map(image).collect())
+}
+
+/// A custom message out of `{customType, content, display, details}`.
+pub(super) fn custom(from: &Value) -> Answer<CustomMessage> {
+    Ok(CustomMessage {
+        custom_type: needed(from, "customType")?,
+        content: member(from, "content")?.unwrap_or_else(|| Content::Text(String::new())),
+        display: member(from, "display")?.unwrap_or(true),
+        details: from.get("details").filter(|details| !details.is_null()).cloned(),
+    })
+}
+
+/// Of what an event of the session does not say itself.
+pub(super) fn told(told: &Told<'_>) -> Option<Value> {
+    let path = |path: Option<&std::path::PathBuf>| path.map(|path| value(&path.to_string_lossy()));
+    Some(match told {
+        Told::Event(_) => return None,
+        Told::TurnStart { turn_index, timestamp } => json!({"turnIndex": turn_index, "timestamp": timestamp}),
+        Told::SessionStart { reason, previous } => {
+            object([("reason", Some(reason.as_str().into())), ("previousSessionFile", path(*previous))])
+        }
+        Told::SessionShutdown { reason, target } => {
+            object([("reason", Some(reason.as_str().into())), ("targetSessionFile", path(*target))])
+        }
+        Told::Compacted(done) => json!({"compactionEntry": compacted(done), "fromExtension": done.from_extension}),
+        Told::CompactFailed { reason, error } => json!({"reason": reason.as_str(), "errorMessage": error}),
+        Told::Moved(moved) => object([
+            ("newLeafId", Some(value(&moved.new_leaf.as_ref().map(EntryId::as_str)))),
+            ("oldLeafId", Some(value(&moved.old_leaf.as_ref().map(EntryId::as_str)))),
+            ("summaryEntryId", moved.summary.as_ref().map(|id| id.as_str().into())),
+            ("fromExtension", Some(moved.from_hook.into())),
+        ]),
+        Told::Response { status, headers } => {
+            let headers: Map<String, Value> =
+                headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+            json!({"status": status, "headers": headers})
+        }
+        Told::Model { model, previous, source } => {
+            json!({"model": model.to_record(), "previousModel": previous.to_record(), "source": source.as_str()})
+        }
+        Told::Thinking { level, previous } => json!({"level": level.as_str(), "previousLevel": previous.as_str()}),
+    })
+}
+
+fn compacted(done: &Compacted) -> Value {
+    object([
+        ("id", Some(done.entry_id.as_str().into())),
+        ("summary", Some(done.summary.as_str().into())),
+        ("firstKeptEntryId", Some(done.first_kept_entry_id.as_str().into())),
+        ("tokensBefore", Some(done.tokens_before.into())),
+        ("details", done.details.clone()),
+    ])
+}
+
+pub(super) fn resources(answer: &Value) -> Answer<Resources> {
+    let paths = |name| Ok::<_, ExtensionError>(member(answer, name)?.unwrap_or_default());
+    Ok(Resources { skills: paths("skillPaths")?, prompts: paths("promptPaths")?, themes: paths("themePaths")? })
+}
+
+pub(super) fn is_cancelled(answer: &Value) -> Answer<bool> {
+    Ok(member(answer, "cancel")?.unwrap_or(false))
+}
+
+pub(super) fn leave(answer: &Value) -> Answer<Leave> {
+    Ok(if is_cancelled(answer)? { Leave::Stay } else { Leave::Go })
+}
+
+pub(super) fn compaction(ahead: &CompactionAhead<'_>) -> Value {
+    let made = ahead.preparation;
+    let preparation = object([
+        ("firstKeptEntryId", Some(made.first_kept_entry_id.as_str().into())),
+        ("messagesToSummarize", Some(value(&made.messages_to_summarise))),
+        ("turnPrefixMessages", Some(value(&made.turn_prefix))),
+        ("isSplitTurn", Some(made.is_split_turn.into())),
+        ("tokensBefore", Some(made.tokens_before.into())),
+        ("previousSummary", made.previous_summary.as_deref().map(Value::from)),
+    ]);
+    object([
+        ("preparation", Some(preparation)),
+        ("customInstructions", ahead.focus.map(Value::from)),
+        ("reason", Some(ahead.reason.as_str().into())),
+        ("willRetry", Some(ahead.will_retry.into())),
+    ])
+}
+
+pub(super) fn compaction_answer(answer: &Value) -> Answer<BeforeCompaction> {
+    if is_cancelled(answer)? {
+        return Ok(BeforeCompaction::Cancel);
+    }
+    let Some(made) = answer.get("compaction").filter(|made| !made.is_null()) else { return Ok(BeforeCompaction::GoOn) };
+    let first: Option<String> = member(made, "firstKeptEntryId")?;
+    let by_extension = ByExtension {
+        first_kept_entry_id: first.as_deref().map(EntryId::new),
+        tokens_before: member(made, "tokensBefore")?,
+        details: made.get("details").cloned(),
+    };
+    let summary = needed(made, "summary")?;
+    let made = Summarised { summary, usage: None, by_extension: Some(by_extension) };
+    Ok(BeforeCompaction::Instead(Box::new(made)))
+}
+
+pub(super) fn tree(ahead: &MoveAhead) -> Value {
+    let left: Vec<Value> = ahead.left.iter().map(|entry| entry.to_value()).collect();
+    let id = |id: &Option<EntryId>| Some(value(&id.as_ref().map(EntryId::as_str)));
+    let preparation = object([
+        ("targetId", Some(ahead.target.as_str().into())),
+        ("oldLeafId", id(&ahead.old_leaf)),
+        ("commonAncestorId", id(&ahead.common_ancestor)),
+        ("entriesToSummarize", Some(left.into())),
+        ("userWantsSummary", Some(ahead.summarise.into())),
+        ("customInstructions", ahead.focus.as_deref().map(Value::from)),
+        ("replaceInstructions", Some(ahead.replace_instructions.into())),
+        ("label", ahead.label.as_deref().map(Value::from)),
+    ]);
+    json!({"preparation": preparation})
+}
+
+pub(super) fn tree_answer(answer: &Value) -> Answer<BeforeMove> {
+    if is_cancelled(answer)? {
+        return Ok(BeforeMove::Cancel);
+    }
+    let summary = match answer.get("summary").filter(|summary| !summary.is_null()) {
+        Some(summary) => Some((needed(summary, "summary")?, summary.get("details").cloned())),
+        None => None,
+    };
+    Ok(BeforeMove::GoOn(MoveChanges {
+        summary,
+        focus: member(answer, "customInstructions")?,
+        replace_instructions: member(answer, "replaceInstructions")?,
+        label: member(answer, "label")?,
+    }))
+}
+
+/// What comes back unchanged stays the very message it was, so that what stands beside it keeps its place.
+pub(super) fn context_answer(answer: &Value, before: &[Arc<Message>]) -> Answer<ContextAction> {
+    let Some(messages) = member::<Vec<Message>>(answer, "messages")? else { return Ok(ContextAction::Keep) };
+    let known = |(at, message): (usize, Message)| match before.get(at) {
+        Some(same) if **same == message => Arc::clone(same),
+        _ => Arc::new(message),
+    };
+    Ok(ContextAction::Replace(messages.into_iter().enumerate().map(known).collect()))
+}
+
+pub(super) fn agent_start(start: &BeforeAgentStart) -> Value {
+    let system: Vec<&str> = start.system.sections().map(|(_, text)| text).collect();
+    object([
+        ("prompt", Some(start.prompt.as_str().into())),
+        ("images", images(&start.images)),
+        ("systemPrompt", Some(system.join("\n\n").into())),
+        ("messageType", start.message_type.as_deref().map(Value::from)),
+    ])
+}
+
+pub(super) fn agent_start_answer(answer: &Value) -> Answer<AgentStartAction> {
+    let message = answer.get("message").filter(|message| !message.is_null()).map(custom).transpose()?;
+    let system: Option<String> = member(answer, "systemPrompt")?;
+    Ok(AgentStartAction { message, system: system.map(Prompt::text) })
+}
+
+pub(super) fn message_answer(answer: &Value) -> Answer<MessageAction> {
+    let message: Option<Message> = member(answer, "message")?;
+    Ok(message.map_or(MessageAction::Keep, |message| MessageAction::Replace(Arc::new(message))))
+}
+
+pub(super) fn tool_call_answer(answer: &Value) -> Answer<BeforeTool> {
+    if member(answer, "block")?.unwrap_or(false) {
+        let reason = member(answer, "reason")?.unwrap_or_default();
+        return Ok(BeforeTool::Deny { reason, end_run: member(answer, "terminate")?.unwrap_or(false) });
+    }
+    Ok(member::<JsonObject>(answer, "input")?.map_or(BeforeTool::Allow, BeforeTool::Rewrite))
+}
+
+pub(super) fn tool_result_answer(answer: &Value) -> Answer<ToolPatch> {
+    Ok(ToolPatch {
+        content: member(answer, "content")?,
+        details: answer.get("details").filter(|details| !details.is_null()).cloned(),
+        structured: answer.get("structuredContent").filter(|value| !value.is_null()).cloned(),
+        failed: member(answer, "isError")?,
+        end_run: member(answer, "terminate")?,
+    })
+}
+
+/// What a tool of the process has come to.
+pub(super) fn tool_output(answer: &Value) -> Answer<ToolOutput> {
+    let content = match member::<Content>(answer, "content")? {
+        Some(Content::Text(text)) => vec![Block::text(text)],
+        Some(Content::Blocks(blocks)) => blocks,
+        None => Vec::new(),
+    };
+    Ok(ToolOutput {
+        content,
+        details: answer.get("details").filter(|details| !details.is_null()).cloned(),
+        structured: answer.get("structuredContent").filter(|value| !value.is_null()).cloned(),
+        failed: member(answer, "isError")?.unwrap_or(false),
+        end_run: member(answer, "terminate")?.unwrap_or(false),
+        usage: member(answer, "usage")?,
+    })
+}
+
+pub(super) fn user_bash_answer(answer: &Value) -> Answer<UserBashAction> {
+    if member(answer, "block")?.unwrap_or(false) {
+        return Ok(UserBashAction::Block { reason: member(answer, "reason")?.unwrap_or_default() });
+    }
+    let Some(ran) = answer.get("result").filter(|ran| !ran.is_null()) else { return Ok(UserBashAction::Run) };
+    Ok(UserBashAction::Instead(UserCommand {
+        output: member(ran, "output")?.unwrap_or_default(),
+        exit_code: member(ran, "exitCode")?,
+        cancelled: member(ran, "cancelled")?.unwrap_or(false),
+        truncated: member(ran, "truncated")?.unwrap_or(false),
+        full_output_path: member(ran, "fullOutputPath")?,
+    }))
+}
+
+pub(super) fn input(input: &Input) -> Value {
+    let queue = input.queue.map(|queue| match queue {
+        QueueKind::Steering => Value::from("steer"),
+        QueueKind::FollowUp => Value::from("followUp"),
+    });
+    object([
+        ("text", Some(input.text.as_str().into())),
+        ("images", images(&input.images)),
+        ("source", Some(input.source.as_str().into())),
+        ("streamingBehavior", queue),
+    ])
+}
+
+pub(super) fn input_answer(answer: &Value) -> Answer<InputAction> {
+    match member::<String>(answer, "action")?.as_deref() {
+        None | Some("continue") => Ok(InputAction::Continue),
+        Some("handled") => Ok(InputAction::Handled),
+        Some("transform") => {
+            Ok(InputAction::Transform { text: needed(answer, "text")?, images: images_of(member(answer, "images")?) })
+        }
+        Some(other) => Err(ExtensionError::new(format!("Unknown action: {other}"))),
+    }
+}

@@ -1,0 +1,245 @@
+//! What a process asks of the session: every action and every dialog is a request.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pinch_llm::message::Content;
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::{Value, json};
+
+use super::link::Link;
+use super::manifest::tool_of;
+use super::points::{custom, member, needed, object, value};
+use crate::entry::EntryId;
+use crate::extension::actions::{Delivery, NavigateTree};
+use crate::extension::cx::{CommandCx, ExtensionCx, Left};
+use crate::extension::ui::{NoteKind, Show, WidgetPlace};
+use crate::extension::{ExecOptions, ExtensionError, FlagValue};
+
+type Done = Result<Value, ExtensionError>;
+
+/// Does what a request asks for.
+pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Done {
+    let handle = link.handle()?;
+    let current = handle.cx()?;
+    // Who names a session means that one, and none that came after it.
+    let cx = match member(&params, "generation")? {
+        Some(generation) => current.of_generation(generation),
+        None => current,
+    };
+    if let Some(dialog) = method.strip_prefix("ui/") {
+        return ui(&link, &cx, dialog, &params).await;
+    }
+    if let Some(command) = method.strip_prefix("session/") {
+        if link.n_commands.load(Ordering::Acquire) == 0 {
+            return Err(ExtensionError::refused(format!("{command} can be used by commands only")));
+        }
+        return session(&CommandCx::new(cx), command, &params).await;
+    }
+    let done = |()| Value::Null;
+    match method.as_str() {
+        "tool/update" => {
+            let call: String = needed(&params, "toolCallId")?;
+            if let Some(progress) = link.progress(&call) {
+                progress.report(super::points::tool_output(params.get("partialResult").unwrap_or(&Value::Null))?);
+            }
+            Ok(Value::Null)
+        }
+        "sendMessage" => {
+            let trigger = member(&params, "triggerTurn")?.unwrap_or(false);
+            let message = custom(params.get("message").unwrap_or(&Value::Null))?;
+            cx.send_message(message, delivery(&params)?, trigger).await.map(done)
+        }
+        "sendUserMessage" => {
+            let content: Content = needed(&params, "content")?;
+            cx.send_user_message(content, delivery(&params)?).await.map(done)
+        }
+        "appendEntry" => {
+            let kind: String = needed(&params, "customType")?;
+            cx.append_entry(&kind, params.get("data").cloned()).await.map(done)
+        }
+        "setSessionName" => cx.set_session_name(&needed::<String>(&params, "name")?).await.map(done),
+        "getSessionName" => Ok(value(&cx.session()?.session_name)),
+        "setLabel" => {
+            let target: String = needed(&params, "entryId")?;
+            cx.set_label(EntryId::new(&target), member(&params, "label")?).await.map(done)
+        }
+        "exec" => exec(&cx, &params).await,
+        "getActiveTools" => Ok(cx.active_tools()?.iter().map(|tool| Value::from(tool.spec().name.as_str())).collect()),
+        "getAllTools" => Ok(cx.all_tools()?.iter().map(|tool| value(&tool.spec().declaration())).collect()),
+        "setActiveTools" => cx.set_active_tools(needed(&params, "names")?).await.map(done),
+        "registerTool" => {
+            let tool = tool_of(&link, params.get("tool").unwrap_or(&Value::Null))?;
+            cx.register_tool(tool).await.map(done)
+        }
+        "registerProvider" => {
+            cx.register_provider(&needed::<String>(&params, "name")?, needed(&params, "config")?);
+            Ok(Value::Null)
+        }
+        "unregisterProvider" => {
+            cx.unregister_provider(&needed::<String>(&params, "name")?);
+            Ok(Value::Null)
+        }
+        "getCommands" => {
+            let command = |(name, description): (String, Option<String>)| {
+                object([("name", Some(name.into())), ("description", description.map(Value::from))])
+            };
+            Ok(cx.commands().into_iter().map(command).collect())
+        }
+        "getFlag" => Ok(match cx.flag(&needed::<String>(&params, "name")?) {
+            None => Value::Null,
+            Some(FlagValue::Boolean(yes)) => yes.into(),
+            Some(FlagValue::Text(text)) => text.into(),
+        }),
+        "setModel" => {
+            let (provider, model) = (needed::<String>(&params, "provider")?, needed::<String>(&params, "model")?);
+            cx.set_model(provider.into(), model.into()).await.map(Value::from)
+        }
+        "getThinkingLevel" => Ok(cx.session()?.thinking.as_str().into()),
+        "setThinkingLevel" => {
+            let word: String = needed(&params, "level")?;
+            let level =
+                ThinkingLevel::parse(&word).ok_or_else(|| ExtensionError::new(format!("Unknown level: {word}")))?;
+            cx.set_thinking(level).await.map(done)
+        }
+        "getModel" => Ok(cx.session()?.model.to_record()),
+        "getSystemPrompt" => {
+            let session = cx.session()?;
+            let texts: Vec<&str> = session.system.sections().map(|(_, text)| text).collect();
+            Ok(texts.join("\n\n").into())
+        }
+        "getEntries" => Ok(cx.entries().await?.iter().map(|entry| entry.to_value()).collect()),
+        "getBranch" => Ok(cx.branch().await?.iter().map(|entry| entry.to_value()).collect()),
+        "getContextUsage" => Ok(cx.context_usage().await?.map_or(
+            Value::Null,
+            |usage| json!({"tokens": usage.tokens, "contextWindow": usage.context_window, "percent": usage.percent()}),
+        )),
+        "isIdle" => cx.is_idle().map(Value::from),
+        "hasPendingMessages" => cx.has_pending_messages().map(Value::from),
+        "abort" => cx.abort().await.map(done),
+        "shutdown" => cx.shutdown().await.map(done),
+        "compact" => cx.request_compaction(member(&params, "customInstructions")?).await.map(done),
+        "events/emit" => {
+            cx.emit(&needed::<String>(&params, "topic")?, params.get("data").unwrap_or(&Value::Null));
+            Ok(Value::Null)
+        }
+        "events/subscribe" => {
+            let topic: String = needed(&params, "topic")?;
+            let (of, link) = (topic.clone(), Arc::downgrade(&link));
+            cx.on(
+                &topic,
+                Arc::new(move |data| {
+                    if let Some(link) = link.upgrade() {
+                        link.try_notify("events/heard", &json!({"topic": of, "data": data}));
+                    }
+                }),
+            );
+            Ok(Value::Null)
+        }
+        other => Err(ExtensionError::new(format!("Unknown method: {other}"))),
+    }
+}
+
+fn delivery(params: &Value) -> Result<Delivery, ExtensionError> {
+    match member::<String>(params, "deliverAs")? {
+        None => Ok(Delivery::default()),
+        Some(word) => Delivery::parse(&word).ok_or_else(|| ExtensionError::new(format!("Unknown delivery: {word}"))),
+    }
+}
+
+fn millis(params: &Value, name: &str) -> Result<Option<Duration>, ExtensionError> {
+    Ok(member::<u64>(params, name)?.filter(|ms| *ms > 0).map(Duration::from_millis))
+}
+
+async fn exec(cx: &ExtensionCx, params: &Value) -> Done {
+    let args: Vec<String> = member(params, "args")?.unwrap_or_default();
+    let options = ExecOptions { cwd: member(params, "cwd")?, timeout: millis(params, "timeout")? };
+    let ran = cx.exec(&needed::<String>(params, "command")?, &args, options).await?;
+    Ok(json!({"stdout": ran.stdout, "stderr": ran.stderr, "code": ran.code, "killed": ran.killed}))
+}
+
+async fn ui(link: &Link, cx: &ExtensionCx, method: &str, params: &Value) -> Done {
+    cx.session()?;
+    let ui = cx.ui();
+    let text = |name| needed::<String>(params, name);
+    // A handler that waits for the process waits for the person in front of it.
+    let _paused = matches!(method, "select" | "confirm" | "input" | "editor").then(|| link.pause());
+    match method {
+        "select" => {
+            let options: Vec<String> = needed(params, "options")?;
+            Ok(value(&ui.select(&text("title")?, &options, millis(params, "timeout")?).await))
+        }
+        "confirm" => {
+            let message: Option<String> = member(params, "message")?;
+            let message = message.unwrap_or_default();
+            Ok(ui.confirm(&text("title")?, &message, millis(params, "timeout")?).await.into())
+        }
+        "input" => {
+            let placeholder: Option<String> = member(params, "placeholder")?;
+            Ok(value(&ui.input(&text("title")?, placeholder.as_deref(), millis(params, "timeout")?).await))
+        }
+        "editor" => {
+            let prefill: Option<String> = member(params, "prefill")?;
+            Ok(value(&ui.editor(&text("title")?, prefill.as_deref()).await))
+        }
+        "notify" => {
+            let kind: Option<String> = member(params, "type")?;
+            ui.show(Show::Note { message: text("message")?, kind: kind.as_deref().and_then(NoteKind::parse) });
+            Ok(Value::Null)
+        }
+        "setStatus" => {
+            ui.set_status(text("key")?, member(params, "text")?);
+            Ok(Value::Null)
+        }
+        "setWidget" => {
+            let place: Option<String> = member(params, "placement")?;
+            ui.set_widget(text("key")?, member(params, "lines")?, place.as_deref().and_then(WidgetPlace::parse));
+            Ok(Value::Null)
+        }
+        "setTitle" => {
+            ui.set_title(text("title")?);
+            Ok(Value::Null)
+        }
+        "setEditorText" => {
+            ui.set_editor_text(text("text")?);
+            Ok(Value::Null)
+        }
+        other => Err(ExtensionError::new(format!("Unknown method: ui/{other}"))),
+    }
+}
+
+async fn session(cx: &CommandCx, method: &str, params: &Value) -> Done {
+    let left = |left: Left| {
+        let generation = left.cx.generation();
+        object([
+            ("cancelled", Some(left.cancelled.into())),
+            ("text", left.text.map(Value::from)),
+            ("generation", Some(generation.into())),
+        ])
+    };
+    match method {
+        "waitForIdle" => cx.wait_for_idle().await.map(|()| Value::Null),
+        "compact" => cx.compact(member(params, "customInstructions")?).await.map(|summary| json!({"summary": summary})),
+        "new" => cx.new_session(member(params, "parentSession")?).await.map(left),
+        "fork" => {
+            let entry: String = needed(params, "entryId")?;
+            let before = member::<String>(params, "position")?.as_deref() != Some("at");
+            cx.fork(EntryId::new(&entry), before).await.map(left)
+        }
+        "navigate" => {
+            let target: String = needed(params, "targetId")?;
+            let to = NavigateTree {
+                target: EntryId::new(&target),
+                summarise: member(params, "summarize")?.unwrap_or(false),
+                focus: member(params, "customInstructions")?,
+                replace_instructions: member(params, "replaceInstructions")?.unwrap_or(false),
+                label: member(params, "label")?,
+            };
+            cx.navigate_tree(to).await.map(left)
+        }
+        "switch" => cx.switch_session(needed(params, "path")?).await.map(left),
+        "reload" => cx.reload().await.map(|()| Value::Null),
+        other => Err(ExtensionError::new(format!("Unknown method: session/{other}"))),
+    }
+}

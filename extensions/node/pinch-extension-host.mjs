@@ -1,0 +1,339 @@
+#!/usr/bin/env node
+// Runs a JavaScript or TypeScript extension as a process of pinch: `node pinch-extension-host.mjs FILE`.
+//
+// It speaks JSON-RPC 2.0 over standard input and output, a message a line, and gives the extension's default export a `pi` object. Everything that
+// the extension prints goes to standard error. Needs Node 20 or newer; TypeScript needs a Node that strips types (22.18 or newer).
+
+import { createInterface } from "node:readline";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [file] = process.argv.slice(2);
+if (!file) {
+  console.error("usage: pinch-extension-host.mjs FILE.js|.mjs|.ts");
+  process.exit(2);
+}
+
+// Standard output is for messages only.
+for (const name of ["log", "info", "debug"]) console[name] = console.error.bind(console);
+
+const handlers = new Map(); // event name -> functions, in the order they were registered in
+const tools = new Map();
+const commands = new Map();
+const shortcuts = new Map();
+const flags = new Map();
+const renderers = [];
+const providers = [];
+const topics = new Map();
+const waiting = new Map(); // our requests, by id
+const running = new Map(); // requests of pinch that can be cancelled, by id
+let nextId = 1;
+let isBound = false;
+let start = { cwd: process.cwd(), hasUI: false };
+
+function send(message) {
+  process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+}
+
+function request(method, params = {}) {
+  const id = nextId++;
+  return new Promise((done, fail) => {
+    waiting.set(id, { done, fail });
+    send({ id, method, params });
+  });
+}
+
+function list(map, key) {
+  if (!map.has(key)) map.set(key, []);
+  return map.get(key);
+}
+
+function notHere(what) {
+  return () => {
+    throw new Error(`${what} needs the terminal of pi; extensions that run as processes cannot use it`);
+  };
+}
+
+/** Dialogs and what is shown. `own` names the session that the caller means. */
+function makeUi(own) {
+  const ui = (method, params) => request(`ui/${method}`, { ...own(), ...params });
+  const orUndefined = (answer) => answer ?? undefined;
+  // Nobody waits for what is only shown; a failure must not end the process.
+  const show = (method, params) => void ui(method, params).catch((error) => console.error(error.message));
+  const dialog = (method, params, options = {}) => {
+    const asked = ui(method, { ...params, timeout: options.timeout }).then(orUndefined);
+    if (!options.signal) return asked;
+    const aborted = new Promise((done) => {
+      if (options.signal.aborted) done(undefined);
+      options.signal.addEventListener("abort", () => done(undefined), { once: true });
+    });
+    return Promise.race([asked, aborted]);
+  };
+  return {
+    select: (title, options, more) => dialog("select", { title, options }, more),
+    confirm: async (title, message, more) => (await dialog("confirm", { title, message }, more)) === true,
+    input: (title, placeholder, more) => dialog("input", { title, placeholder }, more),
+    editor: (title, prefill) => dialog("editor", { title, prefill }),
+    notify: (message, type) => show("notify", { message, type }),
+    setStatus: (key, text) => show("setStatus", { key, text }),
+    setWidget: (key, lines, options = {}) => {
+      if (typeof lines === "function") notHere("setWidget with a component")();
+      show("setWidget", { key, lines, placement: options.placement });
+    },
+    setTitle: (title) => show("setTitle", { title }),
+    setEditorText: (text) => show("setEditorText", { text }),
+    pasteToEditor: (text) => show("setEditorText", { text }),
+    getEditorText: () => "",
+    setTheme: () => ({ success: false, error: "Theme switching not supported by extension processes" }),
+    setWorkingMessage() {},
+    setWorkingVisible() {},
+    setWorkingIndicator() {},
+    setHiddenThinkingLabel() {},
+    custom: notHere("ui.custom"),
+    setFooter: notHere("ui.setFooter"),
+    setHeader: notHere("ui.setHeader"),
+    setEditorComponent: notHere("ui.setEditorComponent"),
+    addAutocompleteProvider: notHere("ui.addAutocompleteProvider"),
+    onTerminalInput: notHere("ui.onTerminalInput"),
+  };
+}
+
+/** The context of a handler, tool or command. What it asks for goes to the session it was made for, or fails. */
+function makeContext(facts = {}, signal) {
+  const own = () => (facts.generation === undefined ? {} : { generation: facts.generation });
+  const ask = (method, params) => request(method, { ...own(), ...params });
+  return {
+    ...facts,
+    signal,
+    cwd: facts.cwd ?? start.cwd,
+    hasUI: facts.hasUI ?? start.hasUI,
+    ui: makeUi(own),
+    isIdle: () => ask("isIdle"),
+    abort: () => ask("abort"),
+    hasPendingMessages: () => ask("hasPendingMessages"),
+    shutdown: () => ask("shutdown"),
+    getContextUsage: async () => (await ask("getContextUsage")) ?? undefined,
+    compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
+    getSystemPrompt: () => ask("getSystemPrompt"),
+    getModel: () => ask("getModel"),
+    sessionManager: {
+      getEntries: () => ask("getEntries"),
+      getBranch: () => ask("getBranch"),
+      getSessionId: () => facts.sessionId,
+      getSessionFile: () => facts.sessionFile,
+      getSessionName: () => ask("getSessionName").then((name) => name ?? undefined),
+      getCwd: () => facts.cwd ?? start.cwd,
+    },
+  };
+}
+
+/** The context of a command: it may also replace the session. */
+function makeCommandContext(facts, signal) {
+  const ask = (method, params) => request(`session/${method}`, { generation: facts.generation, ...params });
+  const leave = async (method, params, options = {}) => {
+    const left = await ask(method, params);
+    if (!left.cancelled && options.withSession) {
+      await options.withSession(makeCommandContext({ ...facts, generation: left.generation }, signal));
+    }
+    return { cancelled: left.cancelled, selectedText: left.text, editorText: left.text };
+  };
+  return {
+    ...makeContext(facts, signal),
+    waitForIdle: () => ask("waitForIdle"),
+    compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
+    newSession: (options = {}) => leave("new", { parentSession: options.parentSession }, options),
+    fork: (entryId, options = {}) => leave("fork", { entryId, position: options.position }, options),
+    navigateTree: (targetId, options = {}) =>
+      leave("navigate", {
+        targetId,
+        summarize: options.summarize,
+        customInstructions: options.customInstructions,
+        replaceInstructions: options.replaceInstructions,
+        label: options.label,
+      }),
+    switchSession: (path, options = {}) => leave("switch", { path }, options),
+    reload: () => ask("reload"),
+  };
+}
+
+function describeTool({ name, label, description, parameters, executionMode, outputSchema }) {
+  return { name, label, description, parameters, executionMode, outputSchema };
+}
+
+const pi = {
+  on: (event, handler) => void list(handlers, event).push(handler),
+  registerTool(tool) {
+    tools.set(tool.name, tool);
+    return isBound ? request("registerTool", { tool: describeTool(tool) }) : undefined;
+  },
+  registerCommand: (name, command) => void commands.set(name, command),
+  registerShortcut: (key, shortcut) => void shortcuts.set(key, shortcut),
+  registerFlag: (name, flag) => void flags.set(name, flag),
+  getFlag: async (name) => (isBound ? ((await request("getFlag", { name })) ?? undefined) : flags.get(name)?.default),
+  registerMessageRenderer: (type) => void renderers.push(type),
+  registerProvider(name, config) {
+    if (config.stream || config.streamSimple || config.oauth) notHere("registerProvider with functions")();
+    if (isBound) return request("registerProvider", { name, config });
+    providers.push({ name, config });
+  },
+  unregisterProvider: (name) => request("unregisterProvider", { name }),
+  sendMessage: (message, options = {}) => request("sendMessage", { message, ...options }),
+  sendUserMessage: (content, options = {}) => request("sendUserMessage", { content, ...options }),
+  appendEntry: (customType, data) => request("appendEntry", { customType, data }),
+  setSessionName: (name) => request("setSessionName", { name }),
+  getSessionName: async () => (await request("getSessionName")) ?? undefined,
+  setLabel: (entryId, label) => request("setLabel", { entryId, label }),
+  exec: (command, args = [], options = {}) =>
+    request("exec", { command, args, cwd: options.cwd, timeout: options.timeout }),
+  getActiveTools: () => request("getActiveTools"),
+  getAllTools: () => request("getAllTools"),
+  setActiveTools: (names) => request("setActiveTools", { names }),
+  getCommands: () => request("getCommands"),
+  setModel: (model) => request("setModel", { provider: model.provider, model: model.id }),
+  getThinkingLevel: () => request("getThinkingLevel"),
+  setThinkingLevel: (level) => request("setThinkingLevel", { level }),
+  events: {
+    emit: (topic, data) => request("events/emit", { topic, data }),
+    on(topic, handler) {
+      const all = list(topics, topic);
+      all.push(handler);
+      if (isBound && all.length === 1) void request("events/subscribe", { topic }).catch(fatal);
+      return () => void all.splice(all.indexOf(handler) >>> 0, 1);
+    },
+  },
+};
+
+function fatal(error) {
+  console.error(error?.stack ?? String(error));
+  process.exit(1);
+}
+
+// How the answers of several handlers of one event become one. What is not listed: the last answer counts.
+function merge(event, payload, answers, answer) {
+  if (answer === undefined || answer === null) return false;
+  answers.push(answer);
+  switch (event) {
+    case "tool_call":
+      return answer.block === true;
+    case "input":
+      if (answer.action === "transform") Object.assign(payload, { text: answer.text, images: answer.images ?? payload.images });
+      return answer.action === "handled";
+    case "session_before_switch":
+    case "session_before_fork":
+    case "session_before_compact":
+    case "session_before_tree":
+      return answer.cancel === true;
+    case "before_provider_request":
+      payload.payload = answer;
+      return false;
+    default:
+      Object.assign(payload, answer);
+      return false;
+  }
+}
+
+async function runEvent({ name, payload, ctx }, signal) {
+  const event = { type: name, ...payload };
+  if (name === "session_start") {
+    isBound = true;
+    for (const topic of topics.keys()) await request("events/subscribe", { topic });
+  }
+  const input = name === "tool_call" ? JSON.stringify(event.input) : undefined;
+  const answers = [];
+  for (const handler of handlers.get(name) ?? []) {
+    if (merge(name, event, answers, await handler(event, makeContext(ctx, signal)))) break;
+  }
+  const last = answers.at(-1);
+  if (name === "tool_call") {
+    // Handlers may change the arguments in place.
+    return JSON.stringify(event.input) === input ? last : { ...last, input: event.input };
+  }
+  if (name === "input" && last?.action !== "handled" && answers.some((answer) => answer.action === "transform")) {
+    return { action: "transform", text: event.text, images: event.images };
+  }
+  if (name === "before_provider_request") return last;
+  return answers.length > 1 ? Object.assign({}, ...answers) : last;
+}
+
+const methods = {
+  initialize(params) {
+    start = params;
+    return {
+      tools: [...tools.values()].map(describeTool),
+      commands: [...commands].map(([name, { description, getArgumentCompletions }]) => ({
+        name,
+        description,
+        completes: typeof getArgumentCompletions === "function",
+      })),
+      shortcuts: [...shortcuts].map(([key, { description }]) => ({ key, description })),
+      flags: [...flags].map(([name, flag]) => ({ name, ...flag })),
+      messageRenderers: renderers,
+      providers,
+      subscriptions: [...new Set([...handlers.keys(), "session_start"])],
+    };
+  },
+  event: runEvent,
+  async "tool/execute"({ toolCallId, name, params, ctx }, signal) {
+    const update = (partialResult) => send({ method: "tool/update", params: { toolCallId, partialResult } });
+    return await tools.get(name).execute(toolCallId, params, signal, update, makeContext(ctx, signal));
+  },
+  async "command/run"({ name, args, ctx }, signal) {
+    await commands.get(name).handler(args, makeCommandContext(ctx, signal));
+  },
+  async "command/complete"({ name, prefix }) {
+    return await commands.get(name).getArgumentCompletions(prefix);
+  },
+  async "shortcut/run"({ key, ctx }, signal) {
+    await shortcuts.get(key).handler(makeContext(ctx, signal));
+  },
+  "events/heard"({ topic, data }) {
+    for (const handler of topics.get(topic) ?? []) handler(data);
+  },
+};
+
+async function receive(message) {
+  if (message.method === undefined) {
+    const asked = waiting.get(message.id);
+    waiting.delete(message.id);
+    if (message.error) asked?.fail(new Error(message.error.message));
+    else asked?.done(message.result);
+    return;
+  }
+  if (message.method === "$/cancel") {
+    running.get(message.params.id)?.abort();
+    return;
+  }
+  const stop = new AbortController();
+  if (message.id !== undefined) running.set(message.id, stop);
+  try {
+    const method = methods[message.method];
+    if (!method) throw new Error(`Unknown method: ${message.method}`);
+    const result = await method(message.params ?? {}, stop.signal);
+    if (message.id !== undefined) send({ id: message.id, result: result ?? null });
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    if (message.id === undefined) console.error(error?.stack ?? text);
+    else send({ id: message.id, error: { code: -32000, message: text } });
+  } finally {
+    running.delete(message.id);
+  }
+}
+
+try {
+  const extension = await import(pathToFileURL(resolve(file)).href);
+  if (typeof extension.default !== "function") throw new Error(`${file} has no function as its default export`);
+  await extension.default(pi);
+} catch (error) {
+  fatal(error);
+}
+
+// Told events are handled one after another, as they came; requests do not wait for each other.
+let told = Promise.resolve();
+const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
+lines.on("line", (line) => {
+  if (!line.trim()) return;
+  const message = JSON.parse(line);
+  if (message.id === undefined && message.method === "event") told = told.then(() => receive(message));
+  else void receive(message);
+});
+lines.on("close", () => process.exit(0));
