@@ -127,6 +127,11 @@ impl AuthStorage {
         newer.and_then(|(_, _, login)| Credential::from_value(login)).or(Some(stored))
     }
 
+    /// Whether the entry of a provider has variables of its own.
+    pub fn has_env(&self, provider: &ProviderId) -> bool {
+        find(&self.entries(), provider).is_some_and(|entry| entry["env"].as_object().is_some_and(|env| !env.is_empty()))
+    }
+
     /// The environment as a provider's own entry changes it: its `env` wins, for this provider only.
     pub fn env_of(&self, provider: &ProviderId, env: &Env) -> Env {
         match self.get(provider).as_ref().and_then(|entry| entry.get("env")).and_then(Value::as_object) {
