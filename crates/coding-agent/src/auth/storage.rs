@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::AuthError;
 use super::backend::{AuthBackend, Entries, FileBackend, MemoryBackend, OpenAuth, Revision, Stored};
-use super::config_value::{self, Remembered};
+use super::config_value::Remembered;
 use crate::document::Problem;
 
 pub use crate::document::ChangeError as StoreAuthError;
@@ -153,17 +153,6 @@ impl AuthStorage {
             _ => self.0.commands.resolve(value, &env).await,
         };
         found.map(Some).map_err(|how| AuthError::unresolved_key(provider, &how))
-    }
-
-    /// Whether the stored entry of a provider gives something, as far as can be told without running commands or asking servers.
-    pub fn is_usable(&self, provider: &ProviderId, env: &Env) -> bool {
-        let Some(entry) = self.get(provider) else { return false };
-        match (entry["type"].as_str(), entry["key"].as_str()) {
-            (Some("api_key"), Some(key)) if !key.is_empty() => config_value::is_set(key, &self.env_of(provider, env)),
-            (Some("api_key"), _) => false,
-            (Some("oauth"), _) => Credential::from_value(&entry).is_some(),
-            _ => false,
-        }
     }
 
     /// Stores an entry for a provider. Everything else stays as it is, what other programs have stored meanwhile too. Dropping the future
