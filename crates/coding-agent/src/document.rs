@@ -67,7 +67,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// # Errors
 /// What is wrong with the document as a whole; it must not be written then.
 pub fn read_object(path: &Path) -> Result<Map<String, Value>, Problem> {
-    read_text(path)?.map_or_else(|| Ok(Map::new()), |text| object(path, &jsonc::to_json(lossy::without_bom(&text))))
+    read_value(path)?.map_or_else(|| Ok(Map::new()), |value| as_object(path, value))
 }
 
 /// Reads a JSON document that is to be written again. What writing would lose is an error: comments are not in the object.
@@ -76,10 +76,14 @@ pub fn read_object(path: &Path) -> Result<Map<String, Value>, Problem> {
 /// What is wrong with the document; it must not be written then.
 pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
     let Some(text) = read_text(path)? else { return Ok(Map::new()) };
-    object(path, lossy::without_bom(&text)).map_err(|problem| match read_object(path) {
-        Ok(_) => Problem::new(path, "has comments or trailing commas, which would be lost").remedy("Change it by hand"),
-        Err(_) => problem,
-    })
+    parse(path, lossy::without_bom(&text)).and_then(|value| as_object(path, value)).map_err(
+        |problem| match read_object(path) {
+            Ok(_) => {
+                Problem::new(path, "has comments or trailing commas, which would be lost").remedy("Change it by hand")
+            }
+            Err(_) => problem,
+        },
+    )
 }
 
 /// The text of a document; `None` when it is missing or blank.
@@ -100,8 +104,8 @@ fn read_text(path: &Path) -> Result<Option<String>, Problem> {
     Ok((!lossy::without_bom(&text).trim().is_empty()).then_some(text))
 }
 
-fn object(path: &Path, text: &str) -> Result<Map<String, Value>, Problem> {
-    match value(path, text)? {
+fn as_object(path: &Path, value: Value) -> Result<Map<String, Value>, Problem> {
+    match value {
         Value::Object(object) => Ok(object),
         _ => Err(Problem::new(path, "must be a JSON object").remedy("Put everything between { and }")),
     }
@@ -112,10 +116,13 @@ fn object(path: &Path, text: &str) -> Result<Map<String, Value>, Problem> {
 /// # Errors
 /// What is wrong with the document as a whole.
 pub(crate) fn read_value(path: &Path) -> Result<Option<Value>, Problem> {
-    read_text(path)?.map(|text| value(path, &jsonc::to_json(lossy::without_bom(&text)))).transpose()
+    let Some(text) = read_text(path)? else { return Ok(None) };
+    let text = lossy::without_bom(&text);
+    // Most documents have no comments, and looking for some takes as long as reading.
+    parse(path, text).or_else(|_| parse(path, &jsonc::to_json(text))).map(Some)
 }
 
-fn value(path: &Path, text: &str) -> Result<Value, Problem> {
+fn parse(path: &Path, text: &str) -> Result<Value, Problem> {
     lossy::from_str(text).map_err(|error| {
         Problem::new(path, format!("is not valid JSON: {}", without_place(&error)))
             .at(format!("{}:{}", error.line(), error.column()))

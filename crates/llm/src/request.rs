@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
-use pinch_stdx::host::Host;
+use pinch_stdx::host::{Env, Host};
 use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value};
 
@@ -83,6 +83,8 @@ pub struct Auth {
     pub keyless: bool,
     /// What requests to Amazon are signed with.
     pub aws: Option<AwsCredentials>,
+    /// The environment of requests, where it belongs to the credential: account, region, address. `None` = that of the request's host.
+    pub env: Option<Env>,
 }
 
 /// What requests to Amazon are signed with.
@@ -115,6 +117,7 @@ impl fmt::Debug for Auth {
             .field("base_url", &self.base_url)
             .field("keyless", &self.keyless)
             .field("aws", &self.aws)
+            .field("env", &self.env)
             .finish()
     }
 }

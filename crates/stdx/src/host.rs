@@ -15,13 +15,15 @@ use ids::Ids;
 
 /// Clock, ids, environment, home and temporary folder of one process or one tenant. Cloning is cheap and shares all of it.
 #[derive(Clone, Debug)]
-pub struct Host(Arc<Parts>);
+pub struct Host {
+    parts: Arc<Parts>,
+    env: Env,
+}
 
 #[derive(Debug)]
 struct Parts {
     clock: Clock,
     ids: Ids,
-    env: Env,
     home: Option<PathBuf>,
     temp: PathBuf,
 }
@@ -41,25 +43,19 @@ impl Host {
     pub fn system() -> Self {
         let env = Env::of_process();
         let home = env.get("HOME").or_else(|| env.get("USERPROFILE")).filter(|h| !h.is_empty()).map(PathBuf::from);
-        Self(Arc::new(Parts { clock: Clock::System, ids: Ids::random(), env, home, temp: std::env::temp_dir() }))
+        let parts = Parts { clock: Clock::System, ids: Ids::random(), home, temp: std::env::temp_dir() };
+        Self { parts: Arc::new(parts), env }
     }
 
     /// A host made by hand, for tests and for tenants inside a server. Without further calls: system clock, random ids, empty environment, no home.
     pub fn builder() -> HostBuilder {
-        HostBuilder {
-            parts: Parts {
-                clock: Clock::System,
-                ids: Ids::random(),
-                env: Env::default(),
-                home: None,
-                temp: std::env::temp_dir(),
-            },
-        }
+        let parts = Parts { clock: Clock::System, ids: Ids::random(), home: None, temp: std::env::temp_dir() };
+        HostBuilder { parts, env: Env::default() }
     }
 
     /// Milliseconds since the Unix epoch, UTC.
     pub fn now_ms(&self) -> i64 {
-        match &self.0.clock {
+        match &self.parts.clock {
             Clock::System => jiff::Timestamp::now().as_millisecond(),
             Clock::Fake { now, step } => now.fetch_add(*step, Ordering::Relaxed),
         }
@@ -72,22 +68,28 @@ impl Host {
 
     /// The source of ids.
     pub fn ids(&self) -> &Ids {
-        &self.0.ids
+        &self.parts.ids
     }
 
     /// The environment snapshot.
     pub fn env(&self) -> &Env {
-        &self.0.env
+        &self.env
+    }
+
+    /// The same host with another environment; clock and ids are shared.
+    #[must_use]
+    pub fn with_env(&self, env: Env) -> Self {
+        Self { parts: Arc::clone(&self.parts), env }
     }
 
     /// The home folder, when known.
     pub fn home(&self) -> Option<&Path> {
-        self.0.home.as_deref()
+        self.parts.home.as_deref()
     }
 
     /// The folder for temporary files.
     pub fn temp(&self) -> &Path {
-        &self.0.temp
+        &self.parts.temp
     }
 }
 
@@ -95,6 +97,7 @@ impl Host {
 #[derive(Debug)]
 pub struct HostBuilder {
     parts: Parts,
+    env: Env,
 }
 
 impl HostBuilder {
@@ -115,7 +118,7 @@ impl HostBuilder {
     /// Uses this environment.
     #[must_use]
     pub fn env(mut self, env: Env) -> Self {
-        self.parts.env = env;
+        self.env = env;
         self
     }
 
@@ -135,7 +138,7 @@ impl HostBuilder {
 
     /// The finished host.
     pub fn build(self) -> Host {
-        Host(Arc::new(self.parts))
+        Host { parts: Arc::new(self.parts), env: self.env }
     }
 }
 

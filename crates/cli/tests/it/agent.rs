@@ -170,7 +170,8 @@ async fn a_broken_configuration_is_named_and_left_alone() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), broken);
 
     user.write(".pinch/openclaw.json", r#"{models: {providers: {mine: {baseUrl: 5}}}}"#);
-    let place = "Warning: HOME/.pinch/openclaw.json:models.providers.mine.baseUrl: must be a non-empty string";
+    let place =
+        "Warning: HOME/.pinch/openclaw.json:models.providers.mine.baseUrl: must be string. The provider is left out";
     fails(&user, &ask, 2, &format!("{place}\n{no_key}")).await;
 }
 

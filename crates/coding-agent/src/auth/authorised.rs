@@ -34,7 +34,10 @@ impl Provider for Authorised {
             now,
             async_stream::stream! {
                 let mut events = match auth.for_model(&model, &cancel).await {
-                    Ok(credentials) => {
+                    Ok(mut credentials) => {
+                        if let Some(env) = credentials.env.take() {
+                            request.host = request.host.with_env(env);
+                        }
                         request.auth = credentials;
                         inner.stream(request, cancel)
                     }

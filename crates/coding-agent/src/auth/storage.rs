@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::AuthError;
 use super::backend::{AuthBackend, Entries, FileBackend, MemoryBackend, OpenAuth, Revision, Stored};
-use super::config_value::{self, Remembered};
+use super::config_value::Remembered;
 use crate::document::Problem;
 
 pub use crate::document::ChangeError as StoreAuthError;
@@ -127,6 +127,11 @@ impl AuthStorage {
         newer.and_then(|(_, _, login)| Credential::from_value(login)).or(Some(stored))
     }
 
+    /// Whether the entry of a provider has variables of its own.
+    pub fn has_env(&self, provider: &ProviderId) -> bool {
+        find(&self.entries(), provider).is_some_and(|entry| entry["env"].as_object().is_some_and(|env| !env.is_empty()))
+    }
+
     /// The environment as a provider's own entry changes it: its `env` wins, for this provider only.
     pub fn env_of(&self, provider: &ProviderId, env: &Env) -> Env {
         match self.get(provider).as_ref().and_then(|entry| entry.get("env")).and_then(Value::as_object) {
@@ -148,17 +153,6 @@ impl AuthStorage {
             _ => self.0.commands.resolve(value, &env).await,
         };
         found.map(Some).map_err(|how| AuthError::unresolved_key(provider, &how))
-    }
-
-    /// Whether the stored entry of a provider gives something, as far as can be told without running commands or asking servers.
-    pub fn is_usable(&self, provider: &ProviderId, env: &Env) -> bool {
-        let Some(entry) = self.get(provider) else { return false };
-        match (entry["type"].as_str(), entry["key"].as_str()) {
-            (Some("api_key"), Some(key)) if !key.is_empty() => config_value::is_set(key, &self.env_of(provider, env)),
-            (Some("api_key"), _) => false,
-            (Some("oauth"), _) => Credential::from_value(&entry).is_some(),
-            _ => false,
-        }
     }
 
     /// Stores an entry for a provider. Everything else stays as it is, what other programs have stored meanwhile too. Dropping the future

@@ -172,6 +172,7 @@ impl RegistryAuth {
             let Some(key) = &auth.key else { return Err(AuthError::MissingForHeader { provider: provider.clone() }) };
             auth.headers.push(("Authorization".into(), Some(format!("Bearer {}", key.reveal()))));
         }
+        auth.env = self.storage.has_env(provider).then(|| self.env(provider));
         Ok((has_key || !auth.headers.is_empty()).then_some(auth))
     }
 

@@ -220,6 +220,10 @@ async fn sources_in_their_order() {
     // Variables of an entry are there for its provider alone, in headers too.
     let own = json!({"x": {"type": "api_key", "key": "st-$SUFFIX", "env": {"SUFFIX": "own"}}});
     assert_eq!(scene(own.clone(), &env, None).ask("x").await, "st-own x-h=own x-o=p x-o=m");
+    let of_x = scene(own, &env, None);
+    let model = of_x.registry.find(&"x".into(), "m").unwrap();
+    let found = of_x.auth.for_model(&model, &Cancel::new()).await.unwrap();
+    assert_eq!(found.env.unwrap().get("SUFFIX"), Some("own"), "requests of the provider see them");
     let without_key = json!({"x": {"type": "api_key", "env": {"SUFFIX": "own"}}, "free": key("")});
     assert_eq!(scene(without_key, &[], None).ask("x").await, "doc-own x-h=own x-o=p x-o=m");
     assert_eq!(scene(nothing.clone(), &[], None).ask("free").await, "-");

@@ -1,9 +1,8 @@
 //! Writing health: read, change, write, under the lock the file's other users take.
 
-use pinch_coding_agent::document;
-use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
-use pinch_stdx::fs::dir_lock::{DirLock, Terms};
-use pinch_stdx::json;
+use pinch_coding_agent::document::{self, Folder};
+use pinch_stdx::fs::Access;
+use pinch_stdx::fs::dir_lock::Terms;
 
 use super::Parts;
 use super::file::ProfileFile;
@@ -15,17 +14,14 @@ pub use pinch_coding_agent::auth::storage::StoreAuthError as MarkError;
 pub(super) async fn change(parts: &Parts, change: impl Fn(&mut ProfileFile) + Send) -> Result<(), MarkError> {
     change(&mut parts.file());
     let Some(path) = parts.path.clone() else { return Ok(()) };
-    let io_error = |source| MarkError::Io { path: path.clone(), source };
-    if let Some(folder) = path.parent() {
-        create_private_dir(folder).map_err(io_error)?;
-    }
-    let lock_error = |source| MarkError::Lock { path: path.clone(), source };
-    let lock = DirLock::acquire_async(&path, &Terms::PATIENT, &parts.host).await.map_err(lock_error)?;
-    let mut file = ProfileFile::from_document(document::read_object(&path).map_err(MarkError::Damaged)?);
-    change(&mut file);
-    let text = json::to_pretty(file.document()).map_err(|error| io_error(error.into()))?;
-    lock.check().map_err(lock_error)?;
-    write_atomic(&path, text.as_bytes(), Access::Private).map_err(io_error)?;
+    let mut file = ProfileFile::default();
+    let change_document = |root: &mut serde_json::Map<String, serde_json::Value>| {
+        file = ProfileFile::from_document(std::mem::take(root));
+        change(&mut file);
+        *root = file.document().clone();
+    };
+    let terms = (Folder::Private, Access::Private);
+    document::change(&path, terms, &Terms::PATIENT, &parts.host, change_document).await?;
     *parts.file() = file;
     Ok(())
 }

@@ -217,12 +217,14 @@ fn clear(folder: &Path, may: impl Fn() -> bool) -> io::Result<bool> {
     #[cfg(unix)]
     let _alone = match File::open(folder) {
         Err(error) if is_gone(&error) => return Ok(true),
+        // A folder that another user has made, and that may be removed all the same.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(error) => return Err(error),
         Ok(open) => match open.try_lock() {
             Err(std::fs::TryLockError::WouldBlock) => return Ok(false),
             // A file system without such locks.
-            Err(std::fs::TryLockError::Error(_)) => open,
-            Ok(()) if super::lock::is_still(&open, folder)? => open,
+            Err(std::fs::TryLockError::Error(_)) => None,
+            Ok(()) if super::lock::is_still(&open, folder)? => Some(open),
             Ok(()) => return Ok(false),
         },
     };
