@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pinch_cli::options::Options;
+use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
 use pinch_embed::coding_agent::runtime::{RuntimeError, SessionRuntime};
 use pinch_embed::coding_agent::services::{ServiceOptions, Services};
@@ -19,7 +20,11 @@ use crate::folders::Folders;
 use crate::open_log::open_log;
 
 /// A session with all its parts, ready to be asked.
-pub(crate) async fn runtime(options: &Options, host: &Host) -> Result<SessionRuntime, Failure> {
+pub(crate) async fn runtime(
+    options: &Options,
+    host: &Host,
+    ui: Option<Arc<dyn Ui>>,
+) -> Result<SessionRuntime, Failure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let project_dir = trust::project_dir(&folders.cwd, host.home());
     warn_of(&startup_moves::run(&folders.agent_dir, project_dir.as_deref(), host).problems);
@@ -34,7 +39,7 @@ pub(crate) async fn runtime(options: &Options, host: &Host) -> Result<SessionRun
     let problems = of_log.take_problems();
     problems.iter().for_each(|problem| warn(problem));
     let started =
-        SessionRuntime::with_services(service_options(options, &folders, host), of_log, wishes(options), log).await;
+        SessionRuntime::with_services(service_options(options, &folders, host), of_log, wishes(options, ui), log).await;
     let mut runtime = started.map_err(|error| {
         let failure = failure(error, &folders);
         // What is missing may stand in the part that cannot be read.
@@ -81,7 +86,7 @@ fn service_options(options: &Options, folders: &Folders, host: &Host) -> Service
     }
 }
 
-fn wishes(options: &Options) -> SessionOptions {
+fn wishes(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
     SessionOptions {
         model: match &options.model {
             Some(pattern) => ModelWish::Named { provider: options.provider.clone(), pattern: pattern.clone() },
@@ -98,6 +103,8 @@ fn wishes(options: &Options) -> SessionOptions {
             (false, false) => WithoutTools::None,
         },
         look_for_local_servers: !options.offline,
+        flags: options.unknown.clone().into_iter().collect(),
+        ui,
         ..SessionOptions::default()
     }
 }
@@ -105,12 +112,14 @@ fn wishes(options: &Options) -> SessionOptions {
 fn failure(error: RuntimeError, folders: &Folders) -> Failure {
     match error {
         RuntimeError::Store(error) => error.into(),
-        RuntimeError::Missing { .. } | RuntimeError::FolderGone { .. } => Failure::user(error.to_string()),
+        RuntimeError::Missing { .. } | RuntimeError::FolderGone { .. } | RuntimeError::NotSaved => {
+            Failure::user(error.to_string())
+        }
         RuntimeError::Create(error) => match error {
             CreateError::Model(error) => find_model::not_found(&error),
             CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),
             CreateError::NoKey { provider } => find_model::no_key(&provider, &folders.agent_dir),
-            CreateError::UnknownTool { .. } => Failure::user(error.to_string()),
+            CreateError::UnknownTool { .. } | CreateError::Flags { .. } => Failure::user(error.to_string()),
             CreateError::Shell(text) => Failure::configuration(text),
             CreateError::Session(error) => error.into(),
         },

@@ -28,6 +28,7 @@ pub mod cx;
 mod context;
 pub mod host;
 pub mod process;
+pub mod launch;
 
 pub use crate::event::ExtensionFailure;
 pub use core::{FoundCommand, Heard};

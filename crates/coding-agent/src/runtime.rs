@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pinch_stdx::host::Host;
 
 use crate::entry::EntryId;
+use crate::extension::SessionReason;
 use crate::services::{ServiceOptions, Services};
 use crate::session::create::ModelWish;
 use crate::session::{
@@ -163,11 +164,12 @@ impl SessionRuntime {
         self.now.session.begin_new(parent).await
     }
 
-    /// Goes over to a session that was kept, with the settings and tools of its own working directory.
+    /// Goes over to a session that was kept, with the settings and tools of its own working directory; false when an extension stands against
+    /// it.
     ///
     /// # Errors
     /// When there is no such file, it holds no session, or no model can be found for it; the old session stays then.
-    pub async fn switch_session(&mut self, path: &Path) -> Result<(), RuntimeError> {
+    pub async fn switch_session(&mut self, path: &Path) -> Result<bool, RuntimeError> {
         let cwd = self.now.services.cwd();
         let path = cwd.join(path);
         if !path.is_file() {
@@ -177,13 +179,44 @@ impl SessionRuntime {
         if !Path::new(log.cwd()).is_dir() {
             return Err(RuntimeError::FolderGone { cwd: log.cwd().to_owned() });
         }
+        if !self.now.session.may_leave(SessionReason::Resume, Some(path)).await {
+            return Ok(false);
+        }
+        self.replace(log, SessionReason::Resume).await?;
+        Ok(true)
+    }
+
+    /// Reads settings, models, resources and extensions anew and goes on with the same session.
+    ///
+    /// # Errors
+    /// When the session is kept in memory only, or cannot be made anew; it stays as it is then.
+    pub async fn reload(&mut self) -> Result<(), RuntimeError> {
+        let path = self.now.session.path().filter(|_| self.now.session.log().is_saved());
+        let path = path.ok_or(RuntimeError::NotSaved)?;
+        let cwd = self.now.services.cwd().to_string_lossy().into_owned();
+        let log = open(&path, &self.options.host, &cwd).await?;
+        self.replace(log, SessionReason::Reload).await
+    }
+
+    async fn replace(&mut self, log: SessionLog, reason: SessionReason) -> Result<(), RuntimeError> {
         // The model is the session's own.
-        let wishes = SessionOptions { model: ModelWish::Usual, thinking: None, ..self.wishes.clone() };
+        let wishes = SessionOptions { model: ModelWish::Usual, thinking: None, reason, ..self.wishes.clone() };
         let services = Services::load(&self.options, Path::new(log.cwd()));
         let next = create(services, log, &wishes).await?;
-        self.now.services.settle().await;
+        self.end(reason).await;
         self.now = next;
         Ok(())
+    }
+
+    /// Ends in order: extensions are told and ended, settings written, logins stored. To be called before a program ends.
+    pub async fn close(&mut self) {
+        self.end(SessionReason::Quit).await;
+    }
+
+    async fn end(&mut self, reason: SessionReason) {
+        self.now.session.shut_down(reason).await;
+        self.now.session.control().extensions().close().await;
+        self.now.services.settle().await;
     }
 
     /// Goes over to a copy of the session up to an entry: see [`AgentSession::fork`].
@@ -210,6 +243,9 @@ pub enum RuntimeError {
         /// The folder.
         cwd: String,
     },
+    /// There is nothing on disk that it could be read from.
+    #[error("This session is not saved yet, so it cannot be read anew")]
+    NotSaved,
     /// It cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),

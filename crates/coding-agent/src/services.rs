@@ -13,6 +13,7 @@ use pinch_stdx::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::auth::AuthStorage;
+use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
 use crate::resources::trust::{self, TrustDecision, TrustQuestion, TrustStore};
 use crate::resources::{CommandLinePaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without};
@@ -172,8 +173,8 @@ impl Services {
         self.models.available(&|provider| self.auth.is_configured(provider))
     }
 
-    /// What can be written after a `/`, as clients see it: prompt templates, then skills.
-    pub fn commands(&self) -> Vec<Value> {
+    /// What can be written after a `/`, as clients see it: commands of extensions, then prompt templates, then skills.
+    pub fn commands(&self, extensions: &Extensions) -> Vec<Value> {
         let commands = &self.resources().commands;
         let one = |name: String, description: &str, source: &str, info: Value| {
             let mut command = json!({"name": name, "description": description, "source": source, "sourceInfo": info});
@@ -192,7 +193,13 @@ impl Services {
         let skills = commands.skills.iter().filter(|_| with_skills);
         let skills = skills
             .map(|skill| one(format!("skill:{}", skill.name), &skill.description, "skill", skill.info.to_value()));
-        templates.chain(skills).collect()
+        let of_extensions = extensions.commands().into_iter().map(|found| {
+            let entries = &self.resources().extensions;
+            let entry = entries.iter().find(|entry| *entry.path.to_string_lossy() == *found.extension);
+            let info = entry.map_or_else(|| own_extension(&found.extension), |entry| entry.info.to_value());
+            one(found.name.clone(), found.command.description().unwrap_or_default(), "extension", info)
+        });
+        of_extensions.chain(templates).chain(skills).collect()
     }
 
     /// Keeps how waiting messages are taken.
@@ -272,6 +279,11 @@ fn load_resources(
         }
     };
     ResourceLoader::load_with(inputs, Some(Arc::new(adjust)))
+}
+
+/// Where an extension comes from that is a value of the program.
+fn own_extension(name: &str) -> Value {
+    json!({"path": format!("<{name}>"), "source": "sdk", "scope": "temporary", "origin": "top-level"})
 }
 
 /// Whether a name fits a pattern with `*`.

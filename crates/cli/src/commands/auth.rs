@@ -40,7 +40,6 @@ pub(crate) enum Auth {
 
 /// Whose credentials.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
 struct Whose {
     /// A provider, e.g. anthropic.
     #[arg(long, value_name = "NAME")]
@@ -88,8 +87,8 @@ pub(crate) struct Bearer {
     of: Of,
 
     /// The token is good for at least this time, e.g. 90s, 30m or 2h.
-    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "5m")]
-    min_expiry: Duration,
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    min_expiry: String,
 }
 
 /// What `pinch auth logout` takes.
@@ -110,6 +109,21 @@ pub(crate) async fn run(command: Auth) -> Result<ExitCode, Failure> {
         Auth::PrintApiKey(of) => print_api_key(&of).await,
         Auth::PrintBearerToken(args) => print_bearer_token(&args).await,
         Auth::Logout(args) => logout(&args).await,
+    }
+}
+
+impl Whose {
+    /// Exactly one of the two must be named; `what` is asked for.
+    fn check(&self, what: &str, code: u8) -> Result<(), ExitCode> {
+        let wrong = |text: &str| {
+            tell(&format_args!("Error: {text}"));
+            Err(ExitCode::from(code))
+        };
+        match (&self.provider, &self.model) {
+            (None, None) => wrong(&format!("{what} require --provider <provider> or --model <model>")),
+            (Some(_), Some(_)) => wrong("--provider and --model cannot be combined here: a model names its provider"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -226,6 +240,9 @@ impl Answer {
 }
 
 async fn check(args: &Check) -> Result<ExitCode, Failure> {
+    if let Err(code) = args.of.whose.check("Auth checks", INVALID) {
+        return Ok(code);
+    }
     let (name, done) = match Scene::set(&args.of)? {
         Err(name) => (name, Err(Answer::UnknownProvider)),
         Ok(scene) => {
@@ -298,24 +315,32 @@ async fn print_api_key(of: &Of) -> Result<ExitCode, Failure> {
 }
 
 async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
+    if let Err(code) = args.of.whose.check("Bearer tokens", NOT_READY) {
+        return Ok(code);
+    }
+    let min_expiry = parse_time(&args.min_expiry)
+        .ok_or_else(|| Failure::user("--min-expiry must use a duration such as 30m or 1h"))?;
     let scene = match Scene::set(&args.of)? {
         Ok(scene) => scene,
         Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
     };
     let name = scene.provider.as_str();
     let logins = scene.auth.logins();
-    let found = logins.lasting(&scene.provider, scene.auth.storage(), &scene.host, args.min_expiry).await;
+    let found = logins.lasting(&scene.provider, scene.auth.storage(), &scene.host, min_expiry).await;
     scene.auth.settle().await;
     let answer = match found {
         Ok(Some(login)) => {
-            let left = i64::try_from(args.min_expiry.as_millis()).unwrap_or(i64::MAX);
+            let left = i64::try_from(min_expiry.as_millis()).unwrap_or(i64::MAX);
             if !login.is_over(scene.host.now_ms().saturating_add(left)) {
                 return print(login.access.reveal()).map(|()| ExitCode::SUCCESS);
             }
-            let wanted = args.min_expiry.as_secs();
+            let wanted = min_expiry.as_secs();
             Answer::Invalid(format!("its provider gives no token that is good for {wanted} s"))
         }
-        Ok(None) if scene.problems.is_empty() => Answer::NotConfigured,
+        Ok(None) if scene.problems.is_empty() => {
+            tell(&format_args!("Error: Provider \"{name}\" is not configured with an OAuth bearer token"));
+            return Ok(ExitCode::from(NOT_READY));
+        }
         Ok(None) => Answer::Invalid("a document cannot be read".to_owned()),
         Err(error) => Answer::Invalid(error.to_string()),
     };
@@ -346,7 +371,7 @@ fn print(line: &str) -> Result<(), Failure> {
 }
 
 /// Seconds, or a number of s, m or h.
-fn parse_time(text: &str) -> Result<Duration, String> {
+fn parse_time(text: &str) -> Option<Duration> {
     let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) if text.ends_with('h') => (number, 3_600),
         Some(number) if text.ends_with('m') => (number, 60),
@@ -354,7 +379,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
         None => (text, 1),
     };
     let seconds = number.parse::<u32>().ok().and_then(|number| u64::from(number).checked_mul(factor));
-    seconds.map(Duration::from_secs).ok_or_else(|| format!("\"{text}\" is no time. Write e.g. 90s, 30m or 2h"))
+    seconds.map(Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -363,7 +388,7 @@ mod tests {
 
     #[test]
     fn times() {
-        let seconds = |text: &str| parse_time(text).map(|time| time.as_secs()).ok();
+        let seconds = |text: &str| parse_time(text).map(|time| time.as_secs());
         assert_eq!(["90", "90s", "30m", "2h"].map(seconds), [Some(90), Some(90), Some(1_800), Some(7_200)]);
         assert_eq!(["", "m", "-1s", "1d", "99999999999h", "é"].map(seconds), [None; 6]);
     }

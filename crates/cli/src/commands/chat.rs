@@ -37,8 +37,7 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     if prompts.is_empty() {
         return Err(nothing_to_say(options));
     }
-    let mut runtime = wiring::runtime(options, host).await?;
-    let services = std::sync::Arc::clone(runtime.services());
+    let mut runtime = wiring::runtime(options, host, None).await?;
     let session = runtime.session_mut();
     let mut out = std::io::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {
@@ -48,8 +47,8 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     } else {
         signals::guard(&cancel, print::print(session, prompts, &mut out)).await
     };
-    services.settle().await;
-    services.take_problems().iter().for_each(|problem| warn(problem));
+    runtime.close().await;
+    runtime.take_notes().iter().for_each(|note| warn(note));
     let printed = printed?;
     if let Some(code) = code {
         return Ok(code);

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pinch_cli::options::Options;
-use pinch_embed::coding_agent::modes::rpc::{self, Incoming, Lines, MAX_LINE, RpcError};
+use pinch_embed::coding_agent::modes::rpc::{self, ClientUi, Incoming, Lines, MAX_LINE, RpcError};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
@@ -26,22 +27,23 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
         return Err(Failure::user("@file arguments are not supported in RPC mode"));
     }
     let stop = Cancel::new();
-    let mut runtime = wiring::runtime(options, host).await?;
+    let ui = ClientUi::new(host);
+    let mut runtime = wiring::runtime(options, host, Some(Arc::new(ui.clone()))).await?;
     let (to_writer, outgoing) = mpsc::channel(MAX_WAITING);
     let (to_session, incoming) = mpsc::channel(READ_AHEAD);
     // The reader waits for its client for ever, so it is never waited for.
     std::thread::spawn(move || read(&to_session));
     let writer = std::thread::spawn(move || write(outgoing));
     let lines = Lines { incoming, outgoing: to_writer };
-    let (done, code) = signals::guard(&stop, rpc::rpc(&mut runtime, lines, &stop)).await;
-    runtime.services().settle().await;
+    let (done, code) = signals::guard(&stop, rpc::rpc(&mut runtime, &ui, lines, &stop)).await;
+    runtime.close().await;
     runtime.take_notes().iter().for_each(|note| warn(note));
     drop(runtime);
     match done {
         // What is written last is read, unless a signal says that there is no time for it.
         Ok(()) if code.is_none() => drop(tokio::task::spawn_blocking(move || writer.join()).await),
         Ok(()) => {}
-        Err(RpcError::NobodyReads) => {}
+        Err(RpcError::NobodyReads | RpcError::Taken) => {}
     }
     Ok(code.unwrap_or(ExitCode::SUCCESS))
 }

@@ -17,6 +17,9 @@ use pinch_stdx::secret::Secret;
 use super::models::ScopedModel;
 use super::{AgentSession, SessionError, SessionParts};
 use crate::auth::{Authorised, RequestAuth};
+use crate::extension::host::GivenFlag;
+use crate::extension::ui::Ui;
+use crate::extension::{Extension, Extensions, ProviderChange, SessionReason, launch};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
@@ -60,6 +63,14 @@ pub struct SessionOptions {
     pub provider: Option<Arc<dyn Provider>>,
     /// Model servers of this machine are looked for when there is no other model.
     pub look_for_local_servers: bool,
+    /// Extensions that are values of this program; they come before those that are found as files.
+    pub extensions: Vec<Arc<dyn Extension>>,
+    /// Flags that extensions may know, with their values.
+    pub flags: Vec<GivenFlag>,
+    /// Whom extensions ask; `None`: nobody.
+    pub ui: Option<Arc<dyn Ui>>,
+    /// Why the session begins, as extensions are told.
+    pub reason: SessionReason,
 }
 
 impl Default for SessionOptions {
@@ -77,6 +88,10 @@ impl Default for SessionOptions {
             machine: Arc::new(LocalMachine),
             provider: None,
             look_for_local_servers: false,
+            extensions: Vec::new(),
+            flags: Vec::new(),
+            ui: None,
+            reason: SessionReason::Startup,
         }
     }
 }
@@ -153,6 +168,12 @@ pub enum CreateError {
     /// There is no shell.
     #[error("{0}")]
     Shell(String),
+    /// Flags that nobody knows, or that lack a value.
+    #[error("{}", problems.join("\n"))]
+    Flags {
+        /// What is wrong.
+        problems: Vec<String>,
+    },
     /// The log cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -166,6 +187,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     let settings = services.settings().settings();
     let context = log.context();
     let mut notes = services.take_problems();
+    let extensions = extensions(&services, options, &mut notes).await?;
     let choice = choose_model(&services, &settings, &context, options, &mut notes).await?;
     let services = match &options.api_key {
         Some(key) => services.with_key(choice.model.provider.clone(), key.clone()),
@@ -184,8 +206,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         shell: shell(&settings, services.agent_dir(), &host)?,
         facts: facts.clone(),
     };
-    let tools = choose_tools(&parts, &settings, options, &mut notes)?;
-    let system = system_prompt(&services, &tools);
+    let toolbox = choose_tools(&parts, &settings, options, &extensions, &mut notes)?;
     let auth: Arc<dyn RequestAuth> = Arc::clone(services.auth()) as Arc<dyn RequestAuth>;
     let provider = options.provider.clone().unwrap_or_else(|| {
         let dispatch = Arc::new(Dispatch::new(Arc::clone(services.models())));
@@ -199,7 +220,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         (is_new || !log.active_branch().has_level()).then_some(usual)
     });
     let services = Arc::new(services);
-    let known = Arc::clone(&services);
+    let (known, telling) = (Arc::clone(&services), Arc::clone(&services));
     let usual = SessionParts::new(host, log, choice.model, provider);
     let session = AgentSession::start(SessionParts {
         thinking,
@@ -208,8 +229,12 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
             known.models().find(provider, id.as_str()).filter(|model| known.auth().is_configured(&model.provider))
         })),
         auth: options.provider.is_none().then_some(auth),
-        tools,
-        system,
+        tools: toolbox.active,
+        all_tools: toolbox.all,
+        allowed_tools: toolbox.allowed,
+        prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, tools))),
+        extensions: extensions.clone(),
+        reason: options.reason,
         templates: services.resources().commands.templates.clone(),
         skills: match settings.skill_commands {
             true => services.resources().commands.skills.clone(),
@@ -232,7 +257,49 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     control.set_queue_mode(pinch_agent_core::queue::QueueKind::FollowUp, settings.follow_up_mode);
     facts.set(session.facts());
     notes.extend(services.take_problems());
+    notes.extend(
+        extensions
+            .take_failures()
+            .iter()
+            .map(|failed| format!("Extension {} failed at {}: {}", failed.extension, failed.event, failed.error)),
+    );
     Ok(Created { session, services, scope: choice.scope, shell: Arc::new(BashTool::new(&parts)), notes })
+}
+
+/// The extensions of the caller and those that were found, with their flags set and their providers registered.
+async fn extensions(
+    services: &Services,
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> Result<Extensions, CreateError> {
+    let (host, cwd, agent_dir) = (services.host(), services.cwd(), services.agent_dir());
+    let has_ui = options.ui.is_some();
+    let (found, problems) = launch::start(&services.resources().extensions, cwd, agent_dir, has_ui, host).await;
+    notes.extend(problems);
+    let extensions = Extensions::load(host, options.extensions.iter().cloned().chain(found));
+    if let Some(ui) = &options.ui {
+        extensions.set_ui(Arc::clone(ui));
+    }
+    let problems = extensions.set_flags(&options.flags);
+    if !problems.is_empty() {
+        return Err(CreateError::Flags { problems });
+    }
+    for (extension, change) in extensions.take_provider_changes() {
+        let done = match change {
+            ProviderChange::Register { name, config } => {
+                let config = ProviderConfig { document: config, ..ProviderConfig::default() };
+                services.models().register_provider(&name, config)
+            }
+            ProviderChange::Unregister { name } => {
+                services.models().unregister_provider(&name);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            notes.push(format!("Extension \"{extension}\" error: {error}"));
+        }
+    }
+    Ok(extensions)
 }
 
 /// A model, and what it was chosen with.
@@ -327,13 +394,24 @@ async fn local_model(services: &Services) -> Option<Arc<Model>> {
     services.models().find(&server.name.into(), server.models.first()?.id.as_str())
 }
 
+/// The tools of a session.
+struct Toolbox {
+    /// Those that are active at first, without those of extensions.
+    active: ToolSet,
+    /// All that there are; `None` when the choice is not to be changed by what a conversation had.
+    all: Option<ToolSet>,
+    /// The only ones that may exist; `None`: all.
+    allowed: Option<Vec<String>>,
+}
+
 /// The active tools: those that are named, in the order of their names.
 fn choose_tools(
     parts: &ToolParts,
     settings: &Settings,
     options: &SessionOptions,
+    extensions: &Extensions,
     notes: &mut Vec<String>,
-) -> Result<ToolSet, CreateError> {
+) -> Result<Toolbox, CreateError> {
     let custom = &options.custom_tools;
     let built_in = match options.without_tools {
         WithoutTools::None => all_tools(parts),
@@ -344,7 +422,9 @@ fn choose_tools(
     let all: Vec<Arc<dyn Tool>> =
         built_in.iter().filter(|tool| !is_replaced(&tool.spec().name)).cloned().chain(custom.iter().cloned()).collect();
     let all: ToolSet = all.into_iter().collect();
-    let known: Vec<&str> = all.iter().map(|tool| tool.spec().name.as_str()).collect();
+    let theirs: Vec<String> = extensions.tools().iter().map(|tool| tool.spec().name.clone()).collect();
+    let of_extensions = theirs.iter().map(String::as_str);
+    let known: Vec<&str> = all.iter().map(|tool| tool.spec().name.as_str()).chain(of_extensions).collect();
     let of_custom = custom.iter().map(|own| own.spec().name.clone());
     let usual: Vec<String> = CODING
         .iter()
@@ -371,7 +451,16 @@ fn choose_tools(
     };
     let can_be_excluded: Vec<&str> = ALL.into_iter().chain(known.iter().copied()).collect();
     let excluded = choice::choose(&[], &options.excluded_tools, &can_be_excluded).map_err(unknown)?;
-    Ok(named.iter().filter(|name| !excluded.contains(name)).filter_map(|name| all.get(name).cloned()).collect())
+    let active = named.iter().filter(|name| !excluded.contains(name)).filter_map(|name| all.get(name).cloned());
+    let allowed = match &options.tools {
+        _ if options.without_tools == WithoutTools::All => Some(Vec::new()),
+        Some(list) if !choice::is_change(list) => Some(named.clone()),
+        _ if excluded.is_empty() => None,
+        _ => Some(known.iter().map(|name| (*name).to_owned()).filter(|name| !excluded.contains(name)).collect()),
+    };
+    // A choice that is made for this run stands, whatever the conversation had before.
+    let is_chosen = options.tools.is_some() || options.without_tools != WithoutTools::None || !excluded.is_empty();
+    Ok(Toolbox { active: active.collect(), all: (!is_chosen).then_some(all), allowed })
 }
 
 /// How commands are run: the user's shell, with the programs of the agent directory, and with a mark that an agent is at work.

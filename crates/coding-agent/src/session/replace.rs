@@ -113,6 +113,11 @@ impl AgentSession {
         }
     }
 
+    /// Asks the extensions whether the session may be left for another one.
+    pub async fn may_leave(&self, reason: SessionReason, target: Option<PathBuf>) -> bool {
+        self.ask_to_leave(reason, target).await.is_ok()
+    }
+
     async fn ask_to_leave(&self, reason: SessionReason, target: Option<PathBuf>) -> Result<(), SessionError> {
         let ask = BeforeSwitch { reason, target };
         match attended(&self.control, &self.log, self.control.extensions().before_switch(&ask)).await {

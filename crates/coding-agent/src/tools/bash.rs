@@ -70,6 +70,7 @@ const MAX_SPILL: u64 = 1024 * 1024 * 1024;
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// The tool.
+#[derive(Clone)]
 pub struct BashTool {
     spec: ToolSpec,
     machine: Arc<dyn Machine>,
@@ -79,6 +80,12 @@ pub struct BashTool {
 }
 
 impl BashTool {
+    /// The same on another machine.
+    #[must_use]
+    pub fn on(&self, machine: Arc<dyn Machine>) -> Self {
+        Self { machine, ..self.clone() }
+    }
+
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
         let parameters = Schema::new(json!({

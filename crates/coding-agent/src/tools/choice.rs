@@ -7,7 +7,7 @@
 /// The first name that is not in `known`.
 pub fn choose(inherited: &[String], list: &[String], known: &[&str]) -> Result<Vec<String>, String> {
     let entries = || list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
-    let is_change = entries().all(|entry| entry.starts_with(['+', '-'])) && entries().next().is_some();
+    let is_change = is_change(list);
     let mut chosen = if is_change { inherited.to_vec() } else { Vec::new() };
     for entry in entries() {
         let (leaves_out, name) = match entry.strip_prefix('-') {
@@ -30,6 +30,12 @@ pub fn choose(inherited: &[String], list: &[String], known: &[&str]) -> Result<V
         }
     }
     Ok(chosen)
+}
+
+/// Whether a list only changes what was there before.
+pub fn is_change(list: &[String]) -> bool {
+    let mut entries = list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty()).peekable();
+    entries.peek().is_some() && entries.all(|entry| entry.starts_with(['+', '-']))
 }
 
 #[cfg(test)]

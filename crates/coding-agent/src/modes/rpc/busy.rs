@@ -7,13 +7,13 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, EMPTY_NAME, Question, Status};
-use super::io::{Heard, Incoming, Io, Ran};
+use super::io::{Dealt, Heard, Incoming, Io, Ran};
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
 use crate::protocol::command::{ClientLine, Command, Request, Said};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
-use crate::session::{Change, SessionError, SessionView};
+use crate::session::{self, Change, SessionError, SessionView};
 use crate::session_log::roles::BashExecution;
 
 /// Events that are told before the client is listened to again.
@@ -74,13 +74,13 @@ pub(super) struct Left {
 }
 
 impl<'a> Busy<'a> {
-    pub(super) fn new(io: &'a mut Io, desk: &'a Desk, kind: Kind, cancel: Cancel, asker: Answerer) -> Self {
+    pub(super) fn new(io: &'a mut Io, desk: &'a Desk, kind: Kind, cancel: Cancel, asker: Option<Answerer>) -> Self {
         Self {
             io,
             desk,
             kind,
             cancel,
-            asker: Some(asker),
+            asker,
             aborts: Vec::new(),
             retry_aborts: Vec::new(),
             waits_for_retry: false,
@@ -118,9 +118,14 @@ impl<'a> Busy<'a> {
                 Next::Piece(None) => break,
                 Next::Heard(Heard::Line(line)) => self.line(line).await,
                 Next::Heard(Heard::Ran(ran)) => self.ran(*ran).await,
+                Next::Heard(Heard::Dealt(dealt)) => self.desk.dealt(self.io, dealt).await,
                 // What has begun comes to its end, unless nobody is there to see it.
-                Next::Heard(Heard::End) if self.io.nobody_reads() => self.cancel.cancel(CancelReason::Shutdown),
-                Next::Heard(Heard::End) => {}
+                Next::Heard(Heard::End) => {
+                    self.desk.ui.close();
+                    if self.io.nobody_reads() {
+                        self.cancel.cancel(CancelReason::Shutdown);
+                    }
+                }
             }
         }
         // A prompt that went through without a word was somebody else's: an extension took it.
@@ -159,7 +164,9 @@ impl<'a> Busy<'a> {
     }
 
     async fn event(&mut self, event: SessionEvent) {
+        // What extensions failed at says nothing about whether the prompt was taken.
         if self.kind == Kind::Prompt
+            && !matches!(event, SessionEvent::ExtensionError(_))
             && let Some(asker) = self.asker.take()
         {
             self.io.write(asker.with(&json!({"disposition": "started"}))).await;
@@ -185,7 +192,7 @@ impl<'a> Busy<'a> {
     async fn line(&mut self, line: Incoming) {
         match line.read() {
             Ok(ClientLine::Command(request)) => self.command(*request).await,
-            Ok(ClientLine::UiReply(reply)) => self.desk.reply(reply),
+            Ok(ClientLine::UiReply(reply)) => self.desk.ui.reply(reply),
             Err(refused) => self.io.write(refused.line()).await,
         }
     }
@@ -207,9 +214,9 @@ impl<'a> Busy<'a> {
             Command::Prompt { queue, .. } if queue.is_none() && (self.kind == Kind::Compaction || self.has_ended) => {
                 self.left.requests.push(request);
             }
-            Command::Prompt { said, queue } => self.prompt(&answerer, said, queue).await,
-            Command::Steer(said) => self.queue(&answerer, QueueKind::Steering, said).await,
-            Command::FollowUp(said) => self.queue(&answerer, QueueKind::FollowUp, said).await,
+            Command::Prompt { said, queue } => self.prompt(answerer, said, queue).await,
+            Command::Steer(said) => self.desk.queue(self.io, answerer, QueueKind::Steering, said).await,
+            Command::FollowUp(said) => self.desk.queue(self.io, answerer, QueueKind::FollowUp, said).await,
             Command::ClearQueue => {
                 let line = self.desk.clear_queues(self.io, &answerer).await;
                 self.io.write(line).await;
@@ -227,7 +234,9 @@ impl<'a> Busy<'a> {
                 self.io.stop_commands();
                 self.io.write(answerer.done()).await;
             }
-            Command::Bash { command, exclude } => self.io.start(answerer, self.desk.shell(), command, exclude),
+            Command::Bash { command, exclude } => {
+                self.io.start(answerer, self.desk.control.clone(), self.desk.shell(), command, exclude)
+            }
             Command::SetModel { provider, model } => match self.desk.available(&provider, &model) {
                 Ok(model) => {
                     self.desk.control.change(Change::Model(std::sync::Arc::clone(&model)));
@@ -268,25 +277,19 @@ impl<'a> Busy<'a> {
         }
     }
 
-    async fn prompt(&mut self, answerer: &Answerer, said: Said, queue: Option<QueueKind>) {
-        match self.desk.control.prompt(&said.text, said.images, queue) {
-            Ok(()) => self.queued(answerer).await,
-            Err(busy) => self.io.write(answerer.failed(&busy.to_string())).await,
+    async fn prompt(&mut self, answerer: Answerer, said: Said, queue: Option<QueueKind>) {
+        let control = &self.desk.control;
+        if let Some((found, args)) = control.find_command(&said.text) {
+            let control = control.clone();
+            return self.io.beside(async move {
+                control.run_command(&found, &args).await;
+                Dealt::Command(answerer)
+            });
         }
-    }
-
-    async fn queue(&mut self, answerer: &Answerer, kind: QueueKind, said: Said) {
-        match kind {
-            QueueKind::Steering => self.desk.control.steer(said.text, said.images),
-            QueueKind::FollowUp => self.desk.control.follow_up(said.text, said.images),
+        match queue {
+            Some(kind) => self.desk.queue(self.io, answerer, kind, said).await,
+            None => self.io.write(answerer.failed(&session::Busy.to_string())).await,
         }
-        self.queued(answerer).await;
-    }
-
-    async fn queued(&mut self, answerer: &Answerer) {
-        let (steering, follow_up) = self.desk.control.waiting();
-        self.io.queues(steering, follow_up).await;
-        self.io.write(answerer.with(&json!({"disposition": "queued"}))).await;
     }
 
     /// Answers with what the session shows as soon as it can be looked at.

@@ -6,10 +6,11 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_llm::model::Model;
 use serde_json::{Value, json};
 
-use super::io::Io;
+use super::dialogs::ClientUi;
+use super::io::{Dealt, Io};
 use super::snapshots;
-use crate::protocol::command::Command;
-use crate::protocol::command::UiReply;
+use crate::extension::{InputSource, Point};
+use crate::protocol::command::{Command, Said};
 use crate::protocol::response::Answerer;
 use crate::runtime::SessionRuntime;
 use crate::services::Services;
@@ -31,6 +32,7 @@ pub(super) struct Status {
 pub(super) struct Desk {
     pub(super) services: Arc<Services>,
     pub(super) control: SessionControl,
+    pub(super) ui: ClientUi,
     shell: Arc<BashTool>,
     scope: Arc<[ScopedModel]>,
     /// Whether the session's parts say that conversations are compacted by themselves.
@@ -46,11 +48,12 @@ pub(super) struct Question {
 }
 
 impl Desk {
-    pub(super) fn of(runtime: &SessionRuntime) -> Self {
+    pub(super) fn of(runtime: &SessionRuntime, ui: &ClientUi) -> Self {
         let session = runtime.session();
         Self {
             services: Arc::clone(runtime.services()),
             control: session.control(),
+            ui: ui.clone(),
             shell: Arc::clone(runtime.shell()),
             scope: runtime.scope().into(),
             auto_compaction: session.auto_compaction(),
@@ -69,8 +72,42 @@ impl Desk {
         answerer.with(&json!({"steering": steering, "followUp": follow_up}))
     }
 
-    /// Gives a dialog its answer. Those nobody waits for are passed over.
-    pub(super) fn reply(&self, _reply: UiReply) {}
+    /// Puts a message into a queue, past the extensions that listen to what is said.
+    pub(super) async fn queue(&self, io: &mut Io, answerer: Answerer, kind: QueueKind, said: Said) {
+        if self.control.find_command(&said.text).is_some() {
+            let name = said.text.split_whitespace().next().unwrap_or_default();
+            let error = format!(
+                "Extension command \"{name}\" cannot be queued. Use prompt() or execute the command when not streaming."
+            );
+            return io.write(answerer.failed(&error)).await;
+        }
+        let control = self.control.clone();
+        if control.extensions().wants(Point::Input) {
+            return io.beside(async move {
+                let is_queued = control.say(kind, &said.text, said.images, InputSource::Rpc).await;
+                Dealt::Said { answerer, is_queued }
+            });
+        }
+        match kind {
+            QueueKind::Steering => control.steer(said.text, said.images),
+            QueueKind::FollowUp => control.follow_up(said.text, said.images),
+        }
+        self.dealt(io, Dealt::Said { answerer, is_queued: true }).await;
+    }
+
+    /// Answers what extensions have dealt with.
+    pub(super) async fn dealt(&self, io: &mut Io, dealt: Dealt) {
+        let (answerer, disposition) = match dealt {
+            Dealt::Command(answerer) => (answerer, "handled"),
+            Dealt::Said { answerer, is_queued: false } => (answerer, "handled"),
+            Dealt::Said { answerer, is_queued: true } => {
+                let (steering, follow_up) = self.control.waiting();
+                io.queues(steering, follow_up).await;
+                (answerer, "queued")
+            }
+        };
+        io.write(answerer.with(&json!({"disposition": disposition}))).await;
+    }
 
     /// The models that are gone through.
     pub(super) fn models_to_cycle(&self) -> Vec<ScopedModel> {
@@ -93,7 +130,9 @@ impl Desk {
                 "version": env!("CARGO_PKG_VERSION"),
                 "capabilities": ["hello", "get_entries", "get_tree", "clear_queue", "disposition"],
             })),
-            Command::GetCommands => answerer.with(&json!({ "commands": self.services.commands() })),
+            Command::GetCommands => {
+                answerer.with(&json!({ "commands": self.services.commands(self.control.extensions()) }))
+            }
             Command::GetAvailableModels => {
                 let models: Vec<Value> =
                     self.services.available_models().iter().map(|model| model.to_record()).collect();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::RpcError;
 use super::busy::{Busy, Kind, Left, Work, with_causes};
 use super::desk::{Desk, EMPTY_NAME, Question, Status};
+use super::dialogs::ClientUi;
 use super::io::{Heard, Incoming, Io, Ran};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
@@ -21,7 +22,7 @@ use crate::protocol::command::{ClientLine, Command, Request, Said};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::runtime::SessionRuntime;
-use crate::session::{AgentSession, CompactRequest, Direction, ForkAt, ForkError, Prompt, SessionError};
+use crate::session::{AgentSession, CompactRequest, Direction, ForkAt, ForkError, Prompt, SessionError, Wish};
 use crate::session_log::roles::BashExecution;
 use crate::store::StoreError;
 
@@ -36,8 +37,8 @@ pub(super) struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    pub(super) fn new(runtime: &'a mut SessionRuntime, io: Io, stop: &Cancel) -> Self {
-        let desk = Desk::of(runtime);
+    pub(super) fn new(runtime: &'a mut SessionRuntime, io: Io, ui: ClientUi, stop: &Cancel) -> Self {
+        let desk = Desk::of(runtime, &ui);
         Self { runtime, io, desk, stop: stop.clone(), waiting: VecDeque::new() }
     }
 
@@ -51,19 +52,34 @@ impl<'a> Server<'a> {
             if self.io.has_ended() && !self.io.runs_commands() {
                 break;
             }
-            match self.io.hear().await {
-                Heard::Line(line) => self.line(line).await,
-                Heard::Ran(ran) => self.ran(*ran).await,
-                Heard::End => {}
+            let control = self.desk.control.clone();
+            let heard = tokio::select! {
+                biased;
+                heard = self.io.hear() => Some(heard),
+                // Extensions want something of the session at rest.
+                () = control.wants_attention() => None,
+            };
+            match heard {
+                Some(Heard::Line(line)) => self.line(line).await,
+                Some(Heard::Ran(ran)) => self.ran(*ran).await,
+                Some(Heard::Dealt(dealt)) => self.desk.dealt(&mut self.io, dealt).await,
+                Some(Heard::End) => self.desk.ui.close(),
+                None => self.attend().await,
+            }
+            match control.take_wish() {
+                Some(Wish::Shutdown) => break,
+                Some(Wish::Reload) => self.reload().await,
+                None => {}
             }
         }
+        self.desk.ui.close();
         if self.io.nobody_reads() { Err(RpcError::NobodyReads) } else { Ok(()) }
     }
 
     async fn line(&mut self, line: Incoming) {
         match line.read() {
             Ok(ClientLine::Command(request)) => self.command(*request).await,
-            Ok(ClientLine::UiReply(reply)) => self.desk.reply(reply),
+            Ok(ClientLine::UiReply(reply)) => self.desk.ui.reply(reply),
             Err(refused) => self.io.write(refused.line()).await,
         }
     }
@@ -84,10 +100,14 @@ impl<'a> Server<'a> {
             Command::Prompt { said, .. } => return self.prompt(answerer, said).await,
             Command::Compact { focus } => return self.compact(answerer, focus).await,
             Command::Bash { command, exclude } => {
-                return self.io.start(answerer, self.desk.shell(), command, exclude);
+                return self.io.start(answerer, self.desk.control.clone(), self.desk.shell(), command, exclude);
             }
-            Command::Steer(said) => self.queue(&answerer, QueueKind::Steering, said).await,
-            Command::FollowUp(said) => self.queue(&answerer, QueueKind::FollowUp, said).await,
+            Command::Steer(said) => {
+                return self.desk.queue(&mut self.io, answerer, QueueKind::Steering, said).await;
+            }
+            Command::FollowUp(said) => {
+                return self.desk.queue(&mut self.io, answerer, QueueKind::FollowUp, said).await;
+            }
             Command::ClearQueue => self.desk.clear_queues(&mut self.io, &answerer).await,
             Command::AbortBash => {
                 self.io.stop_commands();
@@ -109,21 +129,29 @@ impl<'a> Server<'a> {
             }
             Command::SetSessionName { name } => self.set_name(&answerer, &name).await,
             Command::NewSession { parent } => {
-                let done = self.runtime.new_session(parent).await.map_err(|error| with_causes(&error));
-                self.replaced(done, |_| answerer.with(&json!({"cancelled": false})), &answerer)
+                let done = self.runtime.new_session(parent).await.map(|()| None).map_err(ForkError::Session);
+                self.replaced(done, false, &answerer)
             }
-            Command::SwitchSession { path } => {
-                let done = self.runtime.switch_session(Path::new(&path)).await.map_err(|error| with_causes(&error));
-                self.replaced(done, |_| answerer.with(&json!({"cancelled": false})), &answerer)
-            }
+            Command::SwitchSession { path } => match self.runtime.switch_session(Path::new(&path)).await {
+                Ok(is_done) => {
+                    self.desk = Desk::of(self.runtime, &self.desk.ui.clone());
+                    answerer.with(&json!({"cancelled": !is_done}))
+                }
+                Err(error) => answerer.failed(&with_causes(&error)),
+            },
             Command::Fork { entry } => {
-                let done = self.runtime.fork(&entry, ForkAt::Before).await.map_err(fork_error);
-                let text = |text: Option<String>| json!({"text": text.unwrap_or_default(), "cancelled": false});
-                self.replaced(done, |forked| answerer.with(&text(forked)), &answerer)
+                let done = self.runtime.fork(&entry, ForkAt::Before).await;
+                self.replaced(done, true, &answerer)
             }
             Command::Clone => {
-                let done = self.clone_session().await;
-                self.replaced(done, |_| answerer.with(&json!({"cancelled": false})), &answerer)
+                let log = self.session().log();
+                if log.is_saved() && log.leaf_id().is_none() {
+                    answerer.failed("Cannot clone session: no current entry selected")
+                } else {
+                    let leaf = log.leaf_id().cloned().unwrap_or_else(|| EntryId::new(""));
+                    let done = self.runtime.fork(&leaf, ForkAt::Entry).await;
+                    self.replaced(done, false, &answerer)
+                }
             }
             // Nothing runs that could be stopped.
             _ => answerer.done(),
@@ -144,7 +172,7 @@ impl<'a> Server<'a> {
             source: InputSource::Rpc,
             ..Prompt::default()
         };
-        let busy = Busy::new(&mut self.io, &self.desk, Kind::Prompt, cancel, answerer);
+        let busy = Busy::new(&mut self.io, &self.desk, Kind::Prompt, cancel, Some(answerer));
         let run = self.runtime.session_mut().prompt(prompt);
         let left = busy.pull(run.map(|item| item.map_or_else(Work::Failed, Work::Event))).await;
         self.after_work(left).await;
@@ -153,7 +181,7 @@ impl<'a> Server<'a> {
     async fn compact(&mut self, answerer: Answerer, focus: Option<String>) {
         let cancel = self.stop.child();
         let request = CompactRequest { cancel: cancel.clone(), ..CompactRequest::manual(focus) };
-        let busy = Busy::new(&mut self.io, &self.desk, Kind::Compaction, cancel, answerer);
+        let busy = Busy::new(&mut self.io, &self.desk, Kind::Compaction, cancel, Some(answerer));
         let (to_events, events) = mpsc::unbounded();
         let session = self.runtime.session_mut();
         let work = async move {
@@ -176,14 +204,24 @@ impl<'a> Server<'a> {
         self.waiting.extend(left.requests);
     }
 
-    async fn queue(&mut self, answerer: &Answerer, kind: QueueKind, said: Said) -> Vec<u8> {
-        match kind {
-            QueueKind::Steering => self.desk.control.steer(said.text, said.images),
-            QueueKind::FollowUp => self.desk.control.follow_up(said.text, said.images),
+    /// Does what extensions have asked for while the session was at rest.
+    async fn attend(&mut self) {
+        let cancel = self.stop.child();
+        let busy = Busy::new(&mut self.io, &self.desk, Kind::Prompt, cancel.clone(), None);
+        let run = self.runtime.session_mut().attend(&cancel);
+        let left = busy.pull(run.map(|item| item.map_or_else(Work::Failed, Work::Event))).await;
+        self.after_work(left).await;
+    }
+
+    /// Reads settings, resources and extensions anew.
+    async fn reload(&mut self) {
+        match self.runtime.reload().await {
+            Ok(()) => self.desk = Desk::of(self.runtime, &self.desk.ui.clone()),
+            Err(error) => {
+                let line = json!({"type": "session_error", "error": with_causes(&error)});
+                self.io.write(format!("{line}\n").into_bytes()).await;
+            }
         }
-        let (steering, follow_up) = self.desk.control.waiting();
-        self.io.queues(steering, follow_up).await;
-        answerer.with(&json!({"disposition": "queued"}))
     }
 
     async fn set_model(&mut self, answerer: &Answerer, provider: &str, id: &str) -> Vec<u8> {
@@ -253,28 +291,19 @@ impl<'a> Server<'a> {
         answerer.done()
     }
 
-    async fn clone_session(&mut self) -> Result<Option<String>, String> {
-        let log = self.session().log();
-        if log.is_saved() && log.leaf_id().is_none() {
-            return Err("Cannot clone session: no current entry selected".to_owned());
-        }
-        let leaf = log.leaf_id().cloned().unwrap_or_else(|| EntryId::new(""));
-        self.runtime.fork(&leaf, ForkAt::Entry).await.map_err(fork_error)
-    }
-
-    /// The answer to a command that may have brought another session.
-    fn replaced<T>(
-        &mut self,
-        done: Result<T, String>,
-        answer: impl FnOnce(T) -> Vec<u8>,
-        answerer: &Answerer,
-    ) -> Vec<u8> {
-        match done {
-            Ok(done) => {
-                self.desk = Desk::of(self.runtime);
-                answer(done)
+    /// The answer to a command that may have brought another session. An extension may have stood against it.
+    fn replaced(&mut self, done: Result<Option<String>, ForkError>, tells_text: bool, answerer: &Answerer) -> Vec<u8> {
+        let (text, cancelled) = match done {
+            Ok(text) => {
+                self.desk = Desk::of(self.runtime, &self.desk.ui.clone());
+                (text.unwrap_or_default(), false)
             }
-            Err(why) => answerer.failed(&why),
+            Err(ForkError::Session(SessionError::Stayed)) => (String::new(), true),
+            Err(error) => return answerer.failed(&fork_error(&error)),
+        };
+        match tells_text {
+            true => answerer.with(&json!({"text": text, "cancelled": cancelled})),
+            false => answerer.with(&json!({"cancelled": cancelled})),
         }
     }
 
@@ -295,9 +324,9 @@ impl<'a> Server<'a> {
     }
 }
 
-fn fork_error(error: ForkError) -> String {
-    match &error {
+fn fork_error(error: &ForkError) -> String {
+    match error {
         ForkError::Session(SessionError::Store(StoreError::NoEntry { .. })) => ForkError::NotAMessage.to_string(),
-        _ => with_causes(&error),
+        _ => with_causes(error),
     }
 }

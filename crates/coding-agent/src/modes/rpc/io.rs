@@ -12,10 +12,13 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::MAX_LINE;
+use super::dialogs::ClientUi;
 use crate::event::SessionEvent;
+use crate::extension::UserBashAction;
 use crate::protocol::EventWriter;
 use crate::protocol::command::{self, ClientLine, Refused};
 use crate::protocol::response::Answerer;
+use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
 
 /// The client's side of the protocol.
@@ -52,8 +55,18 @@ pub(super) enum Heard {
     Line(Incoming),
     /// A command of the user has ended.
     Ran(Box<Ran>),
+    /// An extension has dealt with something.
+    Dealt(Dealt),
     /// The client has nothing more to say, or does not read any more.
     End,
+}
+
+/// What extensions have dealt with beside the session.
+pub(super) enum Dealt {
+    /// A command of theirs has ended.
+    Command(Answerer),
+    /// They let a message pass, which waits in a queue now, or have kept it.
+    Said { answerer: Answerer, is_queued: bool },
 }
 
 /// A command of the user that has ended.
@@ -79,18 +92,15 @@ pub(super) struct Io {
     to_aside: mpsc::UnboundedSender<Bytes>,
     /// The next of them, when the client has no room for it.
     held: Option<Bytes>,
-    running: FuturesUnordered<BoxFuture<'static, Box<Ran>>>,
+    running: FuturesUnordered<BoxFuture<'static, Heard>>,
     commands: Cancel,
 }
 
 impl Io {
-    pub(super) fn new(lines: Lines, stop: &Cancel) -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "who writes aside is polled by who empties it, and never far ahead"
-        )]
-        let (to_aside, aside) = mpsc::unbounded_channel();
-        Self {
+    /// `None` when the person behind the client serves another one.
+    pub(super) fn new(lines: Lines, ui: &ClientUi, stop: &Cancel) -> Option<Self> {
+        let (to_aside, aside) = (ui.lines(), ui.take_outcome()?);
+        Some(Self {
             lines,
             ended: false,
             stop: stop.clone(),
@@ -101,7 +111,7 @@ impl Io {
             held: None,
             running: FuturesUnordered::new(),
             commands: stop.child(),
-        }
+        })
     }
 
     /// For lines that come from where nobody can wait; they stand before whatever is written later.
@@ -158,7 +168,7 @@ impl Io {
                     self.ended = true;
                     return Heard::End;
                 }
-                Some(ran) = self.running.next() => return Heard::Ran(ran),
+                Some(heard) = self.running.next() => return heard,
                 line = self.lines.incoming.recv(), if !self.ended => match line {
                     Some(line) => return Heard::Line(line),
                     None => {
@@ -186,8 +196,20 @@ impl Io {
         !self.running.is_empty()
     }
 
-    /// Starts a command of the user; what it prints is written as it comes.
-    pub(super) fn start(&mut self, answerer: Answerer, shell: Arc<BashTool>, command: String, exclude: bool) {
+    /// Waits for extensions beside everything else.
+    pub(super) fn beside(&mut self, work: impl Future<Output = Dealt> + Send + 'static) {
+        self.running.push(work.map(Heard::Dealt).boxed());
+    }
+
+    /// Starts a command of the user, if no extension stands against it; what it prints is written as it comes.
+    pub(super) fn start(
+        &mut self,
+        answerer: Answerer,
+        control: SessionControl,
+        shell: Arc<BashTool>,
+        command: String,
+        exclude: bool,
+    ) {
         let aside = self.aside();
         let cancel = self.commands.child();
         let work = async move {
@@ -200,8 +222,13 @@ impl Io {
                 // Who is gone is found out by the next line that waits.
                 drop(aside.send(format!("{event}\n").into()));
             };
-            let end = shell.run_for_user(&command, &mut tell, &cancel).await;
-            Box::new(Ran { answerer, command, exclude, end })
+            let end = match control.before_bash(&command, exclude).await {
+                UserBashAction::Run => shell.run_for_user(&command, &mut tell, &cancel).await,
+                UserBashAction::RunOn(machine) => shell.on(machine).run_for_user(&command, &mut tell, &cancel).await,
+                UserBashAction::Instead(ran) => Ok(ran),
+                UserBashAction::Block { reason } => Err(ToolError::new(reason)),
+            };
+            Heard::Ran(Box::new(Ran { answerer, command, exclude, end }))
         };
         self.running.push(work.boxed());
     }

@@ -1,0 +1,150 @@
+//! What extensions ask and show, as lines of JSON.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use pinch_stdx::host::Host;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::extension::ui::{Dialog, DialogKind, Reply, Show, Ui};
+use crate::protocol::command::{UiAnswer, UiReply};
+
+/// The person behind a client. To be given to the session's extensions, and to [`super::rpc`].
+#[derive(Clone)]
+pub struct ClientUi(Arc<Shared>);
+
+struct Shared {
+    host: Host,
+    state: Mutex<State>,
+    lines: mpsc::UnboundedSender<Bytes>,
+}
+
+struct State {
+    /// Who waits for an answer, by the request's id.
+    waiting: HashMap<String, oneshot::Sender<Option<UiAnswer>>>,
+    /// The client can be asked.
+    is_open: bool,
+    /// Where the lines come out, until somebody takes them.
+    outcome: Option<mpsc::UnboundedReceiver<Bytes>>,
+}
+
+impl ClientUi {
+    /// For one client.
+    pub fn new(host: &Host) -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "what is shown must not wait, and each dialog waits for its answer"
+        )]
+        let (lines, outcome) = mpsc::unbounded_channel();
+        let state = State { waiting: HashMap::new(), is_open: true, outcome: Some(outcome) };
+        Self(Arc::new(Shared { host: host.clone(), state: Mutex::new(state), lines }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where lines go that nobody can wait for.
+    pub(super) fn lines(&self) -> mpsc::UnboundedSender<Bytes> {
+        self.0.lines.clone()
+    }
+
+    /// Where they come out; once.
+    pub(super) fn take_outcome(&self) -> Option<mpsc::UnboundedReceiver<Bytes>> {
+        self.state().outcome.take()
+    }
+
+    /// Gives a dialog its answer. Those nobody waits for are passed over.
+    pub(super) fn reply(&self, reply: UiReply) {
+        if let Some(waiting) = self.state().waiting.remove(&reply.id) {
+            drop(waiting.send(reply.answer));
+        }
+    }
+
+    /// Nobody answers any more: all dialogs are over.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.is_open = false;
+        state.waiting.clear();
+    }
+
+    fn send(&self, method: &str, id: &str, members: Value) {
+        let mut request = json!({"type": "extension_ui_request", "id": id, "method": method});
+        if let (Some(request), Value::Object(members)) = (request.as_object_mut(), members) {
+            request.extend(members.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        // A client that is gone is found out by those who wait for it.
+        drop(self.0.lines.send(format!("{request}\n").into()));
+    }
+
+    fn new_id(&self) -> String {
+        self.0.host.ids().uuid_v4()
+    }
+}
+
+impl Ui for ClientUi {
+    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Reply>> {
+        Box::pin(async move {
+            let id = self.new_id();
+            let (tell, answer) = oneshot::channel();
+            {
+                let mut state = self.state();
+                if !state.is_open {
+                    return None;
+                }
+                state.waiting.insert(id.clone(), tell);
+            }
+            let _forget = Forget { ui: self, id: &id };
+            let timeout = dialog.timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+            let (method, members) = match &dialog.kind {
+                DialogKind::Select { options } => ("select", json!({"title": dialog.title, "options": options})),
+                DialogKind::Confirm { message } => ("confirm", json!({"title": dialog.title, "message": message})),
+                DialogKind::Input { placeholder } => {
+                    ("input", json!({"title": dialog.title, "placeholder": placeholder}))
+                }
+                DialogKind::Editor { prefill } => ("editor", json!({"title": dialog.title, "prefill": prefill})),
+            };
+            let mut members = members;
+            members["timeout"] = timeout.into();
+            self.send(method, &id, members);
+            match answer.await.ok()?? {
+                UiAnswer::Value(text) => Some(Reply::Text(text)),
+                UiAnswer::Confirmed(yes) => Some(Reply::Yes(yes)),
+            }
+        })
+    }
+
+    fn show(&self, show: Show) {
+        let (method, members) = match show {
+            Show::Note { message, kind } => {
+                ("notify", json!({"message": message, "notifyType": kind.map(|kind| kind.as_str())}))
+            }
+            Show::Status { key, text } => ("setStatus", json!({"statusKey": key, "statusText": text})),
+            Show::Widget { key, lines, place } => (
+                "setWidget",
+                json!({
+                    "widgetKey": key, "widgetLines": lines,
+                    "widgetPlacement": place.map(|place| place.as_str()),
+                }),
+            ),
+            Show::Title(title) => ("setTitle", json!({"title": title})),
+            Show::EditorText(text) => ("set_editor_text", json!({"text": text})),
+        };
+        self.send(method, &self.new_id(), members);
+    }
+}
+
+/// A dialog that is not waited for any more.
+struct Forget<'a> {
+    ui: &'a ClientUi,
+    id: &'a str,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.ui.state().waiting.remove(self.id);
+    }
+}
