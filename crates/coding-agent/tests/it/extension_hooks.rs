@@ -191,6 +191,7 @@ impl Extension for Probe {
         match &mut message {
             Message::User(user) => user.content = Content::Text(tagged(&user.content.text(""), self.name)),
             Message::Assistant(_) => message = Message::user("x", 0),
+            Message::ToolResult(result) => result.tool_call_id = "other".into(),
             _ => {}
         }
         self.answer(MessageAction::Replace(Arc::new(message)), cx)
@@ -436,6 +437,15 @@ async fn whole_messages_can_be_replaced_by_others_of_their_role() {
         error: error.into(),
     });
     assert_eq!(failed, expected);
+}
+
+#[tokio::test]
+async fn a_result_goes_on_answering_its_call() {
+    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::MessageEnd], &TWO[..1]).await;
+    let events = stage.ask("hi").await;
+    let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
+    assert_eq!(result.tool_call_id.as_str(), "c1");
+    assert_eq!(failures(&events).len(), 3, "two answers and a result were refused");
 }
 
 #[tokio::test]

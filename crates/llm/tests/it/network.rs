@@ -69,6 +69,12 @@ impl CallObserver for Spy {
         Box::pin(async move { Ok(Some(body)) })
     }
 
+    fn on_headers<'a>(&'a self, headers: &'a mut HeaderMap, _: &'a Model) -> BoxFuture<'a, Result<(), LlmError>> {
+        headers.insert("x-spied", "yes".parse().unwrap());
+        headers.remove("authorization");
+        Box::pin(async { Ok(()) })
+    }
+
     fn on_response<'a>(
         &'a self,
         status: StatusCode,
@@ -91,7 +97,9 @@ async fn observers_see_and_change() {
         request.options.observer = Some(spy.clone());
         let end = end_of(request).await;
         assert_eq!(end.is_ok(), good);
-        assert_eq!(server.requests()[0].json()["seen"], true);
+        let sent = server.requests().remove(0);
+        assert_eq!(sent.json()["seen"], true);
+        assert_eq!((sent.header("x-spied"), sent.header("authorization")), (Some("yes"), None));
         assert_eq!(*spy.statuses.lock().unwrap(), [200]);
     }
 }

@@ -195,7 +195,7 @@ impl Extensions {
             let now = changed.as_ref().unwrap_or(message);
             let answer = call.attempt(|| one.extension.message_end(now, &call.cx)).await;
             match answer {
-                Some(MessageAction::Replace(other)) if other.role() == message.role() => changed = Some(other),
+                Some(MessageAction::Replace(other)) if may_replace(message, &other) => changed = Some(other),
                 Some(MessageAction::Replace(_)) => {
                     let error = ExtensionError::new("message_end handlers must return a message with the same role");
                     self.report(&one.name, point.name(), &error);
@@ -278,6 +278,14 @@ impl Extensions {
             }
         }
         Heard::Say(input)
+    }
+}
+
+/// Whether a message can stand in the place of another one: it has the same role, and a result answers the same call.
+fn may_replace(message: &Message, other: &Message) -> bool {
+    match (message, other) {
+        (Message::ToolResult(old), Message::ToolResult(new)) => old.tool_call_id == new.tool_call_id,
+        _ => message.role() == other.role(),
     }
 }
 
