@@ -107,8 +107,7 @@ async fn what_is_asked_must_make_sense() {
     fails(&user, &["--agent", "../x", "--message", "x"], 1, nobody).await;
     let other = "Error: Agent id \"ops\" does not match the agent \"main\" of the session key";
     fails(&user, &["--agent", "ops", "--session-key", "agent:main:main", "--message", "x"], 1, other).await;
-    let unknown = "Error: Model \"nope/m\" not found. Name one as provider/id; models of your own go into \
-         HOME/.pinch/agent/models.json";
+    let unknown = "Error: Model \"nope/m\" not found. Use --list-models to see available models.";
     fails(&user, &["--session-id", "s1", "--message", "x", "--model", "nope/m"], 1, unknown).await;
     assert_eq!(files(&user.path(".pinch")), [user.path(".pinch/pinch.json")], "a mistake leaves nothing behind");
 }
@@ -130,8 +129,7 @@ async fn keys_and_models_that_are_missing_are_the_configurations_fault() {
     let ask = ["--session-id", "s1", "--message", "x"];
     fails(&user, &[&ask[..], &["--model", "anthropic/claude-sonnet-4-5"]].concat(), 2, no_key).await;
     configure(&user, &json!({"agents": {"defaults": {"model": "nope/m"}}}));
-    let unknown = "Error: Model \"nope/m\" not found. Name one as provider/id; models of your own go into \
-         HOME/.pinch/agent/models.json";
+    let unknown = "Error: Model \"nope/m\" not found. Use --list-models to see available models.";
     fails(&user, &ask, 2, unknown).await;
     fails(&user, &[&ask[..], &["--config", "gone.json"]].concat(), 2, "Error: Configuration file not found: gone.json")
         .await;

@@ -100,8 +100,7 @@ async fn the_second_run_in_a_folder_takes_its_session_up() {
 async fn real_providers_that_cannot_be_asked() {
     let user = User::new().await;
     let ran = demo(&user, &["--provider", "zz", "--model", "m"]).await;
-    let unknown = "Error: Unknown provider \"zz\". Name one as provider/id; models of your own go into \
-         HOME/.pinch/agent/models.json\n";
+    let unknown = "Error: Unknown provider \"zz\". Use --list-models to see available providers/models.\n";
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), unknown));
     let ran = demo(&user, &["--provider", "anthropic", "--model", "claude-sonnet-4-5", "--json"]).await;
     let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \

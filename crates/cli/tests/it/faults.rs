@@ -17,11 +17,13 @@ async fn fails_beginning(user: &User, args: &[&str], code: i32, first_line: &str
 #[tokio::test]
 async fn wrong_flags_are_the_users_mistake() {
     let user = User::new().await;
-    fails_beginning(&user, &["--frob"], 1, "error: unexpected argument '--frob' found").await;
-    let mode = "error: invalid value 'xml' for '--mode <MODE>': Invalid mode \"xml\". Valid values: text, json";
-    fails_beginning(&user, &["--mode", "xml", "-p", "x"], 1, mode).await;
-    let level = "Error: Invalid thinking level \"much\". Valid values: off, minimal, low, medium, high, xhigh, max";
-    fails(&user, &["--model", "local/m1", "--thinking", "much", "-p", "x"], 1, level).await;
+    fails_beginning(&user, &["-z"], 1, "Error: Unknown option: -z").await;
+    fails(&user, &["--model", "local/m1", "--frob", "-p", "x"], 1, "Error: Unknown option: --frob").await;
+    let two = "Error: Unknown options: --frob, --nicate";
+    fails(&user, &["--model", "local/m1", "--nicate=1", "--frob", "-p", "x"], 1, two).await;
+    let mode = "Error: Invalid mode \"xml\". Valid values: text, json, rpc";
+    fails(&user, &["--mode", "xml", "-p", "x"], 1, mode).await;
+    fails(&user, &["--provider", "local", "-p", "x"], 1, "Error: --provider requires --model").await;
     let tool = "Error: Unknown tool name: frob. There are: read, bash, edit, write, grep, find, ls";
     fails(&user, &["--model", "local/m1", "--tools", "frob", "-p", "x"], 1, tool).await;
     let nothing = "Error: There is no message. Write one after -p, or pipe it in";
@@ -33,8 +35,7 @@ async fn wrong_flags_are_the_users_mistake() {
 #[tokio::test]
 async fn models_and_keys() {
     let user = User::new().await;
-    let unknown =
-        "Error: Model \"zz\" not found. Name one as provider/id; models of your own go into HOME/agent/models.json";
+    let unknown = "Error: Model \"zz\" not found. Use --list-models to see available models.";
     fails(&user, &["--model", "zz", "-p", "x"], 1, unknown).await;
     let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, put one into HOME/agent/auth.json, \
          or give --api-key";
@@ -54,15 +55,14 @@ async fn broken_documents_are_named_and_left_alone() {
     let broken = "{nope";
     let path = user.write("agent/models.json", broken);
     let text = "Warning: HOME/agent/models.json:1:2: is not valid JSON: key must be a string. Correct it there; the \
-         file is left as it is\nError: Model \"local/m1\" not found. Name one as provider/id; models of your own go \
-         into HOME/agent/models.json";
+         file is left as it is\nError: Model \"local/m1\" not found. Use --list-models to see available \
+         models.";
     fails(&user, &["--model", "local/m1", "-p", "x"], 2, text).await;
     assert_eq!(std::fs::read_to_string(path).unwrap(), broken);
 
     user.write("agent/models.json", r#"{"providers": {"local": {"baseUrl": 5}}}"#);
     let text = "Warning: HOME/agent/models.json:providers.local.baseUrl: must be string. The provider is left out\n\
-         Error: Model \"local/m1\" not found. Name one as provider/id; models of your own go into \
-         HOME/agent/models.json";
+         Error: Model \"local/m1\" not found. Use --list-models to see available models.";
     fails(&user, &["--model", "local/m1", "-p", "x"], 2, text).await;
 }
 
