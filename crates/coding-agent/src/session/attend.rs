@@ -18,7 +18,7 @@ pub(super) async fn attended<T>(control: &SessionControl, log: &SessionLog, work
         tokio::select! {
             biased;
             done = &mut work => return done,
-            () = control.until(|state| state.errands.has_questions() || !state.looks.is_empty()) => answer_questions(control, log),
+            () = control.wants_answers() => answer_questions(control, log),
         }
     }
 }

@@ -266,9 +266,14 @@ impl SessionControl {
         take(&mut self.lock().adopted)
     }
 
-    /// Waits until there are changes that can be made while a run goes on, or somebody wants to look.
+    /// Waits until there are changes that can be made while a run goes on.
     pub(super) async fn has_changes(&self) {
-        self.until(|state| !state.looks.is_empty() || state.changes.iter().any(|change| !change.is_late())).await;
+        self.until(|state| state.changes.iter().any(|change| !change.is_late())).await;
+    }
+
+    /// Waits until somebody has a question that the log answers, or wants to look at the session.
+    pub(super) async fn wants_answers(&self) {
+        self.until(|state| state.errands.has_questions() || !state.looks.is_empty()).await;
     }
 
     /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at

@@ -271,15 +271,14 @@ impl Running<'_> {
                     None
                 }
                 () = tell.control.has_changes() => None,
-                () = tell.control.until(|state| state.errands.has_questions()) => {
-                    answer_questions(&tell.control, log);
-                    None
-                }
+                () = tell.control.wants_answers() => None,
             };
             if standing.take_in(log, tell, false).await? {
                 summariser.follow(&standing, compaction);
                 tell.control.adopt(standing.take_news());
             }
+            // Who changes something and looks then sees it.
+            answer_questions(&tell.control, log);
             let event = match event {
                 Some(AgentEvent::AgentEnd(end)) => break end,
                 Some(event) => event,

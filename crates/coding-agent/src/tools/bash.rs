@@ -41,20 +41,17 @@ impl Shell {
 }
 
 impl Shell {
-    /// The environment with a folder of programs in front of the others, unless it is on the path already.
+    /// The environment with a folder of programs in front of the others, unless it is on the path already. Without a path the shell has its
+    /// own, and keeps it.
     pub fn with_programs(mut env: Vec<(String, String)>, folder: &Path) -> Vec<(String, String)> {
-        let folder = folder.to_string_lossy().into_owned();
-        match env.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("PATH")) {
-            Some((_, path)) => {
-                if !std::env::split_paths(path.as_str()).any(|known| known == Path::new(&folder)) {
-                    let rest = std::env::split_paths(path.as_str());
-                    let joined = std::env::join_paths(std::iter::once(PathBuf::from(&folder)).chain(rest));
-                    if let Some(joined) = joined.ok().and_then(|joined| joined.into_string().ok()) {
-                        *path = joined;
-                    }
-                }
+        if let Some((_, path)) = env.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("PATH"))
+            && !std::env::split_paths(path.as_str()).any(|known| known == folder)
+        {
+            let rest = std::env::split_paths(path.as_str());
+            let joined = std::env::join_paths(std::iter::once(folder.to_owned()).chain(rest));
+            if let Some(joined) = joined.ok().and_then(|joined| joined.into_string().ok()) {
+                *path = joined;
             }
-            None => env.push(("PATH".to_owned(), folder)),
         }
         env
     }

@@ -24,6 +24,7 @@ mod properties;
 mod refresh;
 mod replay;
 mod resources;
+mod rpc;
 mod search;
 mod session;
 mod session_tree;

@@ -1,0 +1,352 @@
+//! RPC mode: what a client sees, line by line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use pinch_coding_agent::extension::{
+    Command, CommandCx, Extension, ExtensionError, ExtensionHandle, Points, Registrations,
+};
+use pinch_coding_agent::modes::rpc::{ClientUi, Incoming, Lines, RpcError, rpc};
+use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, SessionRuntime, create_agent_session};
+use pinch_coding_agent::session::SessionOptions;
+use pinch_coding_agent::session::create::ModelWish;
+use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// A client and the session it drives.
+struct Client {
+    folder: TempDir,
+    model: Arc<ScriptedProvider>,
+    to: Option<mpsc::Sender<Incoming>>,
+    from: mpsc::Receiver<Bytes>,
+    heard: Vec<Value>,
+    served: JoinSet<Result<(), RpcError>>,
+}
+
+impl Client {
+    async fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::with(replies, LogWish::InMemory, Vec::new()).await
+    }
+
+    async fn with(replies: impl IntoIterator<Item = Reply>, log: LogWish, extensions: Vec<Arc<dyn Extension>>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let model = Arc::new(ScriptedProvider::new(replies));
+        let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
+        let ui = ClientUi::new(&host);
+        let options = AgentSessionOptions {
+            log,
+            session: SessionOptions {
+                model: ModelWish::This(Arc::new(ScriptedProvider::model("scripted"))),
+                provider: Some(Arc::clone(&model) as Arc<_>),
+                ui: Some(Arc::new(ui.clone())),
+                extensions,
+                ..SessionOptions::default()
+            },
+            ..AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
+        };
+        let runtime = create_agent_session(options).await.unwrap();
+        let (to, incoming) = mpsc::channel(16);
+        let (outgoing, from) = mpsc::channel(16);
+        let mut served = JoinSet::new();
+        served.spawn(serve(runtime, ui, Lines { incoming, outgoing }));
+        Self { folder, model, to: Some(to), from, heard: Vec::new(), served }
+    }
+
+    async fn say(&self, line: Value) {
+        self.to.as_ref().unwrap().send(Incoming::Line(line.to_string().into())).await.unwrap();
+    }
+
+    /// The next line that is such.
+    async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = tokio::time::timeout(Duration::from_secs(20), self.from.recv()).await;
+            let line = line.unwrap_or_else(|_| panic!("nothing more comes after {:#?}", self.heard.last()));
+            let line: Value = serde_json::from_slice(&line.unwrap()).unwrap();
+            self.heard.push(line.clone());
+            if is_it(&line) {
+                return line;
+            }
+        }
+    }
+
+    async fn event(&mut self, kind: &str) -> Value {
+        self.until(|line| line["type"] == kind).await
+    }
+
+    /// Says something and waits for the answer to it.
+    async fn ask(&mut self, command: Value) -> Value {
+        let id = command["id"].clone();
+        self.say(command).await;
+        self.until(|line| line["type"] == "response" && line["id"] == id).await
+    }
+
+    /// The client has nothing more to say; how it ends, and every line that was heard.
+    async fn leave(mut self) -> (Result<(), RpcError>, Vec<Value>) {
+        self.to = None;
+        while let Some(line) = self.from.recv().await {
+            self.heard.push(serde_json::from_slice(&line).unwrap());
+        }
+        (self.served.join_next().await.unwrap().unwrap(), self.heard)
+    }
+}
+
+async fn serve(mut runtime: SessionRuntime, ui: ClientUi, lines: Lines) -> Result<(), RpcError> {
+    let done = rpc(&mut runtime, &ui, lines, &Cancel::new()).await;
+    runtime.close().await;
+    done
+}
+
+/// An answer that comes when the gate opens.
+fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Sender<()> {
+    let (open, gate) = oneshot::channel();
+    let gate = std::sync::Mutex::new(Some(gate));
+    model.push_made(move |_, _| {
+        let gate = gate.lock().unwrap().take();
+        async move {
+            if let Some(gate) = gate {
+                drop(gate.await);
+            }
+            Ok(Reply::text(text))
+        }
+    });
+    open
+}
+
+fn kinds(lines: &[Value]) -> Vec<String> {
+    lines.iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_prompt_behind_the_end_of_a_run_is_no_prompt_of_a_busy_session() {
+    let mut client = Client::new((0..20).map(|n| Reply::text(format!("answer {n}")))).await;
+    for n in 0..20 {
+        let answer = client.ask(json!({"id": n, "type": "prompt", "message": "x"})).await;
+        assert_eq!(answer["success"], true, "{answer}");
+        client.event("agent_settled").await;
+    }
+    let (done, _) = client.leave().await;
+    assert!(done.is_ok());
+}
+
+#[tokio::test]
+async fn a_session_at_work_answers_and_takes_changes() {
+    let mut client = Client::new([]).await;
+    let open = gated(&client.model, "done");
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    client.event("message_end").await;
+    let state = client.ask(json!({"id": 2, "type": "get_state"})).await;
+    assert_eq!((&state["data"]["isStreaming"], &state["data"]["isCompacting"]), (&json!(true), &json!(false)));
+    let refused = client.ask(json!({"id": 3, "type": "prompt", "message": "y"})).await;
+    assert!(refused["error"].as_str().unwrap().starts_with("Agent is already processing."), "{refused}");
+    for (id, command) in [
+        (4, json!({"type": "get_messages"})),
+        (5, json!({"type": "get_entries"})),
+        (6, json!({"type": "get_tree"})),
+        (7, json!({"type": "get_session_stats"})),
+        (8, json!({"type": "set_session_name", "name": "n"})),
+        (9, json!({"type": "set_auto_retry", "enabled": false})),
+        (10, json!({"type": "bash", "command": "echo beside"})),
+    ] {
+        let mut command = command;
+        command["id"] = id.into();
+        let answer = client.ask(command).await;
+        assert_eq!(answer["success"], true, "{answer}");
+    }
+    client.ask(json!({"id": 11, "type": "steer", "message": "more"})).await;
+    client.model.push(Reply::text("and more"));
+    open.send(()).unwrap();
+    client.event("agent_settled").await;
+    let text = client.ask(json!({"id": 12, "type": "get_last_assistant_text"})).await;
+    assert_eq!(text["data"]["text"], "and more");
+    let shown = client.ask(json!({"id": 13, "type": "get_messages"})).await;
+    let roles: Vec<&str> =
+        shown["data"]["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user", "assistant", "bashExecution"]);
+    let state = client.ask(json!({"id": 14, "type": "get_state"})).await;
+    assert_eq!(state["data"]["sessionName"], "n");
+    let (done, heard) = client.leave().await;
+    assert!(done.is_ok());
+    for id in 1..=14 {
+        let n = heard.iter().filter(|line| line["type"] == "response" && line["id"] == id).count();
+        assert_eq!(n, 1, "answers to {id}");
+    }
+}
+
+#[tokio::test]
+async fn every_command_has_one_answer_whatever_its_members() {
+    let names = "hello prompt steer follow_up abort abort_retry abort_bash clear_queue new_session switch_session fork clone \
+         get_state get_messages get_entries get_tree get_fork_messages get_last_assistant_text get_session_stats \
+         get_commands get_available_models get_available_thinking_levels set_model cycle_model set_thinking_level \
+         cycle_thinking_level set_steering_mode set_follow_up_mode compact set_auto_compaction set_auto_retry bash \
+         export_html set_session_name nonsense";
+    let members = [
+        json!({}),
+        json!({"message": 5, "level": 1, "name": [], "enabled": "x", "provider": {}, "mode": "odd", "images": 3}),
+        json!({
+            "message": "m", "sessionPath": "/none.jsonl", "entryId": "ffffffff", "since": "ffffffff", "provider": "p", "modelId": "m",
+            "level": "odd", "mode": "all", "enabled": true, "command": "true", "name": "n", "outputPath": "/no/such/folder/x.html",
+        }),
+    ];
+    let mut client = Client::new((0..3).map(|_| Reply::text("a"))).await;
+    let mut id = 0;
+    for members in members {
+        for name in names.split_whitespace() {
+            id += 1;
+            let mut command = members.clone();
+            command["id"] = id.into();
+            command["type"] = name.into();
+            let answer = client.ask(command).await;
+            assert_eq!(answer["command"], name);
+            assert_eq!(answer["success"] == false, answer["error"].is_string(), "{answer}");
+            if name == "prompt" && answer["success"] == true {
+                client.event("agent_settled").await;
+            }
+        }
+    }
+    let (done, heard) = client.leave().await;
+    assert!(done.is_ok());
+    for id in 1..=id {
+        assert_eq!(heard.iter().filter(|line| line["type"] == "response" && line["id"] == id).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_needs_another_session_ends_the_run_first() {
+    let mut client = Client::with([], LogWish::New, Vec::new()).await;
+    let _never = gated(&client.model, "never");
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    let old = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
+    let answer = client.ask(json!({"id": 3, "type": "new_session"})).await;
+    assert_eq!(answer["data"], json!({"cancelled": false}));
+    let kinds = kinds(&client.heard);
+    let settled = kinds.iter().position(|kind| kind == "agent_settled").unwrap();
+    assert!(settled < kinds.len() - 1);
+    let state = client.ask(json!({"id": 4, "type": "get_state"})).await;
+    assert_ne!(state["data"]["sessionFile"], old);
+    assert_eq!(state["data"]["messageCount"], 0);
+    let text = std::fs::read_to_string(old.as_str().unwrap()).unwrap();
+    assert!(text.contains("\"stopReason\":\"aborted\""), "{text}");
+    // And back again.
+    let answer = client.ask(json!({"id": 5, "type": "switch_session", "sessionPath": old})).await;
+    assert_eq!(answer["data"], json!({"cancelled": false}));
+    let state = client.ask(json!({"id": 6, "type": "get_state"})).await;
+    assert_eq!((&state["data"]["sessionFile"], &state["data"]["messageCount"]), (&old, &json!(3)));
+    assert!(client.folder.path().join("agent/sessions").is_dir());
+    let (done, _) = client.leave().await;
+    assert!(done.is_ok());
+}
+
+#[tokio::test]
+async fn lines_that_are_no_commands_are_answered_and_nothing_ends() {
+    let mut client = Client::new([]).await;
+    for line in ["{oops", "null", "[]", "5", "\"x\"", "", "{}", "{\"type\": 3}", "\u{2028}"] {
+        client.to.as_ref().unwrap().send(Incoming::Line(line.to_owned().into())).await.unwrap();
+        let answer = client.event("response").await;
+        assert_eq!((&answer["command"], &answer["success"]), (&json!("parse"), &json!(false)), "{line}: {answer}");
+    }
+    client.to.as_ref().unwrap().send(Incoming::TooLong).await.unwrap();
+    assert!(client.event("response").await["error"].as_str().unwrap().contains("256 MiB"));
+    assert_eq!(client.ask(json!({"id": "x", "type": "get_state"})).await["success"], true);
+    let (done, _) = client.leave().await;
+    assert!(done.is_ok());
+}
+
+#[tokio::test]
+async fn a_client_that_reads_no_more_ends_everything() {
+    let mut client = Client::new([]).await;
+    let open = gated(&client.model, "never");
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    client.from.close();
+    while client.from.recv().await.is_some() {}
+    let done = tokio::time::timeout(Duration::from_secs(20), client.served.join_next()).await.unwrap().unwrap();
+    assert!(matches!(done.unwrap(), Err(RpcError::NobodyReads)));
+    assert!(open.is_closed() || open.send(()).is_err(), "the request was given up");
+}
+
+#[tokio::test]
+async fn what_has_begun_when_the_client_says_its_last_word_comes_to_its_end() {
+    let client = Client::new([Reply::text("late")]).await;
+    client.say(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    client.say(json!({"id": 2, "type": "bash", "command": "sleep 0.2; echo late"})).await;
+    let (done, heard) = client.leave().await;
+    assert!(done.is_ok());
+    assert!(kinds(&heard).contains(&"agent_settled".to_owned()));
+    let bash = heard.iter().find(|line| line["id"] == 2 && line["type"] == "response").unwrap();
+    assert_eq!(bash["data"]["output"], "late\n");
+}
+
+/// An extension with a command that asks.
+struct Asks;
+
+impl Extension for Asks {
+    fn name(&self) -> &str {
+        "asks"
+    }
+
+    fn points(&self) -> Points {
+        Points::NONE
+    }
+
+    fn register(&self, to: &mut Registrations, _: &ExtensionHandle) -> Result<(), ExtensionError> {
+        to.command(Arc::new(Self));
+        Ok(())
+    }
+}
+
+impl Command for Asks {
+    fn name(&self) -> &str {
+        "ask"
+    }
+
+    fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>> {
+        Box::pin(async move {
+            let said = cx.ui().input(args, None, None).await;
+            cx.ui().set_title(format!("{args}: {said:?}"));
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test]
+async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
+    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(Asks)]).await;
+    let open = gated(&client.model, "done");
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    client.say(json!({"id": 2, "type": "prompt", "message": "/ask one"})).await;
+    client.say(json!({"id": 3, "type": "prompt", "message": "/ask two"})).await;
+    let first = client.event("extension_ui_request").await;
+    assert_eq!((&first["method"], &first["title"]), (&json!("input"), &json!("one")));
+    let queued = client.ask(json!({"id": 4, "type": "steer", "message": "/ask three"})).await;
+    assert!(queued["error"].as_str().unwrap().contains("\"/ask\" cannot be queued"), "{queued}");
+    assert!(!kinds(&client.heard[3..]).iter().skip(1).any(|kind| kind == "extension_ui_response"));
+    client.say(json!({"type": "extension_ui_response", "id": "nobody's", "value": "?"})).await;
+    client.say(json!({"type": "extension_ui_response", "id": first["id"], "value": "a"})).await;
+    let title = client.until(|line| line["method"] == "setTitle").await;
+    assert_eq!(title["title"], "one: Some(\"a\")");
+    let second = client.until(|line| line["method"] == "input").await;
+    client.say(json!({"type": "extension_ui_response", "id": second["id"], "cancelled": true})).await;
+    let title = client.until(|line| line["method"] == "setTitle").await;
+    assert_eq!(title["title"], "two: None");
+    open.send(()).unwrap();
+    client.event("agent_settled").await;
+    let (done, _) = client.leave().await;
+    assert!(done.is_ok());
+}
+
+#[tokio::test]
+async fn a_dialog_nobody_can_answer_any_more_is_over() {
+    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(Asks)]).await;
+    client.say(json!({"id": 1, "type": "prompt", "message": "/ask one"})).await;
+    client.event("extension_ui_request").await;
+    let (done, heard) = client.leave().await;
+    assert!(done.is_ok());
+    assert!(heard.iter().any(|line| line["title"] == "one: None"), "{heard:#?}");
+    assert!(heard.iter().any(|line| line["id"] == 1 && line["data"]["disposition"] == "handled"));
+}
