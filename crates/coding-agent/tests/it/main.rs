@@ -8,6 +8,7 @@ mod compaction;
 mod contention;
 mod crash;
 mod credentials;
+mod export;
 mod faults;
 mod folders;
 mod full_disk;
