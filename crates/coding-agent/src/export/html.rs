@@ -60,8 +60,13 @@ pub enum ExportError {
 
 /// The usual name of a session's page: `pinch-session-` and the name of its file, or its id when it has none.
 pub fn file_name(log: &SessionLog) -> String {
-    let stem = log.path().and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned());
-    format!("pinch-session-{}.html", stem.unwrap_or_else(|| log.id().to_owned()))
+    file_name_for(log.path().unwrap_or(Path::new(log.id())))
+}
+
+/// The usual name of the page of a session file.
+pub fn file_name_for(session: &Path) -> String {
+    let name = session.file_name().unwrap_or_default().to_string_lossy();
+    format!("pinch-session-{}.html", name.strip_suffix(".jsonl").unwrap_or(&name))
 }
 
 /// Writes a session's page to a file, in place of what is there; a folder that is missing is made. Relative paths, and the usual name when
