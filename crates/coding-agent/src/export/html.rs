@@ -22,8 +22,8 @@ mod images;
 mod markdown;
 mod outline;
 mod skill;
-mod survey;
 mod tool;
+mod survey;
 mod entry;
 mod page;
 

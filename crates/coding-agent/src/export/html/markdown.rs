@@ -188,10 +188,10 @@ impl Writer<'_, '_> {
         if self.links > 0 || !is_safe(to) {
             self.out.html("<span class=\"link\" title=\"")?;
             self.out.text(to)?;
-            return self.element("\">\u{1f5bc} ", "</span>");
+            return self.element("\">picture: ", "</span>");
         }
         self.open_link(false, to)?;
-        self.element("\u{1f5bc} ", "</a>")
+        self.element("picture: ", "</a>")
     }
 
     /// A text in which addresses of the web become links.
