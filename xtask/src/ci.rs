@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::{cargo, tidy};
+use crate::{browser, cargo, tidy};
 
 /// What `cargo xtask ci` takes: nothing.
 #[derive(clap::Args)]
@@ -20,6 +20,13 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
             let docs =
                 || cargo::run(&["doc", "--locked", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")]);
             Ok(ok && step("documentation", docs)?)
+        })
+        .and_then(|ok| {
+            if browser::find().is_none() {
+                println!("==> browser: left out, there is none on this machine");
+                return Ok(ok);
+            }
+            Ok(ok && step("browser", || browser::run(&browser::Args {}))?)
         })
         .and_then(|ok| Ok(ok && crate::test::run(&crate::test::Args { full: false, rest: Vec::new() })?))
 }

@@ -6,6 +6,7 @@
 mod cargo;
 
 mod bench;
+mod browser;
 mod cases;
 mod codegen;
 mod interop;
@@ -40,6 +41,8 @@ enum Command {
     Cases(cases::Args),
     /// Runs pinch beside other people's programs: servers, clients.
     Interop(interop::Args),
+    /// Opens an exported session in a browser: checks the page, takes pictures of it.
+    Browser(browser::Args),
     /// Makes the files that are generated and committed, or checks them.
     Codegen(codegen::Args),
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Cases(args) => cases::run(&args),
         Command::Interop(args) => interop::run(&args),
+        Command::Browser(args) => browser::run(&args),
         Command::Codegen(args) => codegen::run(&args),
     };
     match done {

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, auth, demo};
+use crate::commands::{agent, auth, demo, export};
 
 /// An AI agent in your terminal and in your scripts.
 #[derive(Debug, Parser)]
@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Auth(auth::Auth),
     /// Shows a whole run on a scripted local server: rotation, compaction, tools, blocks.
     Demo(demo::Args),
+    /// Makes one page of a session that can be read in any browser, without network.
+    Export(export::Args),
 }
 
 impl Command {

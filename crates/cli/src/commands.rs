@@ -6,4 +6,5 @@ pub(crate) mod list_models;
 pub(crate) mod rpc;
 pub(crate) mod chat;
 pub(crate) mod demo;
+pub(crate) mod export;
 pub(crate) mod packages;

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
             Asked::Command(Command::Agent(args)) => commands::agent::run(args).await,
             Asked::Command(Command::Auth(command)) => commands::auth::run(command).await,
             Asked::Command(Command::Demo(args)) => commands::demo::run(args).await,
+            Asked::Command(Command::Export(args)) => commands::export::run(args).await,
             Asked::Packages(args) => commands::packages::run(&args).await,
             Asked::Conversation(options) => commands::chat::run(*options).await,
         }

@@ -32,6 +32,21 @@ pub(crate) async fn open_log(
     Ok(log)
 }
 
+/// The file of a session that is only read: a path, or the latest session whose id begins like this, in this folder first, then anywhere.
+pub(crate) async fn find_file(
+    named: &str,
+    session_dir: Option<PathBuf>,
+    folders: &Folders,
+    settings: &Settings,
+    host: &Host,
+) -> Result<PathBuf, Failure> {
+    let args = Options { session_dir, ..Options::default() };
+    match Opener::new(&args, folders, settings, host).find(named).await? {
+        Found::Here(path) => Ok(path),
+        Found::Elsewhere(summary) => Ok(summary.path),
+    }
+}
+
 /// What flags must not be together, and values that no session can have.
 fn check_flags(args: &Options) -> Result<(), Failure> {
     let session = (args.session.is_some(), "--session");

@@ -5,6 +5,7 @@
 //! * [`entry`], [`store`], [`session_log`]: what is kept, and the context it gives a model;
 //! * [`auth`], [`models`]: whom to ask, and who pays;
 //! * [`packages`], [`resources`], [`prompt`]: what users add, and what the model is told first;
+//! * [`export`]: a session as a page for other people;
 //! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails;
 //! * [`extension`]: code from outside that watches a session and steps in;
 //! * [`runtime`]: the front door, [`runtime::create_agent_session`].
@@ -50,6 +51,8 @@ pub mod extension;
 pub mod services;
 
 pub mod session;
+
+pub mod export;
 
 pub mod runtime;
 

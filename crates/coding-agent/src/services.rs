@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::auth::AuthStorage;
 use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
+use crate::resources::themes::Theme;
 use crate::resources::trust::{self, TrustDecision, TrustQuestion, TrustStore};
 use crate::resources::{CommandLinePaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without};
 use crate::settings::{Scope, Settings, SettingsFiles, SettingsManager};
@@ -200,6 +201,14 @@ impl Services {
             one(found.name.clone(), found.command.description().unwrap_or_default(), "extension", info)
         });
         of_extensions.chain(templates).chain(skills).collect()
+    }
+
+    /// The theme of pages: the settings' own, else the dark one.
+    pub fn theme(&self) -> Option<&Theme> {
+        let named = self.settings.value("theme");
+        let themes = &self.resources().themes;
+        let find = |name: &str| themes.iter().find(|theme| theme.name == name);
+        named.as_ref().and_then(Value::as_str).and_then(find).or_else(|| find("dark")).or(themes.first())
     }
 
     /// Keeps how waiting messages are taken.

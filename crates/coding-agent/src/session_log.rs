@@ -394,6 +394,14 @@ impl SessionLog {
         self.index.try_line(at).map_err(StoreError::io("read", self.path().unwrap_or(Path::new(""))))
     }
 
+    /// The entry in this place of the file.
+    ///
+    /// # Errors
+    /// When its line cannot be read any more.
+    pub(crate) fn try_entry(&self, at: usize) -> Result<Arc<Entry>, StoreError> {
+        self.index.try_entry(at).map_err(StoreError::io("read", self.path().unwrap_or(Path::new(""))))
+    }
+
     /// All entries in file order, parsed one by one.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = Arc<Entry>> + '_ {
         (0..self.index.slots().len()).map(|at| self.index.entry(at))

@@ -8,6 +8,6 @@ pub mod lock;
 
 pub mod dir_lock;
 
-pub use atomic::{Access, real_path, write_atomic};
+pub use atomic::{Access, real_path, write_atomic, write_atomic_with};
 pub use dir_lock::DirLock;
 pub use lock::FileLock;

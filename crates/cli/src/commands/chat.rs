@@ -9,7 +9,7 @@ use pinch_embed::coding_agent::modes::{json, print};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 
-use crate::commands::{list_models, rpc};
+use crate::commands::{export, list_models, rpc};
 use crate::exit::{Failure, Kind, unwritten, warn};
 use crate::{said, signals, wiring};
 
@@ -23,6 +23,16 @@ pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
     }
     if let Some(search) = &options.list_models {
         return list_models::run(wiring::available_models(&options, &host)?, search.as_deref());
+    }
+    if let Some(session) = options.export {
+        let args = export::Args {
+            session,
+            out: options.messages.into_iter().next(),
+            theme: None,
+            session_dir: options.session_dir,
+            agent_dir: options.agent_dir,
+        };
+        return export::run(args).await;
     }
     if options.mode == Some(Mode::Rpc) {
         return rpc::run(&options, &host).await;

@@ -5,6 +5,7 @@
 mod agent;
 mod auth;
 mod demo;
+mod export;
 mod faults;
 mod help;
 mod kill;

@@ -177,6 +177,15 @@ impl Index {
         parsed.unwrap_or_else(|| self.parse(at, &self.line(at)))
     }
 
+    /// The entry, parsed now or before.
+    ///
+    /// # Errors
+    /// When its line cannot be read any more.
+    pub(crate) fn try_entry(&self, at: usize) -> io::Result<Arc<Entry>> {
+        let parsed = self.parsed().get(&number(at)).cloned();
+        parsed.map_or_else(|| Ok(self.parse(at, &self.try_line(at)?)), Ok)
+    }
+
     /// Several entries, parsed now or before.
     pub(crate) fn entries(&self, places: &[usize]) -> Vec<Arc<Entry>> {
         let n_bytes = places.iter().map(|at| self.slots[*at].len as usize).sum();

@@ -23,6 +23,18 @@ pub enum Access {
 /// # Errors
 /// The system's error.
 pub fn write_atomic(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
+    write_atomic_with(path, access, |file| file.write_all(content))
+}
+
+/// Like [`write_atomic`], for content that is never in memory as a whole. A `write` that fails leaves the old file as it was.
+///
+/// # Errors
+/// The system's error, or that of `write`.
+pub fn write_atomic_with(
+    path: &Path,
+    access: Access,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let target = follow_link(path)?;
     let folder = folder_of(&target);
     let mut builder = tempfile::Builder::new();
@@ -34,7 +46,7 @@ pub fn write_atomic(path: &Path, content: &[u8], access: Access) -> io::Result<(
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
     let mut temp = builder.tempfile_in(folder)?;
-    temp.write_all(content)?;
+    write(temp.as_file_mut())?;
     if let (Access::Keep | Access::Secret, Some(old)) = (access, old) {
         keep_owner(temp.as_file(), &old);
         temp.as_file().set_permissions(old.permissions())?;

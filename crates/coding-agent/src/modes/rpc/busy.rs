@@ -6,7 +6,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, EMPTY_NAME, Question, Status};
+use super::desk::{Desk, EMPTY_NAME, Question, Status, with_causes};
 use super::io::{Dealt, Heard, Incoming, Io, Ran};
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
@@ -314,20 +314,6 @@ impl<'a> Busy<'a> {
         };
         self.io.write(line).await;
     }
-}
-
-/// An error with everything underneath it.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 impl Desk {

@@ -1,5 +1,6 @@
 //! Commands that need no session, or only a look at one.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::queue::QueueKind;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use super::dialogs::ClientUi;
 use super::io::{Dealt, Io};
 use super::snapshots;
+use crate::export::html::{self, Look};
 use crate::extension::{InputSource, Point};
 use crate::protocol::command::{Command, Said};
 use crate::protocol::response::Answerer;
@@ -19,6 +21,20 @@ use crate::tools::bash::BashTool;
 
 /// What is said of a name that is none.
 pub(super) const EMPTY_NAME: &str = "Session name cannot be empty";
+
+/// An error with everything underneath it.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
 
 /// What is going on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,7 +192,8 @@ impl Question {
             | Command::GetForkMessages
             | Command::GetLastAssistantText
             | Command::GetSessionStats
-            | Command::GetAvailableThinkingLevels => Ok(Self { answerer, command, desk: desk.clone(), status }),
+            | Command::GetAvailableThinkingLevels
+            | Command::ExportHtml { .. } => Ok(Self { answerer, command, desk: desk.clone(), status }),
             _ => Err(command),
         }
     }
@@ -199,6 +216,14 @@ impl Question {
             }),
             Command::GetSessionStats => answerer.with(&snapshots::stats(&view.stats())),
             Command::GetAvailableThinkingLevels => answerer.with(&snapshots::thinking_levels(view.model)),
+            Command::ExportHtml { path } => {
+                let Some(theme) = desk.services.theme() else { return answerer.failed("There is no theme") };
+                let path = path.as_deref().map(Path::new);
+                match html::export(view.log, &Look::new(theme), path, desk.services.cwd()) {
+                    Ok(path) => answerer.with(&json!({"path": path.to_string_lossy()})),
+                    Err(error) => answerer.failed(&with_causes(&error)),
+                }
+            }
             _ => answerer.failed("This command needs more than a look at the session"),
         }
     }

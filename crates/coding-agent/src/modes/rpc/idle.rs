@@ -11,8 +11,8 @@ use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
 use super::RpcError;
-use super::busy::{Busy, Kind, Left, Work, with_causes};
-use super::desk::{Desk, EMPTY_NAME, Question, Status};
+use super::busy::{Busy, Kind, Left, Work};
+use super::desk::{Desk, EMPTY_NAME, Question, Status, with_causes};
 use super::dialogs::ClientUi;
 use super::io::{Heard, Incoming, Io, Ran};
 use crate::entry::EntryId;

@@ -1,0 +1,151 @@
+//! `pinch export SESSION [OUT]`: a session as one page for a browser, or its branch as a session file.
+
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use pinch_embed::coding_agent::document;
+use pinch_embed::coding_agent::entry::VERSION;
+use pinch_embed::coding_agent::export::html::{self, ExportError, Look};
+use pinch_embed::coding_agent::resources::themes::Theme;
+use pinch_embed::coding_agent::session_log::SessionLog;
+use pinch_embed::coding_agent::settings::Settings;
+use pinch_embed::coding_agent::store::jsonl::read_header;
+use pinch_embed::coding_agent::store::{JsonlStore, MemoryStore, SessionRef, SessionStore, StoreError};
+use pinch_embed::stdx::host::Host;
+
+use crate::exit::{Failure, unwritten, warn, with_causes};
+use crate::folders::{Folders, absolute, expand_home};
+use crate::open_log::find_file;
+
+/// What `pinch export` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The session: a path, or the beginning of an id.
+    pub(crate) session: String,
+
+    /// The file to write; .jsonl: the active branch as a session file, -: the page to standard output (default: pinch-session-NAME.html).
+    pub(crate) out: Option<String>,
+
+    /// Colours of the page, which begins with them: dark, light, a theme of yours, or a theme's file (default: the settings' theme; the
+    /// page follows the reader's system).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) theme: Option<String>,
+
+    /// Folder of the sessions.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) session_dir: Option<PathBuf>,
+
+    /// Folder of settings, sessions and themes (default: ~/.pinch/agent).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) agent_dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+    let host = Host::system();
+    let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
+    let (settings, _) = Settings::load(&folders.agent_dir.join("settings.json"));
+    let theme = theme(args.theme.as_deref(), &folders, &host)?;
+    let look = if args.theme.is_some() { Look::new(&theme).fixed() } else { Look::new(&theme) };
+    let session = find_file(&args.session, args.session_dir, &folders, &settings, &host).await?;
+    let log = open(&session, &folders, &host).await?;
+    let path = match args.out.as_deref() {
+        Some("-") => return print(&log, &look),
+        Some(out) if out.ends_with(".jsonl") => {
+            let path = expand_home(Path::new(out), &host);
+            let target = absolute(&folders.cwd, out, &host);
+            if is_same(&target, &session) {
+                return Err(Failure::user(format!("The session would be written over itself: {}", target.display())));
+            }
+            log.export_to(&target)?;
+            path
+        }
+        out => {
+            let path =
+                out.map_or_else(|| html::file_name_for(&session).into(), |out| expand_home(Path::new(out), &host));
+            if is_same(&folders.cwd.join(&path), &session) {
+                return Err(Failure::user(format!("The session would be written over: {}", session.display())));
+            }
+            html::export(&log, &look, Some(&path), &folders.cwd).map_err(failure)?
+        }
+    };
+    writeln!(std::io::stdout(), "Exported to: {}", path.display()).map_err(|error| unwritten(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(log: &SessionLog, look: &Look<'_>) -> Result<ExitCode, Failure> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    html::write(log, look, &mut out).map_err(failure)?;
+    out.flush().map_err(|error| unwritten(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens a session to read it. A file of an older version is migrated in memory only: an export changes nothing.
+async fn open(path: &Path, folders: &Folders, host: &Host) -> Result<SessionLog, Failure> {
+    let unread = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => Failure::user(format!("Session not found: {}", path.display())),
+        _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
+    };
+    if std::fs::metadata(path).map_err(unread)?.len() == 0 {
+        return Err(Failure::user(format!("The session is empty: {}", path.display())));
+    }
+    let Some(header) = read_header(path) else {
+        return Err(StoreError::NotASession { path: path.to_owned(), problem: None }.into());
+    };
+    let at = SessionRef::Path(path.to_owned());
+    let mut store: Arc<dyn SessionStore> = Arc::new(JsonlStore::flat(path.parent().unwrap_or(Path::new(""))));
+    if header.version < VERSION {
+        let text = std::fs::read(path).map_err(unread)?;
+        store = Arc::new(MemoryStore::new());
+        store.open(&at).await?.append(text.into(), 0).await?;
+    }
+    Ok(SessionLog::open(host, store, &at, &folders.cwd.to_string_lossy()).await?)
+}
+
+/// Whether two names mean one file.
+fn is_same(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The theme that is asked for; that of the settings; else the built-in one.
+fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, Failure> {
+    if let Some(file) = asked.filter(|name| name.contains(['/', '\\']) || name.ends_with(".json")) {
+        let path = absolute(&folders.cwd, file, host);
+        return Theme::read(&path).map_err(|problem| Failure::user(format!("{}: {}", path.display(), problem.message)));
+    }
+    let mut themes = Theme::builtin();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folders.agent_dir.join("themes"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect();
+    files.sort();
+    // A file that is broken matters only to whoever asks for it, and then its name is not found.
+    let own: Vec<Theme> = files.iter().filter_map(|path| Theme::read(path).ok()).collect();
+    // A theme of the user's that is called like a built-in one takes its place.
+    themes.splice(0..0, own);
+    let find = |name: &str| themes.iter().find(|theme| theme.name == name).cloned();
+    if let Some(name) = asked {
+        let names: Vec<&str> = themes.iter().map(|theme| theme.name.as_str()).collect();
+        return find(name)
+            .ok_or_else(|| Failure::user(format!("There is no theme called {name}. There are: {}", names.join(", "))));
+    }
+    let set = document::read_object(&folders.agent_dir.join("settings.json")).ok();
+    let set = set.as_ref().and_then(|settings| settings.get("theme")?.as_str());
+    if let Some(name) = set.filter(|name| find(name).is_none()) {
+        warn(&format!("The settings' theme is not there: {name}"));
+    }
+    let usual = || Failure::internal("the built-in themes are broken");
+    set.and_then(find).or_else(|| find("dark")).ok_or_else(usual)
+}
+
+fn failure(error: ExportError) -> Failure {
+    match error {
+        ExportError::Read(error) => error.into(),
+        ExportError::Refused(error) => unwritten(&error),
+        error => Failure::internal(with_causes(&error)),
+    }
+}

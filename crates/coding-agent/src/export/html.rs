@@ -1,0 +1,152 @@
+//! A session as one page: readable without network and without script, with all branches, in bright and dark colours.
+//!
+//! The page is written entry by entry, so a long session takes no more memory than its longest entry and a line for each. Equal sessions
+//! give equal pages.
+//!
+//! Nothing that stands in a session can become markup: texts go through one function that escapes them, and a policy in the page lets
+//! browsers run nothing but the page's own script and load nothing at all.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_llm::message::Message;
+use pinch_stdx::fs::{Access, write_atomic_with};
+
+mod out;
+mod words;
+mod colors;
+mod languages;
+mod syntax;
+mod images;
+mod markdown;
+mod outline;
+mod skill;
+mod tool;
+mod survey;
+mod entry;
+mod page;
+
+use crate::entry::Entry;
+use crate::session_log::SessionLog;
+use crate::store::StoreError;
+use entry::Answer;
+use out::Out;
+use outline::Outline;
+use survey::Survey;
+
+pub use colors::Look;
+
+/// Why a session could not be exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The session cannot be read any more.
+    #[error(transparent)]
+    Read(#[from] StoreError),
+    /// The page cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The page's file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Who takes the page does not want it.
+    #[error("cannot write the page")]
+    Refused(#[from] io::Error),
+}
+
+/// The usual name of a session's page: `pinch-session-` and the name of its file, or its id when it has none.
+pub fn file_name(log: &SessionLog) -> String {
+    file_name_for(log.path().unwrap_or(Path::new(log.id())))
+}
+
+/// The usual name of the page of a session file.
+pub fn file_name_for(session: &Path) -> String {
+    let name = session.file_name().unwrap_or_default().to_string_lossy();
+    format!("pinch-session-{}.html", name.strip_suffix(".jsonl").unwrap_or(&name))
+}
+
+/// Writes a session's page to a file, in place of what is there; a folder that is missing is made. Relative paths, and the usual name when
+/// there is no path, are meant in `folder`. Returns the path as it was given, or where the usual name came to stand. Blocks.
+///
+/// # Errors
+/// When an entry cannot be read or the file cannot be written; what was there stays then.
+pub fn export(log: &SessionLog, look: &Look<'_>, path: Option<&Path>, folder: &Path) -> Result<PathBuf, ExportError> {
+    let path = path.map_or_else(|| folder.join(file_name(log)), Path::to_owned);
+    let target = folder.join(&path);
+    let unwritten = |source| ExportError::Write { path: target.clone(), source };
+    if let Some(parent) = target.parent() {
+        std::fs::create_dir_all(parent).map_err(unwritten)?;
+    }
+    let mut unread = None;
+    let done = write_atomic_with(&target, Access::Keep, |file| {
+        let mut file = BufWriter::with_capacity(64 * 1024, file);
+        match write(log, look, &mut file) {
+            Err(ExportError::Refused(error)) => Err(error),
+            Err(error) => {
+                unread = Some(error);
+                Err(io::ErrorKind::Other.into())
+            }
+            Ok(()) => file.flush(),
+        }
+    });
+    match unread {
+        Some(error) => Err(error),
+        None => done.map(|()| path).map_err(unwritten),
+    }
+}
+
+/// Writes a session's page, piece by piece: `to` should be buffered. Blocks.
+///
+/// # Errors
+/// When an entry cannot be read, or `to` takes no more.
+pub fn write(log: &SessionLog, look: &Look<'_>, to: &mut dyn Write) -> Result<(), ExportError> {
+    let survey = Survey::of(log)?;
+    let outline = Outline::of(log);
+    let ids: Vec<_> = log.entry_ids().collect();
+    let mut out = Out::new(to);
+    page::begin(&mut out, log, look, &survey, &outline)?;
+    let mut is_shown = vec![false; ids.len()];
+    // The entry that was written last.
+    let mut before = None;
+    for at in outline.reading_order() {
+        if is_shown[at] {
+            continue;
+        }
+        let entry = log.try_entry(at)?;
+        if before.is_some() && outline.parent(at) != before {
+            page::fork(&mut out, outline.parent(at))?;
+        }
+        let answers = answers(log, &outline, at, &entry)?;
+        answers.iter().for_each(|(at, _)| is_shown[*at] = true);
+        before = Some(answers.last().map_or(at, |(at, _)| *at));
+        let label = log.label(ids[at]).map(|label| label.text.as_str());
+        page::article(&mut out, (at, &entry), &answers, &survey, outline.is_active(at), label)?;
+    }
+    page::end(&mut out)?;
+    Ok(())
+}
+
+/// The results that follow an answer's calls, as long as nothing else does and no other branch begins there: they stand at their calls.
+fn answers(log: &SessionLog, outline: &Outline, at: usize, entry: &Entry) -> Result<Vec<Answer>, StoreError> {
+    let Some(Message::Assistant(answer)) = entry.body.as_message().map(|message| &**message) else {
+        return Ok(Vec::new());
+    };
+    let mut called: Vec<_> = answer.tool_calls().map(|call| &call.id).collect();
+    let mut found: Vec<Answer> = Vec::new();
+    let mut last = at;
+    while !called.is_empty()
+        && let Some(next) = outline.only_child(last)
+    {
+        let entry: Arc<Entry> = log.try_entry(next)?;
+        let Some(result) = entry::result_of(&entry) else { break };
+        let Some(call) = called.iter().position(|id| **id == result.tool_call_id) else { break };
+        called.remove(call);
+        last = next;
+        found.push((next, entry));
+    }
+    Ok(found)
+}

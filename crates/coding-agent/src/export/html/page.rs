@@ -1,0 +1,233 @@
+//! The page around the entries: policy, style, head, the tree beside them, and the script.
+
+use std::io;
+
+use pinch_llm::message::Message;
+
+use super::colors::{self, Look};
+use super::entry::{self, Answer};
+use super::out::{Out, Own};
+use super::outline::Outline;
+use super::survey::{Kind, Survey};
+use super::words::{dollars, grouped, moment};
+use crate::entry::Entry;
+use crate::session_log::SessionLog;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Writes everything before the entries.
+pub(super) fn begin(
+    out: &mut Out<'_>,
+    log: &SessionLog,
+    look: &Look<'_>,
+    survey: &Survey,
+    outline: &Outline,
+) -> io::Result<()> {
+    let style = Own::new(format!(":root{{{}}}\n{STYLE}", colors::variables(look.theme)));
+    out.html("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")?;
+    out.html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src '")?;
+    out.checked(&style.hash())?;
+    out.html("'; script-src '")?;
+    out.checked(&script().hash())?;
+    out.html("'; base-uri 'none'; form-action 'none'\">\n")?;
+    out.html("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n")?;
+    out.html("<meta name=\"color-scheme\" content=\"light dark\">\n<title>")?;
+    out.text(&survey.title)?;
+    out.html("</title>\n<style>")?;
+    out.own(&style)?;
+    out.html("</style>\n</head>\n<body>\n<header>\n<h1>")?;
+    out.text(&survey.title)?;
+    out.html("</h1>\n")?;
+    facts(out, log, survey)?;
+    controls(out, look)?;
+    out.html("</header>\n")?;
+    tree(out, log, survey, outline)
+}
+
+/// Writes everything behind the entries.
+pub(super) fn end(out: &mut Out<'_>) -> io::Result<()> {
+    out.html("</main>\n<script>")?;
+    out.own(&script())?;
+    out.html("</script>\n</body>\n</html>\n")
+}
+
+fn script() -> Own {
+    Own::new(SCRIPT.to_owned())
+}
+
+/// What is known of the session as a whole.
+fn facts(out: &mut Out<'_>, log: &SessionLog, survey: &Survey) -> io::Result<()> {
+    let spent = &survey.spent;
+    let count = |n: usize| if n > 0 { n.to_string() } else { String::new() };
+    let mut tokens = format!("↑{} ↓{}", grouped(spent.input), grouped(spent.output));
+    if spent.cache_read > 0 || spent.cache_write > 0 {
+        tokens.push_str(&format!(
+            " · cache {} read, {} written",
+            grouped(spent.cache_read),
+            grouped(spent.cache_write)
+        ));
+    }
+    let models: Vec<&str> = survey.models.iter().map(String::as_str).collect();
+    let cost = if spent.cost > 0.0 { dollars(spent.cost) } else { String::new() };
+    out.html("<dl>\n")?;
+    for (name, value) in [
+        ("Session", log.id()),
+        ("Begun", &moment(&log.header().timestamp)),
+        ("Folder", log.cwd()),
+        ("Model", &models.join(", ")),
+        ("Prompts", &count(survey.n_prompts)),
+        ("Answers", &count(survey.n_answers)),
+        ("Tool calls", &count(survey.n_calls)),
+        ("Tokens", &tokens),
+        ("Cost", &cost),
+    ] {
+        if !value.is_empty() {
+            out.html("<div><dt>")?;
+            out.html(name)?;
+            out.html("</dt><dd>")?;
+            out.text(value)?;
+            out.html("</dd></div>\n")?;
+        }
+    }
+    out.html("</dl>\n")
+}
+
+/// The switch between bright and dark works without script; what needs one is hidden until it runs.
+fn controls(out: &mut Out<'_>, look: &Look<'_>) -> io::Result<()> {
+    let (system, light, dark) = match (look.is_fixed, colors::is_dark(look.theme)) {
+        (false, _) => (" checked", "", ""),
+        (true, false) => ("", " checked", ""),
+        (true, true) => ("", "", " checked"),
+    };
+    out.html("<div class=\"controls\"><fieldset><legend>Colours</legend>\n")?;
+    for (id, label, checked) in [("system", "System", system), ("light", "Light", light), ("dark", "Dark", dark)] {
+        out.html("<label><input type=\"radio\" name=\"scheme\" autocomplete=\"off\" id=\"scheme-")?;
+        out.html(id)?;
+        out.html("\"")?;
+        out.html(checked)?;
+        out.html("> ")?;
+        out.html(label)?;
+        out.html("</label>\n")?;
+    }
+    out.html("</fieldset>\n<div class=\"scripted\"><button type=\"button\" id=\"unfold\">Open all</button> ")?;
+    out.html("<button type=\"button\" id=\"all\">Show all branches</button></div></div>\n")
+}
+
+/// The list of all entries, with the branches they are on.
+fn tree(out: &mut Out<'_>, log: &SessionLog, survey: &Survey, outline: &Outline) -> io::Result<()> {
+    out.html("<nav aria-label=\"Entries\">\n<div class=\"scripted\"><input type=\"search\" id=\"search\" placeholder=\"Search\" aria-label=\"Search\">\n")?;
+    out.html("<select id=\"filter\" aria-label=\"Shown entries\"><option value=\"talk\">Conversation</option>")?;
+    out.html("<option value=\"no-tools\">Without tools</option><option value=\"user\">Prompts</option>")?;
+    out.html(
+        "<option value=\"labelled\">Labelled</option><option value=\"everything\">Everything</option></select></div>\n",
+    )?;
+    out.html("<ol id=\"tree\" class=\"talk\">\n")?;
+    let ids: Vec<_> = log.entry_ids().collect();
+    for row in outline.rows() {
+        let line = &survey.lines[row.at];
+        let label = log.label(ids[row.at]);
+        out.html("<li id=\"t")?;
+        out.number(row.at)?;
+        out.html("\" class=\"d")?;
+        out.number(row.indent)?;
+        out.html(" ")?;
+        out.html(class(line.kind))?;
+        out.html(if outline.is_active(row.at) { " on" } else { "" })?;
+        out.html(if label.is_some() { " labelled" } else { "" })?;
+        if let Some(parent) = outline.parent(row.at) {
+            out.html("\" data-p=\"")?;
+            out.number(parent)?;
+        }
+        out.html("\"><a href=\"#e")?;
+        out.number(row.at)?;
+        out.html("\">")?;
+        if let Some(label) = label {
+            out.html("<b class=\"label\">")?;
+            out.text(&label.text)?;
+            out.html("</b> ")?;
+        }
+        out.text(&line.preview)?;
+        out.html("</a></li>\n")?;
+    }
+    out.html("</ol>\n</nav>\n<main>\n")
+}
+
+fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::User => "user",
+        Kind::Assistant => "assistant",
+        Kind::Calls => "assistant calls",
+        Kind::Tool => "result",
+        Kind::FailedTool => "result failed",
+        Kind::Bash => "bash",
+        Kind::System => "system",
+        Kind::Summary => "summary",
+        Kind::Custom => "custom",
+        Kind::Note => "noted",
+    }
+}
+
+/// Writes an entry, with the results of its calls.
+pub(super) fn article(
+    out: &mut Out<'_>,
+    (at, entry): (usize, &Entry),
+    answers: &[Answer],
+    survey: &Survey,
+    is_active: bool,
+    label: Option<&str>,
+) -> io::Result<()> {
+    out.html("<article id=\"e")?;
+    out.number(at)?;
+    out.html("\" class=\"")?;
+    out.html(class(survey.lines[at].kind))?;
+    out.html(if is_active { "\">" } else { " off\">" })?;
+    out.html("<p class=\"head\">")?;
+    if let Some(who) = who(entry) {
+        out.html("<b>")?;
+        out.text(&who)?;
+        out.html("</b> ")?;
+    }
+    if let Some(label) = label {
+        out.html("<b class=\"label\">")?;
+        out.text(label)?;
+        out.html("</b> ")?;
+    }
+    if !entry.timestamp.is_empty() {
+        out.html("<time datetime=\"")?;
+        out.text(&entry.timestamp)?;
+        out.html("\">")?;
+        out.text(&moment(&entry.timestamp))?;
+        out.html("</time> ")?;
+    }
+    out.html("<a class=\"anchor\" href=\"#e")?;
+    out.number(at)?;
+    out.html("\" title=\"Link to this entry\">#</a></p>\n")?;
+    entry::body(out, entry, answers)?;
+    out.html("</article>\n")
+}
+
+/// Who speaks.
+fn who(entry: &Entry) -> Option<String> {
+    match &**entry.body.as_message()? {
+        Message::User(_) => Some("User".to_owned()),
+        Message::Assistant(answer) => {
+            let level =
+                answer.thinking_level.map(|level| format!(" · thinking {}", level.as_str())).unwrap_or_default();
+            Some(format!("{}/{}{level}", answer.provider, answer.model))
+        }
+        _ => None,
+    }
+}
+
+/// Says that another branch begins.
+pub(super) fn fork(out: &mut Out<'_>, parent: Option<usize>) -> io::Result<()> {
+    match parent {
+        None => out.html("<p class=\"fork\">Another beginning</p>\n"),
+        Some(parent) => {
+            out.html("<p class=\"fork\">Another branch, after <a href=\"#e")?;
+            out.number(parent)?;
+            out.html("\">this entry</a></p>\n")
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What is said of a session as a whole, and of each entry in one line.
+
+use std::collections::BTreeSet;
+
+use pinch_llm::message::{Block, Content, Message};
+use pinch_stdx::text::utf16_prefix;
+use serde_json::Value;
+
+use super::skill::skill;
+use super::tool;
+use super::words::{MAX_LINE, one_line};
+use crate::entry::{Entry, EntryBody};
+use crate::session::stats::Spent;
+use crate::session_log::{SessionLog, roles};
+use crate::store::StoreError;
+
+/// What an entry is, for colours and for what the list shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    User,
+    Assistant,
+    /// An answer that only calls tools.
+    Calls,
+    Tool,
+    FailedTool,
+    Bash,
+    System,
+    Summary,
+    Custom,
+    Note,
+}
+
+/// One line about an entry.
+pub(super) struct Line {
+    pub(super) kind: Kind,
+    pub(super) preview: Box<str>,
+}
+
+/// A session as a whole.
+pub(super) struct Survey {
+    /// A line for each entry, in file order.
+    pub(super) lines: Vec<Line>,
+    pub(super) n_prompts: usize,
+    pub(super) n_answers: usize,
+    pub(super) n_calls: usize,
+    /// Models that answered.
+    pub(super) models: BTreeSet<String>,
+    pub(super) spent: Spent,
+    /// Its name, or what it began with.
+    pub(super) title: String,
+}
+
+impl Survey {
+    /// Reads all entries once.
+    pub(super) fn of(log: &SessionLog) -> Result<Self, StoreError> {
+        let mut survey = Self {
+            lines: Vec::new(),
+            n_prompts: 0,
+            n_answers: 0,
+            n_calls: 0,
+            models: BTreeSet::new(),
+            spent: Spent::of(log),
+            title: log.name().unwrap_or_default(),
+        };
+        for at in 0..log.entry_ids().len() {
+            survey.add(&*log.try_entry(at)?);
+        }
+        if survey.title.is_empty() {
+            survey.title = format!("Session {}", log.id());
+        }
+        Ok(survey)
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        let (kind, text) = line(&entry.body);
+        self.n_prompts += usize::from(kind == Kind::User);
+        if let EntryBody::Message(message) = &entry.body
+            && let Message::Assistant(answer) = &**message
+        {
+            self.n_answers += 1;
+            self.n_calls += answer.tool_calls().count();
+            self.models.insert(format!("{}/{}", answer.provider, answer.model));
+        }
+        let preview = one_line(&text);
+        if self.title.is_empty() && kind == Kind::User {
+            preview.clone_into(&mut self.title);
+        }
+        self.lines.push(Line { kind, preview: preview.into() });
+    }
+}
+
+/// What an entry is, and the text it is known by.
+fn line(body: &EntryBody) -> (Kind, String) {
+    match body {
+        EntryBody::Message(message) => of_message(message),
+        EntryBody::ThinkingLevelChange { thinking_level } => (Kind::Note, format!("thinking: {thinking_level}")),
+        EntryBody::ModelChange { provider, model_id } => (Kind::Note, format!("model: {provider}/{model_id}")),
+        EntryBody::Compaction(compaction) => (Kind::Summary, format!("compaction: {}", head(&compaction.summary))),
+        EntryBody::BranchSummary(branch) => (Kind::Summary, format!("branch: {}", head(&branch.summary))),
+        EntryBody::Custom { custom_type, .. } => (Kind::Note, format!("state of {custom_type}")),
+        EntryBody::CustomMessage(message) if message.display => {
+            (Kind::Custom, format!("{}: {}", message.custom_type, first_text(&message.content)))
+        }
+        EntryBody::CustomMessage(message) => (Kind::Note, format!("message of {}", message.custom_type)),
+        EntryBody::Label { label, .. } => (Kind::Note, format!("label: {}", label.as_deref().unwrap_or("(removed)"))),
+        EntryBody::SessionInfo { name } => (Kind::Note, format!("name: {name}")),
+        EntryBody::ContextEdit { .. } => (Kind::Note, "context edit".to_owned()),
+        EntryBody::Usage(note) => (Kind::Note, format!("usage: {}", note.kind)),
+        EntryBody::Other(_) => (Kind::Note, body.type_name().to_owned()),
+    }
+}
+
+fn of_message(message: &Message) -> (Kind, String) {
+    match message {
+        Message::System(_) => (Kind::System, "system prompt and tools".to_owned()),
+        Message::User(user) => {
+            let text = first_text(&user.content);
+            let shown = skill(&text).map(|skill| format!("/skill:{} {}", skill.name, skill.rest));
+            (Kind::User, shown.unwrap_or(text))
+        }
+        Message::Assistant(answer) => {
+            let text = answer.content.iter().filter_map(|block| block.as_text()).find(|text| !text.trim().is_empty());
+            let mut calls = answer.tool_calls();
+            match (text, calls.next()) {
+                (Some(text), _) => (Kind::Assistant, head(text).to_owned()),
+                (None, Some(call)) => (Kind::Calls, format!("→ {} {}", call.name, tool::main_argument(call))),
+                (None, None) => (Kind::Assistant, answer.error_message.clone().unwrap_or_else(|| "(empty)".to_owned())),
+            }
+        }
+        Message::ToolResult(result) => {
+            let text = result.content.iter().find_map(Block::as_text).unwrap_or_default();
+            let kind = if result.is_error { Kind::FailedTool } else { Kind::Tool };
+            (kind, format!("{}: {}", result.tool_name, head(text)))
+        }
+        Message::Other(other) => {
+            let text = |name: &str| head(other.raw.get(name).and_then(Value::as_str).unwrap_or_default()).to_owned();
+            match other.role() {
+                roles::BASH_EXECUTION => (Kind::Bash, format!("$ {}", text("command"))),
+                role => (Kind::Custom, role.to_owned()),
+            }
+        }
+    }
+}
+
+/// As much of a text as one line can be made of.
+fn head(text: &str) -> &str {
+    utf16_prefix(text.trim_start(), 8 * MAX_LINE)
+}
+
+/// The beginning of a content's text.
+fn first_text(content: &Content) -> String {
+    match content {
+        Content::Text(text) => head(text).to_owned(),
+        Content::Blocks(blocks) => {
+            let text = blocks.iter().filter_map(Block::as_text).find(|text| !text.trim().is_empty());
+            text.map_or_else(|| "(picture)".to_owned(), |text| head(text).to_owned())
+        }
+    }
+}

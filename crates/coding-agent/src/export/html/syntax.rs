@@ -1,0 +1,278 @@
+//! Colours of code: strings, comments, numbers, keywords, names of functions and types. One pass over the text, no grammar.
+
+use std::borrow::Cow;
+use std::io;
+
+use super::languages::{self, Language};
+use super::out::Out;
+
+/// Bytes of code that are coloured; longer ones stay plain, for the page's sake.
+const MAX_COLOURED: usize = 256 * 1024;
+
+/// What a piece of code is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Comment,
+    String,
+    Number,
+    Keyword,
+    Function,
+    Type,
+    Name,
+    Added,
+    Removed,
+    Gap,
+}
+
+impl Kind {
+    fn tag(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Comment => "<span class=\"sc\">",
+            Self::String => "<span class=\"ss\">",
+            Self::Number => "<span class=\"sn\">",
+            Self::Keyword => "<span class=\"sk\">",
+            Self::Function => "<span class=\"sf\">",
+            Self::Type => "<span class=\"st\">",
+            Self::Name => "<span class=\"sv\">",
+            Self::Added => "<span class=\"da\">",
+            Self::Removed => "<span class=\"dr\">",
+            Self::Gap => "<span class=\"dc\">",
+        }
+    }
+}
+
+/// Writes code in a language, or a diff; code of a language that is not known stays plain.
+pub(super) fn code(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<()> {
+    if matches!(language, "diff" | "patch") {
+        return diff(out, code);
+    }
+    // A line end of two signs must not fall into two pieces.
+    let code = &*if code.contains('\r') {
+        Cow::Owned(code.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(code)
+    };
+    match languages::named(language).filter(|_| code.len() <= MAX_COLOURED) {
+        None => out.text(code),
+        Some(language) => pieces(language, code, &mut |kind, text| piece(out, kind, text)),
+    }
+}
+
+/// Writes the lines of a diff.
+pub(super) fn diff(out: &mut Out<'_>, diff: &str) -> io::Result<()> {
+    for line in diff.split_inclusive('\n') {
+        let kind = match line.as_bytes() {
+            [b'+', ..] => Kind::Added,
+            [b'-', ..] => Kind::Removed,
+            _ => Kind::Gap,
+        };
+        piece(out, kind, line)?;
+    }
+    Ok(())
+}
+
+fn piece(out: &mut Out<'_>, kind: Kind, text: &str) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    out.html(kind.tag())?;
+    out.text(text)?;
+    if kind == Kind::Plain { Ok(()) } else { out.html("</span>") }
+}
+
+/// Tells the pieces of some code, in order and all of them.
+fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(Kind, &str) -> io::Result<()>) -> io::Result<()> {
+    // Where the plain text began that is not told yet.
+    let mut plain = 0;
+    let mut at = 0;
+    while let Some(next) = code[at..].chars().next() {
+        let (kind, len) = match special(language, code, at) {
+            Some(found) => found,
+            None if next.is_alphanumeric() || next == '_' || next == '$' => word(language, code, at),
+            None => (Kind::Plain, next.len_utf8()),
+        };
+        if kind != Kind::Plain {
+            tell(Kind::Plain, &code[plain..at])?;
+            tell(kind, &code[at..at + len])?;
+            plain = at + len;
+        }
+        at += len;
+    }
+    tell(Kind::Plain, &code[plain..])
+}
+
+/// A comment, a string or a tag that begins here, and its length.
+fn special(language: &Language, code: &str, at: usize) -> Option<(Kind, usize)> {
+    let rest = &code[at..];
+    if let Some((open, close)) = language.block_comment
+        && let Some(inside) = rest.strip_prefix(open)
+    {
+        let len = inside.find(close).map_or(rest.len(), |end| open.len() + end + close.len());
+        return Some((Kind::Comment, len));
+    }
+    // Marks of one sign may also stand inside of words: `a#b`, `$#`.
+    let after_blank = || code[..at].chars().next_back().is_none_or(char::is_whitespace);
+    if language.line_comments.iter().any(|mark| rest.starts_with(mark) && (mark.len() > 1 || after_blank())) {
+        return Some((Kind::Comment, rest.find('\n').unwrap_or(rest.len())));
+    }
+    if let Some(quote) = language.quotes.iter().find(|quote| rest.starts_with(**quote)) {
+        let len = string(rest, quote);
+        let is_key = !language.is_markup && rest[len..].trim_start_matches([' ', '\t']).starts_with(':');
+        return Some((if is_key { Kind::Name } else { Kind::String }, len));
+    }
+    if language.has_lifetimes && rest.starts_with('\'') {
+        return Some((Kind::String, character(rest)?));
+    }
+    if language.is_markup && rest.starts_with('<') {
+        let len = rest[1..].find(|c: char| !c.is_alphanumeric() && !"/!-_:.".contains(c)).unwrap_or(rest.len() - 1);
+        return (len > 0).then_some((Kind::Keyword, 1 + len));
+    }
+    None
+}
+
+/// The length of a string. One that does not end on its line is taken to end there, unless its quotes are for many lines.
+fn string(text: &str, quote: &str) -> usize {
+    let many_lines = quote.len() > 1 || quote == "`";
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(quote.chars().count()) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '\n' if !many_lines => return at,
+            _ if text[at..].starts_with(quote) => return at + quote.len(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// The length of a character literal; none when the quote begins a lifetime.
+fn character(text: &str) -> Option<usize> {
+    let inside = &text[1..];
+    let mut chars = inside.char_indices();
+    let (_, first) = chars.next()?;
+    let (end, _) = if first == '\\' {
+        // The sign behind the stroke belongs to it, also when it is a quote.
+        chars.nth(1)?;
+        inside.char_indices().skip(2).take(10).find(|(_, c)| *c == '\'')?
+    } else {
+        chars.next().filter(|(_, c)| *c == '\'')?
+    };
+    Some(1 + end + 1)
+}
+
+/// The word that begins here: what it is, and its length.
+fn word(language: &Language, code: &str, at: usize) -> (Kind, usize) {
+    let rest = &code[at..];
+    let is_number = rest.starts_with(|c: char| c.is_ascii_digit());
+    let belongs = |c: char| {
+        c.is_alphanumeric() || c == '_' || c == '$' || (c == '.' && is_number) || (c == '-' && language.has_keys)
+    };
+    let len = rest.find(|c: char| !belongs(c)).unwrap_or(rest.len());
+    let (word, after) = rest.split_at(len);
+    let is_keyword = |word: &str| language.keywords.split_ascii_whitespace().any(|keyword| keyword == word);
+    let kind = if is_number {
+        Kind::Number
+    } else if is_keyword(word) || language.any_case && is_keyword(&word.to_ascii_lowercase()) {
+        Kind::Keyword
+    } else if word.starts_with('$') || language.has_keys && after.trim_start_matches(' ').starts_with([':', '=']) {
+        Kind::Name
+    } else if after.starts_with('(') || after.starts_with("!(") {
+        Kind::Function
+    } else if word.starts_with(char::is_uppercase) && word.len() > 1 && !language.is_markup {
+        Kind::Type
+    } else {
+        Kind::Plain
+    };
+    (kind, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::html::out::written;
+    use proptest::prelude::*;
+
+    /// The pieces that are not plain, each with its kind.
+    #[track_caller]
+    fn check(language: &str, code: &str, expected: &[(Kind, &str)]) {
+        let mut found = Vec::new();
+        let mut tell = |kind, text: &str| {
+            found.push((kind, text.to_owned()));
+            Ok(())
+        };
+        pieces(languages::named(language).unwrap(), code, &mut tell).unwrap();
+        assert_eq!(found.iter().map(|(_, text)| text.as_str()).collect::<String>(), code);
+        found.retain(|(kind, _)| *kind != Kind::Plain);
+        let found: Vec<(Kind, &str)> = found.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn code_of_some_languages() {
+        use Kind::{Comment, Function, Keyword, Name, Number, String, Type};
+        check(
+            "rs",
+            "let x: &'a Foo = f('\\'', '\"', \"a\\\"b\"); // 1\n1.5e3",
+            &[
+                (Keyword, "let"),
+                (Type, "Foo"),
+                (Function, "f"),
+                (String, "'\\''"),
+                (String, "'\"'"),
+                (String, "\"a\\\"b\""),
+                (Comment, "// 1"),
+                (Number, "1.5e3"),
+            ],
+        );
+        check(
+            "sh",
+            "echo $HOME#x 'it' # done",
+            &[(Keyword, "echo"), (Name, "$HOME"), (String, "'it'"), (Comment, "# done")],
+        );
+        check(
+            "json",
+            "{\"a\": \"b\", \"c\" : null}",
+            &[(Name, "\"a\""), (String, "\"b\""), (Name, "\"c\""), (Keyword, "null")],
+        );
+        check("py", "'''a\nb''' 'open\nNone", &[(String, "'''a\nb'''"), (String, "'open"), (Keyword, "None")]);
+        check(
+            "html",
+            "<a href=\"x\">T</a><!-- c",
+            &[(Keyword, "<a"), (String, "\"x\""), (Keyword, "</a"), (Comment, "<!-- c")],
+        );
+        check("yaml", "a-b: yes # c", &[(Name, "a-b"), (Keyword, "yes"), (Comment, "# c")]);
+        check("sql", "SELECT a FROM t -- x", &[(Keyword, "SELECT"), (Keyword, "FROM"), (Comment, "-- x")]);
+    }
+
+    #[test]
+    fn lines_of_diffs() {
+        assert_eq!(
+            written(|out| code(out, "diff", "+<a>\n-b\n c")),
+            "<span class=\"da\">+&lt;a&gt;\n</span><span class=\"dr\">-b\n</span><span class=\"dc\"> c</span>"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_letter_of_any_code_is_lost(
+            language in "rs|js|py|sh|html|json|yaml|sql|lua|hs",
+            code in "(\r\n|[a-zA-Z0-9\"'`\\\\/*#<>!=:$. \n-é😀]){0,60}",
+        ) {
+            let page = written(|out| super::code(out, &language, &code));
+            let mut bare = String::new();
+            let mut is_tag = false;
+            for c in page.chars() {
+                match c {
+                    '<' => is_tag = true,
+                    '>' => is_tag = false,
+                    c if !is_tag => bare.push(c),
+                    _ => {}
+                }
+            }
+            prop_assert_eq!(bare, written(|out| out.text(&code)));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `cargo xtask browser`: a session's page in a real browser: what its script makes of it, that it asks no server, and pictures to look at.
+//!
+//! The browser is the one that `CHROME` names, else a Chromium or Chrome of the search path. Pictures go to `target/browser`.
+
+mod sample;
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use pinch_coding_agent::export::html::{self, Look};
+use pinch_coding_agent::resources::themes::Theme;
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::{JsonlStore, SessionRef};
+use pinch_stdx::host::Host;
+
+/// Time that one run of the browser may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
+
+/// What `cargo xtask browser` takes: nothing.
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+/// Runs the command; true when everything holds. Without a browser it fails: nothing was looked at.
+pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
+    let Some(program) = find() else {
+        println!(
+            "There is no browser: put chromium on the search path (Debian: apt-get install chromium), or name one with CHROME"
+        );
+        return Ok(false);
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/browser");
+    std::fs::create_dir_all(&folder)?;
+    let folder = folder.canonicalize()?;
+    let server = Listener::start()?;
+    let page = make_page(&folder, &server.address)?;
+    let browser = Browser { program, profile: tempfile::tempdir()? };
+    let whole = format!("file://{}", page.display());
+    let bare = format!("file://{}", without_script(&page)?.display());
+    notices(&browser, &folder, &server)?;
+    let mut problems = Vec::new();
+    for (name, page, scheme, size) in [
+        ("light", &whole, LIGHT, "1280,2400"),
+        ("dark", &whole, DARK, "1280,2400"),
+        ("narrow", &whole, LIGHT, "520,2400"),
+        ("without-script", &bare, LIGHT, "1280,5600"),
+        ("without-script-dark", &bare, DARK, "1280,5600"),
+    ] {
+        let picture = folder.join(format!("{name}.png"));
+        let flags = [format!("--window-size={size}"), format!("--screenshot={}", picture.display())];
+        browser.run(page, &[scheme, &flags[0], &flags[1]])?;
+        ensure!(picture.is_file(), "the browser made no picture of {name}");
+        println!("{}", picture.display());
+    }
+    let dom = browser.run(&whole, &["--dump-dom"])?;
+    problems.extend(check_page(&dom, sample::N_SHOWN));
+    // The other branch: down to its end, and without what comes on the first one after the fork.
+    let other = browser.run(&format!("{whole}#e11"), &["--dump-dom"])?;
+    problems.extend(check_branch(&other));
+    let n_requests = server.n_connections.load(Ordering::Relaxed);
+    if n_requests > 0 {
+        problems.push(format!("the page asked a server {n_requests} times"));
+    }
+    problems.iter().for_each(|problem| println!("  {problem}"));
+    println!("page: {} checks failed", problems.len());
+    Ok(problems.is_empty())
+}
+
+/// The browser there is.
+pub(crate) fn find() -> Option<PathBuf> {
+    let named = std::env::var_os("CHROME").map(PathBuf::from);
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = || {
+        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|file| file.is_file())
+    };
+    named.or_else(on_path)
+}
+
+/// Exports the sample.
+fn make_page(folder: &Path, server: &str) -> anyhow::Result<PathBuf> {
+    let session = folder.join("sample.jsonl");
+    std::fs::write(&session, sample::session(server))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let store = Arc::new(JsonlStore::flat(folder));
+    let log = runtime.block_on(SessionLog::open(&Host::system(), store, &SessionRef::Path(session), "/"))?;
+    let themes = Theme::builtin();
+    let theme = themes.first().context("there is no theme")?;
+    Ok(html::export(&log, &Look::new(theme), None, folder)?)
+}
+
+/// Makes sure that a page that does ask a server is noticed, or what is checked below would say nothing.
+fn notices(browser: &Browser, folder: &Path, server: &Listener) -> anyhow::Result<()> {
+    let control = folder.join("control.html");
+    std::fs::write(&control, format!("<!DOCTYPE html><img src=\"{}/control\">", server.address))?;
+    browser.run(&format!("file://{}", control.display()), &["--dump-dom"])?;
+    std::fs::remove_file(&control)?;
+    ensure!(server.n_connections.swap(0, Ordering::Relaxed) > 0, "a page that asks a server was not noticed");
+    Ok(())
+}
+
+/// Makes what is left of the page when nothing runs its script, with everything open, to look at.
+fn without_script(page: &Path) -> anyhow::Result<PathBuf> {
+    let text = std::fs::read_to_string(page)?;
+    let (before, rest) = text.split_once("<script>").context("the page has no script")?;
+    let (_, after) = rest.split_once("</script>").context("the page's script has no end")?;
+    let bare = page.with_file_name("without-script.html");
+    std::fs::write(&bare, format!("{before}{after}").replace("<details", "<details open"))?;
+    Ok(bare)
+}
+
+/// What is wrong with the page as the browser sees it.
+fn check_page(dom: &str, n_shown: usize) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut expect = |holds: bool, what: &str| {
+        if !holds {
+            problems.push(format!("missing: {what}"));
+        }
+    };
+    expect(dom.contains("class=\"js\""), "the script ran");
+    expect(dom.contains(&format!("data-shown=\"{n_shown}\"")), &format!("{n_shown} entries are shown"));
+    expect(dom.contains("<title>A lexer without panics</title>"), "the title stays what it was");
+    expect(dom.matches("<script").count() == 1, "there is one script");
+    expect(dom.matches("<img").count() == 1, "there is one picture");
+    expect(!dom.contains("<iframe") && !dom.contains("<link"), "no element came from a text");
+    problems
+}
+
+fn check_branch(dom: &str) -> Vec<String> {
+    let is_shown = |at: usize| {
+        let article = dom.split_once(&format!("<article id=\"e{at}\" class=\"")).map(|(_, rest)| rest);
+        article
+            .and_then(|rest| rest.split_once('"'))
+            .is_some_and(|(class, _)| !class.split(' ').any(|word| word == "off"))
+    };
+    let expected = [(2, true), (10, true), (11, true), (12, true), (13, false), (19, false)];
+    let wrong = expected.into_iter().filter(|(at, shown)| is_shown(*at) != *shown);
+    wrong.map(|(at, shown)| format!("on the other branch: entry {at} should be shown: {shown}")).collect()
+}
+
+/// Listens where nothing should ask.
+struct Listener {
+    address: String,
+    n_connections: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = format!("http://{}", listener.local_addr()?);
+        let n_connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&n_connections);
+        // Ends with the program.
+        std::thread::spawn(move || {
+            for _connection in listener.incoming() {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Ok(Self { address, n_connections })
+    }
+}
+
+struct Browser {
+    program: PathBuf,
+    profile: tempfile::TempDir,
+}
+
+impl Browser {
+    /// Opens a page and returns what the browser prints.
+    fn run(&self, page: &str, flags: &[&str]) -> anyhow::Result<String> {
+        let mut command = Command::new(&self.program);
+        command.args([
+            "--headless",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--no-first-run",
+            "--virtual-time-budget=5000",
+        ]);
+        command.args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]);
+        command.arg(format!("--user-data-dir={}", self.profile.path().display()));
+        if is_root() {
+            // The browser's own sandbox refuses to run for root, as in most containers.
+            command.arg("--no-sandbox");
+        }
+        command.args(flags).arg(page);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut stdout = child.stdout.take().context("no output")?;
+        let reader = std::thread::spawn(move || {
+            let mut printed = Vec::new();
+            stdout.read_to_end(&mut printed).map(|_| printed)
+        });
+        let began = Instant::now();
+        let status = loop {
+            match child.try_wait()? {
+                Some(status) => break status,
+                None if began.elapsed() > LIMIT => {
+                    child.kill()?;
+                    child.wait()?;
+                    bail!("the browser did not end within {} s", LIMIT.as_secs());
+                }
+                None => std::thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        ensure!(status.success(), "the browser ended with {status}");
+        let printed = reader.join().map_err(|_| anyhow::anyhow!("the reader panicked"))??;
+        Ok(String::from_utf8_lossy(&printed).into_owned())
+    }
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
