@@ -191,7 +191,7 @@ async fn every_command_has_one_answer_whatever_its_members() {
         json!({"message": 5, "level": 1, "name": [], "enabled": "x", "provider": {}, "mode": "odd", "images": 3}),
         json!({
             "message": "m", "sessionPath": "/none.jsonl", "entryId": "ffffffff", "since": "ffffffff", "provider": "p", "modelId": "m",
-            "level": "odd", "mode": "all", "enabled": true, "command": "true", "name": "n", "outputPath": "/no/such/folder/x.html",
+            "level": "odd", "mode": "all", "enabled": true, "command": "true", "name": "n", "outputPath": "/dev/null/x.html",
         }),
     ];
     let mut client = Client::new((0..3).map(|_| Reply::text("a"))).await;
