@@ -7,3 +7,5 @@ pub(crate) mod rpc;
 pub(crate) mod chat;
 pub(crate) mod demo;
 pub(crate) mod packages;
+pub(crate) mod doctor;
+pub(crate) mod completions;
