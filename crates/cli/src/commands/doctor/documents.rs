@@ -17,7 +17,7 @@ pub(super) fn look(scene: &Scene) -> Section {
     settings(&mut section, scene);
     let agent_dir = &scene.folders.agent_dir;
     let path = agent_dir.join("models.json");
-    told(&mut section, "models.json", &path, document::read_object(&path).err(), scene.of_models.clone());
+    told(&mut section, "models.json", &path, document::read_object(&path).err(), scene.registry.problems());
     let path = agent_dir.join("auth.json");
     told(&mut section, "auth.json", &path, document::read_object(&path).err(), scene.of_auth.clone());
     let path = agent_dir.join("trust.json");

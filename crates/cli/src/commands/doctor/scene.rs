@@ -26,8 +26,7 @@ pub(super) struct Scene {
     pub(super) services: Services,
     pub(super) registry: Arc<ModelRegistry>,
     pub(super) auth: RegistryAuth,
-    /// What is wrong with models.json and with auth.json.
-    pub(super) of_models: Vec<Problem>,
+    /// What is wrong with auth.json.
     pub(super) of_auth: Vec<Problem>,
 }
 
@@ -39,7 +38,8 @@ impl Scene {
         let settings = services.settings().settings();
         let session_dir = open_log::session_folder(&Options::default(), &settings, host)
             .map_or_else(|| folders.agent_dir.join("sessions"), |dir| folders.cwd.join(dir));
-        let (registry, of_models) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
+        // What is wrong with it is asked for later: all of it, which a start does not look for.
+        let (registry, _) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
         let (storage, of_auth) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
         let registry = Arc::new(registry);
         let auth = RegistryAuth::new(Arc::clone(&registry), storage, None, host.clone());
@@ -51,7 +51,6 @@ impl Scene {
             services,
             registry,
             auth,
-            of_models,
             of_auth,
         })
     }
