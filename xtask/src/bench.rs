@@ -47,7 +47,7 @@ pub(crate) struct Args {
 /// What can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Name {
-    /// `pinch --version` and one whole `pinch -p`.
+    /// `pinch --version`, one whole `pinch -p`, and the first answer of `pinch --mode rpc`; also where much is installed.
     Startup,
     /// One embedded run, `pinch agent`.
     Embedded,

@@ -8,7 +8,11 @@ use anyhow::{Context, bail};
 use pinch_llm::catalog::pack;
 use serde_json::Value;
 
+use crate::cargo;
+
 const CATALOG: &str = "crates/llm/src/catalog/models.bin";
+/// The reference of the command line, which the program writes about itself.
+const REFERENCE: &str = "docs/cli.md";
 
 /// What `cargo xtask codegen` takes.
 #[derive(clap::Args)]
@@ -23,6 +27,28 @@ pub(crate) struct Args {
 
 /// Runs the command; true when everything is up to date.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    let is_good = catalog(args)?;
+    Ok(reference(args.check)? && is_good)
+}
+
+/// Writes the reference of the command line, or compares it.
+fn reference(check: bool) -> anyhow::Result<bool> {
+    let new = cargo::output(&["run", "--quiet", "--package", "pinch-cli", "--", "completions", "markdown"])?;
+    let is_same = std::fs::read_to_string(REFERENCE).is_ok_and(|old| old == new);
+    if !is_same && !check {
+        std::fs::write(REFERENCE, &new).with_context(|| format!("cannot write {REFERENCE}"))?;
+    }
+    let state = match (is_same, check) {
+        (true, _) => "up to date",
+        (false, true) => "stale",
+        (false, false) => "written",
+    };
+    println!("{REFERENCE}: {state}");
+    Ok(is_same || !check)
+}
+
+/// Makes the catalog of models, or checks it.
+fn catalog(args: &Args) -> anyhow::Result<bool> {
     let path = Path::new(CATALOG);
     let Some(models) = &args.models else {
         let file = std::fs::read(path).with_context(|| format!("cannot read {CATALOG}"))?;

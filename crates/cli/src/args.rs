@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, auth, demo, export};
+use crate::commands::{agent, auth, completions, demo, doctor, export};
 
 /// An AI agent in your terminal and in your scripts.
 #[derive(Debug, Parser)]
@@ -22,6 +22,10 @@ pub(crate) enum Command {
     Auth(auth::Auth),
     /// Shows a whole run on a scripted local server: rotation, compaction, tools, blocks.
     Demo(demo::Args),
+    /// Looks at folders, documents, keys, servers, programs and sessions, and says what is missing or broken.
+    Doctor(doctor::Args),
+    /// Prints completions for a shell, or the manual.
+    Completions(completions::Args),
     /// Makes one page of a session that can be read in any browser, without network.
     Export(export::Args),
 }

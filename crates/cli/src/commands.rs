@@ -8,3 +8,5 @@ pub(crate) mod chat;
 pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod packages;
+pub(crate) mod doctor;
+pub(crate) mod completions;

@@ -21,7 +21,7 @@ mod commands;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser as _};
 
 use args::{Cli, Command};
 use exit::{Failure, Kind};
@@ -37,6 +37,8 @@ fn main() -> ExitCode {
             Asked::Command(Command::Agent(args)) => commands::agent::run(args).await,
             Asked::Command(Command::Auth(command)) => commands::auth::run(command).await,
             Asked::Command(Command::Demo(args)) => commands::demo::run(args).await,
+            Asked::Command(Command::Doctor(args)) => commands::doctor::run(args).await,
+            Asked::Command(Command::Completions(args)) => commands::completions::run(&args, &Cli::command()),
             Asked::Command(Command::Export(args)) => commands::export::run(args).await,
             Asked::Packages(args) => commands::packages::run(&args).await,
             Asked::Conversation(options) => commands::chat::run(*options).await,

@@ -185,7 +185,7 @@ impl<'a> Opener<'a> {
     }
 }
 
-fn session_folder(args: &Options, settings: &Settings, host: &Host) -> Option<PathBuf> {
+pub(crate) fn session_folder(args: &Options, settings: &Settings, host: &Host) -> Option<PathBuf> {
     let env = host.env();
     let named = args
         .session_dir

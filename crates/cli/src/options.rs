@@ -9,6 +9,7 @@ use pinch_embed::llm::thinking::ThinkingLevel;
 
 pub mod flags;
 pub mod help;
+pub mod facts;
 
 use flags::{Flag, Takes};
 

@@ -54,8 +54,12 @@ pub(crate) async fn runtime(
 pub(crate) fn available_models(options: &Options, host: &Host) -> Result<Vec<Arc<Model>>, Failure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let services = services(options, &folders, host);
+    let models = services.available_models();
     services.take_problems().iter().for_each(|problem| warn(problem));
-    Ok(services.available_models())
+    // What is wrong with models of others is told as well: this is where one looks for a model that is not there.
+    services.models().problems();
+    services.models().take_new_problems().iter().for_each(|problem| warn(&problem.to_string()));
+    Ok(models)
 }
 
 fn services(options: &Options, folders: &Folders, host: &Host) -> Services {

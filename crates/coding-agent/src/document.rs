@@ -87,7 +87,10 @@ pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
 }
 
 /// The text of a document; `None` when it is missing or blank.
-fn read_text(path: &Path) -> Result<Option<String>, Problem> {
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
     let bytes = match std::fs::metadata(path) {
         Ok(meta) if meta.len() > MAX_BYTES => return Err(Problem::new(path, "the file is larger than 64 MiB")),
         _ => match std::fs::read(path) {
@@ -116,10 +119,17 @@ fn as_object(path: &Path, value: Value) -> Result<Map<String, Value>, Problem> {
 /// # Errors
 /// What is wrong with the document as a whole.
 pub(crate) fn read_value(path: &Path) -> Result<Option<Value>, Problem> {
-    let Some(text) = read_text(path)? else { return Ok(None) };
-    let text = lossy::without_bom(&text);
+    read_text(path)?.map(|text| value_of(path, &text)).transpose()
+}
+
+/// What the text of a document says; comments and trailing commas are passed over.
+///
+/// # Errors
+/// What is wrong with the document as a whole.
+pub(crate) fn value_of(path: &Path, text: &str) -> Result<Value, Problem> {
+    let text = lossy::without_bom(text);
     // Most documents have no comments, and looking for some takes as long as reading.
-    parse(path, text).or_else(|_| parse(path, &jsonc::to_json(text))).map(Some)
+    parse(path, text).or_else(|_| parse(path, &jsonc::to_json(text)))
 }
 
 fn parse(path: &Path, text: &str) -> Result<Value, Problem> {

@@ -13,11 +13,13 @@ use pinch_stdx::host::Env;
 use serde_json::{Map, Value};
 
 use crate::auth::config_value;
-use crate::document::{self, Problem};
+use crate::document::Problem;
 
 mod compat_rules;
 mod schema;
 mod definition;
+mod outline;
+mod defined;
 mod merge;
 mod names;
 mod shelf;
@@ -33,7 +35,8 @@ pub mod dispatch;
 pub use dynamic::{ProviderConfig, RegisterError};
 pub use request_auth::{AuthStatus, RegistryAuth};
 
-use definition::{Definition, Finding, Findings, Sort};
+use defined::Document;
+use definition::{Finding, Sort};
 use dynamic::Registered;
 use layers::Layers;
 
@@ -65,6 +68,9 @@ impl ModelRegistry {
     }
 
     /// The built-in catalog with what a models.json says. Whatever is wrong in the document is reported and left out; the rest counts.
+    ///
+    /// Of a document of more than 256 KiB the models of a provider are read and checked when somebody asks for them, so that a program that
+    /// uses one of them does not wait for thousands: see [`ModelRegistry::problems`].
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
         let registry = Self::new(Some(models_json.to_owned()), Layers::over(Some(Catalog::built_in())));
         let problems = registry.refresh();
@@ -74,7 +80,8 @@ impl ModelRegistry {
     /// Like [`ModelRegistry::load`], for a document that is in memory already; `file` is named in problems.
     pub fn from_document(root: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
         let mut layers = Layers::over(Some(Catalog::built_in()));
-        let problems = read(Value::Object(root), file, &mut layers);
+        layers.define(Document::of_value(Value::Object(root), layers.catalog.as_ref(), file));
+        let problems = layers.document.problems_so_far();
         (Self::new(None, layers), problems)
     }
 
@@ -97,23 +104,33 @@ impl ModelRegistry {
     /// Reads models.json again, if there is one; registered providers stay. A document that cannot be read at all leaves everything as it is.
     pub fn refresh(&self) -> Vec<Problem> {
         let Some(file) = &self.0.file else { return Vec::new() };
-        match document::read_value(file) {
-            Ok(Some(root)) => self.change(|layers| read(root, file, layers)),
-            Ok(None) => self.change(|layers| {
-                layers.define(Vec::new(), None);
-                Vec::new()
-            }),
+        self.change(|layers| match Document::read(file, layers.catalog.as_ref()) {
+            Ok(document) => {
+                layers.define(document);
+                layers.document.problems_so_far()
+            }
             Err(problem) => {
                 let found = [Finding { sort: Sort::Document, problem: problem.clone() }];
-                self.change(|layers| layers.error = definition::error_text(&found, file));
+                layers.unread = definition::error_text(&found, file);
                 vec![problem]
             }
-        }
+        })
     }
 
-    /// What stops something in models.json from being used, in pi's words.
+    /// All that is wrong with models.json, also with what nobody has asked for yet: it is read now.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.layers().document.findings().into_iter().map(|finding| finding.problem).collect()
+    }
+
+    /// What is wrong with models that were asked for since the last time, where a long models.json was not checked as a whole.
+    pub fn take_new_problems(&self) -> Vec<Problem> {
+        self.layers().document.new_problems()
+    }
+
+    /// What stops something in models.json from being used, in pi's words. All of it is read for that.
     pub fn error(&self) -> Option<String> {
-        self.layers().error.clone()
+        let layers = self.layers();
+        layers.unread.clone().or_else(|| layers.document.error())
     }
 
     /// Adds a provider or changes one: with models it takes the place of all of that name, without them it moves those that are there to
@@ -224,16 +241,6 @@ impl ModelRegistry {
         let own = layers.shelf(provider).and_then(|shelf| shelf.headers(model).cloned());
         (headers, own.unwrap_or_default(), with_key)
     }
-}
-
-/// Lays a document over the catalog.
-fn read(root: Value, file: &Path, layers: &mut Layers) -> Vec<Problem> {
-    let mut findings = Findings { file, all: Vec::new() };
-    let defined = definition::read_document(root, layers.catalog.as_ref(), &mut findings);
-    let defined: Vec<(ProviderId, Arc<Definition>)> =
-        defined.into_iter().map(|(id, definition)| (id, Arc::new(definition))).collect();
-    layers.define(defined, definition::error_text(&findings.all, file));
-    findings.all.into_iter().map(|finding| finding.problem).collect()
 }
 
 /// Providers with what belongs to them, by name.

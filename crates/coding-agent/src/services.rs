@@ -166,7 +166,9 @@ impl Services {
 
     /// Takes what was wrong in documents: sentences for people.
     pub fn take_problems(&self) -> Vec<String> {
-        std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut problems = std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner));
+        problems.extend(self.models.take_new_problems().iter().map(ToString::to_string));
+        problems
     }
 
     /// Models that somebody has credentials for, in the registry's order.

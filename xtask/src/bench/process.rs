@@ -1,6 +1,6 @@
 //! Programs that are watched while they run.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -45,6 +45,34 @@ pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<Ran> {
         bail!("{:?} ended with {status}", command.get_program());
     }
     Ok(Ran { time, peak_mb, n_bytes })
+}
+
+/// How a program answered that goes on until nobody asks any more.
+pub(super) struct Answered {
+    /// From its start to the end of its first line.
+    pub(super) time: Duration,
+    /// Most memory it had in use until then, in megabytes.
+    pub(super) peak_mb: f64,
+}
+
+/// Starts a program, asks it something and takes the first line that it prints for the answer; then it has to end by itself.
+pub(super) fn answer(command: &mut Command, question: &str) -> anyhow::Result<Answered> {
+    let began = Instant::now();
+    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = spawned.with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    let mut stdin = child.stdin.take().context("no input")?;
+    let mut stdout = BufReader::new(child.stdout.take().context("no output")?);
+    stdin.write_all(question.as_bytes())?;
+    let mut line = String::new();
+    stdout.read_line(&mut line)?;
+    let (time, peak_mb) = (began.elapsed(), peak_mb(child.id()).context("no /proc")?);
+    drop(stdin);
+    std::io::copy(&mut stdout, &mut std::io::sink())?;
+    let status = child.wait()?;
+    if !status.success() || !line.contains("\"success\":true") {
+        bail!("{:?} ended with {status} after {line:?}", command.get_program());
+    }
+    Ok(Answered { time, peak_mb })
 }
 
 /// Most memory a program has in use, in megabytes, when it has done its work and wants to print it: nobody reads, so that it has to wait.

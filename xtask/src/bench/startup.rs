@@ -1,4 +1,6 @@
-//! How fast the program is there.
+//! How fast the program is there, for a user who has little and for one who has much.
+
+mod furnished;
 
 use std::path::Path;
 use std::process::Command;
@@ -10,26 +12,42 @@ use super::{Figure, median, process};
 
 const TIMES: usize = 30;
 
-/// `pinch --version` and one whole `pinch -p`.
+/// The first question of a program that drives another.
+const GET_STATE: &str = "{\"id\":\"1\",\"type\":\"get_state\"}\n";
+
+/// `pinch --version`, one whole `pinch -p`, and `pinch --mode rpc` up to its first answer.
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
-    let version = || {
-        let mut command = Command::new(pinch);
-        command.arg("--version");
-        command
-    };
+    let mut setup = Setup::new()?;
+    // It answers at once: all the time is the program's own.
+    setup.server.reply(Reply::sse(anthropic(20))).repeat_last();
+    let mut figures = rows(pinch, &setup, "", 20.0)?;
+    furnished::furnish(&mut setup)?;
+    figures.extend(rows(pinch, &setup, ", much installed", 30.0)?);
+    Ok(figures)
+}
+
+/// The figures of one user.
+fn rows(pinch: &Path, setup: &Setup, whose: &str, memory: f64) -> anyhow::Result<Vec<Figure>> {
+    let version = || setup.command(pinch, &["--version"]);
+    let print = || setup.command(pinch, &["-p", "hello"]);
+    let rpc = || setup.command(pinch, &["--mode", "rpc", "--no-session"]);
     let milliseconds = |command: &dyn Fn() -> Command| -> anyhow::Result<f64> {
         let times = (0..TIMES).map(|_| Ok(process::run(&mut command(), false)?.time.as_secs_f64() * 1e3));
         Ok(median(times.collect::<anyhow::Result<_>>()?))
     };
-    let setup = Setup::new()?;
-    // It answers at once: all the time is the program's own.
-    setup.server.reply(Reply::sse(anthropic(20))).repeat_last();
-    let print = || setup.command(pinch, &["-p", "hello"]);
     process::run(&mut print(), false)?;
+    let answers = (0..TIMES)
+        .map(|_| process::answer(&mut rpc(), GET_STATE))
+        .collect::<anyhow::Result<Vec<process::Answered>>>()?;
+    let rpc_ms = median(answers.iter().map(|answer| answer.time.as_secs_f64() * 1e3).collect());
+    let rpc_mb = answers.iter().map(|answer| answer.peak_mb).fold(0.0, f64::max);
+    let row = |what: &str, measured, budget, unit| Figure::at_most(format!("{what}{whose}"), measured, budget, unit);
     Ok(vec![
-        Figure::at_most("pinch --version", milliseconds(&version)?, 5.0, "ms"),
-        Figure::at_most("pinch --version, memory", process::peak_before_output(&mut version())?, 10.0, "MB"),
-        Figure::at_most("pinch -p, beyond the server", milliseconds(&print)?, 20.0, "ms"),
-        Figure::at_most("pinch -p, memory", process::peak_before_output(&mut print())?, 20.0, "MB"),
+        row("pinch --version", milliseconds(&version)?, 5.0, "ms"),
+        row("pinch --version, memory", process::peak_before_output(&mut version())?, 10.0, "MB"),
+        row("pinch -p, beyond the server", milliseconds(&print)?, 20.0, "ms"),
+        row("pinch -p, memory", process::peak_before_output(&mut print())?, memory, "MB"),
+        row("pinch --mode rpc, first answer", rpc_ms, 20.0, "ms"),
+        row("pinch --mode rpc, memory", rpc_mb, memory, "MB"),
     ])
 }

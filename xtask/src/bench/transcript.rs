@@ -1,6 +1,6 @@
 //! Answers of a model server, prepared beforehand, and a program set up to ask for them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pinch_testing::server::Server;
@@ -40,6 +40,8 @@ pub(super) struct Setup {
     runtime: Runtime,
     pub(super) server: Server,
     home: TempDir,
+    /// Where the user works.
+    cwd: PathBuf,
 }
 
 impl Setup {
@@ -53,21 +55,27 @@ impl Setup {
         }}});
         std::fs::create_dir_all(home.path().join("agent"))?;
         std::fs::write(home.path().join("agent/models.json"), models.to_string())?;
-        Ok(Self { runtime, server, home })
+        let cwd = home.path().to_owned();
+        Ok(Self { runtime, server, home, cwd })
     }
 
     /// A command that asks the server.
     pub(super) fn command(&self, pinch: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(pinch);
         let agent = self.home.path().join("agent");
-        command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
+        command.current_dir(&self.cwd).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
         command.arg("--agent-dir").arg(agent).args(["--model", "bench/m1"]).args(args);
         command
     }
 
-    /// Where the user works.
+    /// The user's folder.
     pub(super) fn folder(&self) -> &Path {
         self.home.path()
+    }
+
+    /// Moves the user, who works in the folder of [`Setup::folder`] at first.
+    pub(super) fn work_in(&mut self, cwd: PathBuf) {
+        self.cwd = cwd;
     }
 }
 

@@ -204,7 +204,7 @@ pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Fai
 }
 
 /// The configuration: the flag, then the variables, then the first file of the state folder; none is an empty one.
-fn load_config(
+pub(crate) fn load_config(
     flag: Option<&Path>,
     state_dir: &Path,
     host: &Host,

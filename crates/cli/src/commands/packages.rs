@@ -26,6 +26,25 @@ pub(crate) fn is_command(args: &[OsString]) -> bool {
     args.first().and_then(|name| name.to_str()).is_some_and(|name| parse::Name::parse(name).is_some())
 }
 
+/// A command as completions and the manual show it.
+pub(crate) struct CommandSurface {
+    pub(crate) name: &'static str,
+    /// What is told besides options.
+    pub(crate) argument: Option<&'static str>,
+    /// Names of an option, what its value is called, and what it does.
+    pub(crate) options: Vec<(&'static str, Option<&'static str>, &'static str)>,
+}
+
+/// All these commands.
+pub(crate) fn surface() -> Vec<CommandSurface> {
+    let of = |name: parse::Name| CommandSurface {
+        name: name.as_str(),
+        argument: texts::argument(name),
+        options: texts::options(name),
+    };
+    parse::Name::ALL.map(of).into()
+}
+
 /// Runs the command that the arguments begin with.
 pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, Failure> {
     let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();

@@ -4,7 +4,9 @@
 
 mod agent;
 mod auth;
+mod completions;
 mod demo;
+mod doctor;
 mod export;
 mod faults;
 mod help;

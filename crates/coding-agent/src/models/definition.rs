@@ -95,7 +95,13 @@ pub(super) fn read_document(
 
 impl Definition {
     /// Reads what a document says of one provider; `None` when nothing of it can be used.
-    fn read(id: &ProviderId, at: &str, config: Value, is_built_in: bool, findings: &mut Findings<'_>) -> Option<Self> {
+    pub(super) fn read(
+        id: &ProviderId,
+        at: &str,
+        config: Value,
+        is_built_in: bool,
+        findings: &mut Findings<'_>,
+    ) -> Option<Self> {
         let Value::Object(config) = config else {
             findings.note(Sort::Shape, at, "must be object".into(), "The provider is left out");
             return None;

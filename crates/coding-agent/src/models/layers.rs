@@ -7,6 +7,7 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 
 use super::ByProvider;
+use super::defined::{Defined, Document};
 use super::definition::Definition;
 use super::dynamic::Registered;
 use super::merge;
@@ -16,13 +17,14 @@ use super::shelf::Shelf;
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
     pub(super) catalog: Option<Catalog>,
-    /// What the document says, in its order.
-    defined: ByProvider<Arc<Definition>>,
+    /// What the document says, by provider.
+    defined: ByProvider<Arc<Defined>>,
     order: Vec<ProviderId>,
     pub(super) registered: ByProvider<Arc<Registered>>,
     shelves: ByProvider<OnceLock<Arc<Shelf>>>,
-    /// What is wrong with the document.
-    pub(super) error: Option<String>,
+    pub(super) document: Document,
+    /// Why the document could not be read again; what it said before holds.
+    pub(super) unread: Option<String>,
 }
 
 impl Layers {
@@ -34,9 +36,10 @@ impl Layers {
             order: Vec::new(),
             registered: ByProvider::new(),
             shelves: ByProvider::new(),
-            error: None,
+            document: Document::default(),
+            unread: None,
         };
-        layers.define(Vec::new(), None);
+        layers.define(Document::default());
         layers
     }
 
@@ -56,10 +59,10 @@ impl Layers {
     }
 
     /// Takes over what a document says, in place of what it said before.
-    pub(super) fn define(&mut self, defined: Vec<(ProviderId, Arc<Definition>)>, error: Option<String>) {
-        self.order = defined.iter().map(|(id, _)| id.clone()).collect();
-        self.defined = defined.into_iter().collect();
-        self.error = error;
+    pub(super) fn define(&mut self, document: Document) {
+        self.order = document.providers.iter().map(|(id, _)| id.clone()).collect();
+        self.defined = document.providers.iter().cloned().collect();
+        (self.document, self.unread) = (document, None);
         let all: Vec<ProviderId> = self.providers().cloned().collect();
         self.shelves = all.into_iter().map(|id| (id, OnceLock::new())).collect();
     }
@@ -75,11 +78,11 @@ impl Layers {
         known.chain(&self.order).chain(self.registered.keys())
     }
 
-    /// What is said of a provider; what is said last wins.
+    /// What is said of a provider, not of its models; what is said last wins.
     pub(super) fn definitions(&self, provider: &ProviderId) -> impl DoubleEndedIterator<Item = &Definition> {
         let id = ProviderId::new(today(provider.as_str()));
         let registered = self.registered.get(&id).map(|registered| &registered.definition);
-        self.defined.get(&id).map(|definition| &**definition).into_iter().chain(registered)
+        self.defined.get(&id).map(|defined| defined.head()).into_iter().chain(registered)
     }
 
     /// The shelf of a provider.
@@ -93,7 +96,7 @@ impl Layers {
 
     fn fill(&self, id: &ProviderId) -> Shelf {
         let built_in: &[Arc<Model>] = self.catalog.as_ref().map_or(&[], |catalog| catalog.models(id.as_str()));
-        let defined = self.defined.get(id);
+        let defined = self.defined.get(id).map(|defined| defined.whole());
         let registered = self.registered.get(id);
         let override_one = |model: Arc<Model>| match defined {
             Some(definition) => merge::override_one(definition, &model),
@@ -121,6 +124,7 @@ impl Layers {
                 }
             }
         };
-        Shelf::of(models).with_headers(self.definitions(id))
+        let whole = defined.into_iter().chain(registered.map(|registered| &registered.definition));
+        Shelf::of(models).with_headers(whole)
     }
 }

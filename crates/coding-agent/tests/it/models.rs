@@ -199,3 +199,65 @@ fn what_is_not_said_costs_nothing() {
     let model = registry.find(&"openrouter".into(), a[a.len() - 1].id.as_str()).unwrap();
     assert!(Arc::ptr_eq(&model, &a[a.len() - 1]));
 }
+
+/// A document that is too long to be read as a whole, with mistakes in it.
+fn long_document() -> Value {
+    let models = |n: usize| (0..n).map(|m| json!({"id": format!("m{m}"), "name": "n".repeat(80)})).collect::<Vec<_>>();
+    let provider = |url: &str, models: Vec<Value>| json!({"baseUrl": url, "api": "openai-completions", "apiKey": "$KEY", "models": models});
+    let mut broken = models(300);
+    broken[7] = json!({"id": 7});
+    json!({"providers": {
+        "a": provider("http://a", models(3_000)),
+        "wrong": {"baseUrl": 7, "models": models(2)},
+        "b": provider("http://b", broken),
+        "list": {"baseUrl": "http://l", "models": {}},
+        "groq": {"baseUrl": "http://g", "modelOverrides": {"openai/gpt-oss-120b": {"name": "Mine", "headers": {"x": "y"}}, "x": 5}},
+        "no-url": {"api": "x", "models": [{"id": "m"}]},
+    }})
+}
+
+#[test]
+fn of_a_long_document_only_what_is_asked_for_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("models.json");
+    let document = long_document();
+    std::fs::write(&path, format!("\u{feff}{document:#}")).unwrap();
+    let (registry, at_once) = ModelRegistry::load(&path);
+    let places = |problems: Vec<pinch_coding_agent::document::Problem>| {
+        problems.into_iter().filter_map(|problem| problem.at).collect::<Vec<_>>()
+    };
+    assert_eq!(places(at_once), ["providers.wrong.baseUrl", "providers.list.models", "providers.no-url"]);
+    assert!(registry.find(&"a".into(), "m2999").is_some());
+    assert_eq!(places(registry.take_new_problems()), [""; 0]);
+    assert!(registry.find(&"b".into(), "m8").is_some() && registry.find(&"b".into(), "m7").is_none());
+    assert_eq!(places(registry.take_new_problems()), ["providers.b.models.7.id"]);
+    assert_eq!(places(registry.take_new_problems()), [""; 0], "nothing is told twice");
+
+    // In the end it says the same as one that was read at once.
+    let (whole, problems) = ModelRegistry::from_document(object(document), &path);
+    assert_eq!(registry.problems(), problems);
+    assert_eq!(registry.error(), whole.error());
+    assert_eq!(registry.providers(), whole.providers());
+    let records = |registry: &ModelRegistry| registry.all().iter().map(|model| model.to_record()).collect::<Vec<_>>();
+    assert_eq!(records(&registry), records(&whole));
+    assert_eq!(registry.find(&"groq".into(), "openai/gpt-oss-120b").unwrap().name, "Mine");
+}
+
+#[test]
+fn a_long_document_may_have_comments_and_halves_of_letters() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("models.json");
+    for text in [
+        format!("// mine\n{}", long_document()),
+        long_document().to_string().replacen("\"nnn", "\"\\ud83dnnn", 1),
+        long_document().to_string().replacen("http://b", "http://\\ud83d", 1),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        let (registry, _) = ModelRegistry::load(&path);
+        assert_eq!((ids(&registry, "a").len(), ids(&registry, "b").len()), (3_000, 299), "{}", &text[..20]);
+    }
+    std::fs::write(&path, &long_document().to_string()[1..]).unwrap();
+    let (registry, problems) = ModelRegistry::load(&path);
+    assert_eq!(problems.len(), 1);
+    assert!(registry.error().unwrap().starts_with("Failed to parse models.json: "));
+}

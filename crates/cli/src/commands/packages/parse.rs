@@ -15,6 +15,8 @@ pub(super) enum Name {
 }
 
 impl Name {
+    pub(super) const ALL: [Self; 5] = [Self::Install, Self::Remove, Self::Update, Self::List, Self::Config];
+
     pub(super) fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "install" => Self::Install,

@@ -16,34 +16,60 @@ pub(super) fn usage(name: Name) -> &'static str {
     }
 }
 
-const OPTIONS: &str = "  -a, --approve      The project's settings count for this command\n  \
-    -na, --no-approve  They do not";
+/// Names of an option, what its value is called, and what it does.
+pub(super) type Opt = (&'static str, Option<&'static str>, &'static str);
+
+/// The options of a command; one for help is there besides.
+pub(super) fn options(name: Name) -> Vec<Opt> {
+    let own: &[Opt] = match name {
+        Name::Install => &[("-l, --local", None, "For this project only")],
+        Name::Remove => &[("-l, --local", None, "From the project's settings")],
+        Name::Update => &[
+            ("--self", None, "pinch only; this is what happens when nothing is named"),
+            ("--extensions", None, "All packages"),
+            ("--all", None, "Both"),
+            ("--extension", Some("SRC"), "One package"),
+            ("--models", None, "Model catalogs; they come with pinch in this version"),
+            ("--force", None, "How pinch is installed again in the same version"),
+        ],
+        Name::List | Name::Config => &[],
+    };
+    const OF_ALL: [Opt; 2] = [
+        ("-a, --approve", None, "The project's settings count for this command"),
+        ("-na, --no-approve", None, "They do not"),
+    ];
+    [own, &OF_ALL].concat()
+}
+
+/// What a command is told besides options.
+pub(super) fn argument(name: Name) -> Option<&'static str> {
+    match name {
+        Name::Install | Name::Remove | Name::Update => Some("source"),
+        Name::List | Name::Config => None,
+    }
+}
 
 /// A command, explained.
 pub(super) fn help(name: Name) -> String {
-    let (about, options) = match name {
-        Name::Install => (
+    let about = match name {
+        Name::Install => {
             "Fetches a package and adds it to the settings. A source is npm:NAME[@VERSION], git:HOST/PATH[@REF],\n\
-             git:git@HOST:PATH, https://HOST/PATH, ssh://HOST/PATH, or a folder.",
-            "  -l, --local        For this project only\n",
-        ),
-        Name::Remove => (
-            "Takes a package out of the settings and removes what was fetched of it. Also: pinch uninstall.",
-            "  -l, --local        From the project's settings\n",
-        ),
-        Name::Update => (
-            "Says how pinch is updated, and brings packages up to date. Packages of which a version is named stay.",
-            "  --self             pinch only; this is what happens when nothing is named\n  \
-             --extensions       All packages\n  \
-             --all              Both\n  \
-             --extension <SRC>  One package\n  \
-             --models           Model catalogs; they come with pinch in this version\n  \
-             --force            How pinch is installed again in the same version\n",
-        ),
-        Name::List => ("Lists the packages of the user and of a trusted project.", ""),
-        Name::Config => ("Switches resources of packages on and off.", ""),
+             git:git@HOST:PATH, https://HOST/PATH, ssh://HOST/PATH, or a folder."
+        }
+        Name::Remove => {
+            "Takes a package out of the settings and removes what was fetched of it. Also: pinch uninstall."
+        }
+        Name::Update => {
+            "Says how pinch is updated, and brings packages up to date. Packages of which a version is named stay."
+        }
+        Name::List => "Lists the packages of the user and of a trusted project.",
+        Name::Config => "Switches resources of packages on and off.",
     };
-    format!("Usage: {}\n\n{about}\n\nOptions:\n{options}{OPTIONS}", usage(name))
+    let options = options(name).into_iter().map(|(names, value, about)| {
+        let value = value.map(|value| format!(" <{value}>")).unwrap_or_default();
+        format!("\n  {:<19}{about}", format!("{names}{value}"))
+    });
+    format!("Usage: {}\n\n{about}\n\nOptions:{}", usage(name), options.collect::<String>())
 }
 
 /// How the program itself is updated.

@@ -1,0 +1,97 @@
+//! Documents: what is wrong in them, where, and what to do.
+
+use std::path::Path;
+
+use pinch_embed::coding_agent::document::{self, Problem};
+use pinch_embed::coding_agent::resources::trust::TrustStore;
+use pinch_embed::coding_agent::settings::{Scope, SettingsFiles, SettingsManager};
+use serde_json::Value;
+
+use super::report::{Mark, Section};
+use super::scene::Scene;
+use crate::commands::agent;
+
+/// Looks at the documents.
+pub(super) fn look(scene: &Scene) -> Section {
+    let mut section = Section::new("Documents");
+    settings(&mut section, scene);
+    let agent_dir = &scene.folders.agent_dir;
+    let path = agent_dir.join("models.json");
+    told(&mut section, "models.json", &path, document::read_object(&path).err(), scene.registry.problems());
+    let path = agent_dir.join("auth.json");
+    told(&mut section, "auth.json", &path, document::read_object(&path).err(), scene.of_auth.clone());
+    let path = agent_dir.join("trust.json");
+    let broken = TrustStore::load(&path).1.into_iter().next();
+    told(&mut section, "trust.json", &path, broken, Vec::new());
+    keybindings(&mut section, &agent_dir.join("keybindings.json"));
+    embedded(&mut section, scene);
+    for problem in &scene.services.resources().diagnostics {
+        section.add(Mark::Warn, "resources", problem.to_string());
+    }
+    section
+}
+
+/// A document that is missing, as it should be, broken as a whole, or wrong in places.
+fn told(section: &mut Section, name: &str, path: &Path, broken: Option<Problem>, wrong: Vec<Problem>) {
+    if let Some(problem) = broken {
+        return section.add(Mark::Fail, name, problem.to_string());
+    }
+    if wrong.is_empty() {
+        let (mark, text) = match std::fs::metadata(path) {
+            Ok(meta) => (Mark::Ok, format!("{} bytes", meta.len())),
+            Err(_) => (Mark::Note, "not there".to_owned()),
+        };
+        return section.add(mark, name, text);
+    }
+    wrong.iter().for_each(|problem| section.add(Mark::Warn, name, problem.to_string()));
+}
+
+fn settings(section: &mut Section, scene: &Scene) {
+    let global = scene.folders.agent_dir.join("settings.json");
+    // A project's settings are looked at even if they do not count: somebody may be about to trust them.
+    let project = scene.project_dir.as_ref().map(|dir| dir.join("settings.json")).filter(|path| path.is_file());
+    let files = SettingsFiles { global: global.clone(), project: project.clone() };
+    let problems = SettingsManager::load(&files, &scene.host).drain_problems();
+    for (scope, name, path) in
+        [(Scope::Global, "settings.json", Some(global)), (Scope::Project, "project's settings", project)]
+    {
+        let Some(path) = path else { continue };
+        let of_scope = || problems.iter().filter(|one| one.scope == scope);
+        let broken = of_scope().find(|one| one.is_fatal).map(|one| one.problem.clone());
+        told(section, name, &path, broken, of_scope().map(|one| one.problem.clone()).collect());
+    }
+}
+
+/// Names of actions with a key or a list of keys each.
+fn keybindings(section: &mut Section, path: &Path) {
+    let read = document::read_object(path);
+    let is_keys =
+        |value: &Value| value.is_string() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+    let (broken, wrong) = match read {
+        Err(problem) => (Some(problem), Vec::new()),
+        Ok(all) => {
+            let wrong = all.iter().filter(|(_, value)| !is_keys(value)).map(|(name, _)| {
+                Problem::new(path, "must be a key or a list of keys").at(name.as_str()).remedy("It does not count")
+            });
+            (None, wrong.collect())
+        }
+    };
+    told(section, "keybindings.json", path, broken, wrong);
+}
+
+/// The configuration of embedded runs, when there is one.
+fn embedded(section: &mut Section, scene: &Scene) {
+    let Ok(state_dir) = agent::state_dir(None, &scene.host) else { return };
+    match agent::load_config(None, &state_dir, &scene.host) {
+        Err(failure) => section.add(Mark::Fail, "pinch.json", failure.text),
+        Ok((config, problems)) => {
+            let Some(file) = &config.file else { return };
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // Where nothing could be read, all of it is broken.
+            let mut problems = problems;
+            let is_broken = config.document.is_empty() && !problems.is_empty();
+            let broken = is_broken.then(|| problems.swap_remove(0));
+            told(section, &name, file, broken, problems);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Folders: whether they are there and can be written, and who else can read what is secret.
+
+use std::path::Path;
+
+use super::report::{Mark, Section};
+use super::scene::Scene;
+
+/// Looks at the folders.
+pub(super) fn look(scene: &Scene) -> Section {
+    let mut section = Section::new("Folders");
+    let agent_dir = &scene.folders.agent_dir;
+    folder(&mut section, "agent folder", agent_dir);
+    folder(&mut section, "sessions", &scene.session_dir);
+    match &scene.project_dir {
+        Some(dir) => {
+            let is_trusted = scene.services.trust().is_trusted();
+            let text = if is_trusted {
+                "its settings and resources count"
+            } else {
+                "not trusted: only its context files count"
+            };
+            section.add(Mark::Note, "project", format!("{}, {text}", dir.display()));
+        }
+        None => section.add(Mark::Note, "project", "none here"),
+    }
+    private(&mut section, "auth.json", &agent_dir.join("auth.json"), 0o077, "600");
+    private(&mut section, "agent folder", agent_dir, 0o022, "700");
+    private(&mut section, "sessions", &scene.session_dir, 0o022, "700");
+    section
+}
+
+/// A folder that is written; one that is not there will be made.
+fn folder(section: &mut Section, name: &str, path: &Path) {
+    let shown = path.display();
+    let Some(there) = path.ancestors().find(|folder| folder.exists()) else {
+        return section.add(Mark::Fail, name, format!("{shown} cannot be made: nothing above it is there"));
+    };
+    if !there.is_dir() {
+        return section.add(Mark::Fail, name, format!("{} is no folder. Move it away", there.display()));
+    }
+    // A file that is made and removed says more than any bits do.
+    match (tempfile::tempfile_in(there), there == path) {
+        (Ok(_), true) => section.add(Mark::Ok, name, shown.to_string()),
+        (Ok(_), false) => section.add(Mark::Ok, name, format!("{shown}, not there yet")),
+        (Err(error), _) => {
+            section.add(Mark::Fail, name, format!("{} cannot be written: {error}", there.display()));
+        }
+    }
+}
+
+/// What others may do with something that is not theirs.
+#[cfg(unix)]
+fn private(section: &mut Section, name: &str, path: &Path, forbidden: u32, mode: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Ok(meta) = std::fs::metadata(path) else { return };
+    let found = meta.permissions().mode() & 0o777;
+    if found & forbidden != 0 {
+        let text = format!("other users can get at it (mode {found:o}). Run chmod {mode} {}", path.display());
+        section.add(Mark::Warn, name, text);
+    }
+}
+
+#[cfg(not(unix))]
+fn private(_: &mut Section, _: &str, _: &Path, _: u32, _: &str) {}

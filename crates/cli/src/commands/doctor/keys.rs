@@ -1,0 +1,65 @@
+//! Credentials: of whom there are some and where they come from; never what they are.
+
+use pinch_embed::coding_agent::auth::Ask;
+use pinch_embed::coding_agent::models::AuthStatus;
+use pinch_embed::coding_agent::models::request_auth::AuthSource;
+use pinch_embed::llm::ids::ProviderId;
+use pinch_embed::llm::oauth::Credential;
+
+use super::report::{Mark, Section};
+use super::scene::Scene;
+
+/// Looks for credentials. No command runs and no server is asked.
+pub(super) async fn look(scene: &Scene) -> Section {
+    let mut section = Section::new("Keys");
+    let mut providers = scene.registry.providers();
+    for stored in scene.auth.storage().providers() {
+        if !providers.contains(&stored) {
+            providers.push(stored);
+        }
+    }
+    for provider in &providers {
+        let name = provider.as_str();
+        let is_login = scene.auth.is_using_oauth(provider);
+        // A login might be renewed by being asked for.
+        if !is_login && let Err(error) = scene.auth.key(provider, Ask::Presence).await {
+            section.add(Mark::Warn, name, error.to_string());
+            continue;
+        }
+        let status = scene.auth.status(provider);
+        if status.is_configured() {
+            section.add(Mark::Ok, name, if is_login { login(scene, provider) } else { source(&status) });
+        }
+        if let Some(hint) = scene.auth.hint(provider) {
+            section.add(Mark::Warn, name, hint);
+        }
+    }
+    if section.is_empty() {
+        let text = "none. Set a provider's variable, e.g. ANTHROPIC_API_KEY, or name a server in models.json";
+        section.add(Mark::Warn, "keys", text);
+    }
+    section
+}
+
+fn login(scene: &Scene, provider: &ProviderId) -> String {
+    let entry = scene.auth.storage().get(provider);
+    let is_over =
+        entry.and_then(|entry| Credential::from_value(&entry)).is_some_and(|login| login.is_over(scene.host.now_ms()));
+    if is_over {
+        "a login in auth.json, to be renewed when it is used".to_owned()
+    } else {
+        "a login in auth.json".to_owned()
+    }
+}
+
+fn source(status: &AuthStatus) -> String {
+    let of = |text: &str| text.to_owned();
+    match status.source {
+        Some(AuthSource::Stored) => of("auth.json"),
+        Some(AuthSource::Runtime) => of("the command line"),
+        Some(AuthSource::ModelsJsonCommand) => of("a command in models.json"),
+        Some(AuthSource::ModelsJsonKey) => of("models.json"),
+        Some(AuthSource::Environment) => status.label.clone().unwrap_or_else(|| of("credentials of this machine")),
+        None => of("nowhere"),
+    }
+}

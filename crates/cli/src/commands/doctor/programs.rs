@@ -1,0 +1,64 @@
+//! Programs that tools, packages and extensions use, and their versions.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use pinch_embed::stdx::cancel::Cancel;
+use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::process::{Ended, Process};
+
+use super::report::{Mark, Section};
+
+/// How long a program may take to say its version.
+const LIMIT: Duration = Duration::from_millis(1_500);
+/// Bytes of what it says that are kept.
+const MAX_OUTPUT: usize = 4_096;
+
+/// Asks the programs for their versions, all at once.
+pub(super) async fn look(host: &Host, needs_node: bool) -> Section {
+    let mut section = Section::new("Programs");
+    let (node, npm, git, bash) =
+        tokio::join!(version("node", host), version("npm", host), version("git", host), version("bash", host));
+    let mut add = |name: &str, found: Version, needed: Mark, what_for: &str| match found {
+        Version::Is(text) => section.add(Mark::Ok, name, text),
+        Version::Silent => section.add(Mark::Warn, name, "is there and does not say its version in time"),
+        Version::Missing => section.add(needed, name, format!("not on the PATH; {what_for}")),
+    };
+    let of_node = if needs_node { Mark::Fail } else { Mark::Note };
+    add("bash", bash, Mark::Warn, "the bash tool needs it");
+    add("git", git, Mark::Note, "packages from git repositories need it");
+    add("node", node, of_node, "extensions in JavaScript need it");
+    add("npm", npm, Mark::Note, "packages from npm need it");
+    section
+}
+
+/// What is known of a program.
+pub(super) enum Version {
+    /// It said this.
+    Is(String),
+    /// It is there and said nothing.
+    Silent,
+    /// It is not there.
+    Missing,
+}
+
+/// Asks a program for its version: the first line of what it prints.
+pub(super) async fn version(name: &'static str, host: &Host) -> Version {
+    let mut command = std::process::Command::new(name);
+    command.arg("--version").current_dir(host.temp());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // Starting a program takes a while: the others are started meanwhile.
+    let spawned = tokio::task::spawn_blocking(|| Process::spawn_as_is(command)).await;
+    let Ok(Ok(mut process)) = spawned else { return Version::Missing };
+    let mut output = Vec::new();
+    let mut keep = |data: &[u8]| {
+        let room = MAX_OUTPUT.saturating_sub(output.len());
+        output.extend_from_slice(&data[..data.len().min(room)]);
+    };
+    let ended = process.pump(&Cancel::new(), Some(LIMIT), Duration::ZERO, &mut keep).await;
+    let text = String::from_utf8_lossy(&output);
+    match (ended, text.lines().next().map(str::trim)) {
+        (Ok(Ended::Exited(exit)), Some(line)) if exit.is_success() && !line.is_empty() => Version::Is(line.to_owned()),
+        _ => Version::Silent,
+    }
+}

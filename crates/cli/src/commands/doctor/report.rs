@@ -1,0 +1,157 @@
+//! What was found, and how it is shown.
+
+use std::fmt::Write as _;
+
+use pinch_embed::stdx::text::strip_ansi;
+use serde_json::{Value, json};
+
+/// How good it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// As it should be.
+    Ok,
+    /// Neither good nor bad.
+    Note,
+    /// pinch works, but not as the user may think.
+    Warn,
+    /// Something does not work.
+    Fail,
+}
+
+impl Mark {
+    /// The word in both forms of output.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "-",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    mark: Mark,
+    name: String,
+    text: String,
+}
+
+/// Findings that belong together.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    title: &'static str,
+    findings: Vec<Finding>,
+    /// Findings that are not shown, so that a section ends.
+    n_more: usize,
+}
+
+/// Findings of a section that are shown.
+const MAX_SHOWN: usize = 60;
+/// Width of the column of names.
+const NAMES: usize = 22;
+
+impl Section {
+    pub(super) fn new(title: &'static str) -> Self {
+        Self { title, findings: Vec::new(), n_more: 0 }
+    }
+
+    /// Adds a finding. Of very many of one kind only the first are shown; what is broken is always counted.
+    pub(super) fn add(&mut self, mark: Mark, name: impl Into<String>, text: impl Into<String>) {
+        if self.findings.len() >= MAX_SHOWN && mark != Mark::Fail || self.findings.len() >= 2 * MAX_SHOWN {
+            self.n_more += 1;
+            return;
+        }
+        self.findings.push(Finding { mark, name: name.into(), text: text.into() });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// Everything that was found.
+pub(super) struct Report {
+    pub(super) sections: Vec<Section>,
+}
+
+impl Report {
+    /// How many findings have a mark.
+    pub(super) fn count(&self, mark: Mark) -> usize {
+        self.sections.iter().flat_map(|section| &section.findings).filter(|finding| finding.mark == mark).count()
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut out = format!("pinch {}\n", env!("CARGO_PKG_VERSION"));
+        for section in &self.sections {
+            // Writing into a text cannot fail.
+            let _written = write!(out, "\n{}\n", section.title);
+            for Finding { mark, name, text } in &section.findings {
+                let (mark, name, text) = (mark.as_str(), plain(name), plain(text));
+                let _written = writeln!(out, "  {mark:<4}  {name:<NAMES$}  {text}");
+            }
+            if section.n_more > 0 {
+                let _written = writeln!(out, "  -     and {} more", section.n_more);
+            }
+        }
+        let _written = write!(out, "\n{}\n", self.summary());
+        out
+    }
+
+    fn summary(&self) -> String {
+        let warnings = match self.count(Mark::Warn) {
+            0 => "no warnings".to_owned(),
+            1 => "1 warning".to_owned(),
+            n => format!("{n} warnings"),
+        };
+        match self.count(Mark::Fail) {
+            0 => format!("Nothing is broken, {warnings}."),
+            1 => format!("1 thing is broken, {warnings}."),
+            n => format!("{n} things are broken, {warnings}."),
+        }
+    }
+
+    /// For programs.
+    pub(super) fn to_value(&self) -> Value {
+        let (n_broken, n_warnings) = (self.count(Mark::Fail), self.count(Mark::Warn));
+        let finding =
+            |finding: &Finding| json!({"mark": finding.mark.as_str(), "name": finding.name, "text": finding.text});
+        let section = |section: &Section| {
+            let findings: Vec<Value> = section.findings.iter().map(finding).collect();
+            json!({"title": section.title, "findings": findings, "notShown": section.n_more})
+        };
+        let status = match (n_broken, n_warnings) {
+            (0, 0) => Mark::Ok,
+            (0, _) => Mark::Warn,
+            _ => Mark::Fail,
+        };
+        json!({
+            "version": env!("CARGO_PKG_VERSION"), "status": status.as_str(), "broken": n_broken, "warnings": n_warnings,
+            "sections": self.sections.iter().map(section).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Names of files and output of programs may hold anything; a finding is one line.
+fn plain(text: &str) -> String {
+    strip_ansi(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_ends_and_what_is_broken_is_counted() {
+        let mut section = Section::new("Keys");
+        (0..MAX_SHOWN + 5).for_each(|n| section.add(Mark::Ok, format!("p{n}"), "x"));
+        section.add(Mark::Fail, "q", "broken\n\u{1b}[31mred");
+        let report = Report { sections: vec![section] };
+        let text = report.text();
+        assert!(text.contains("and 5 more\n") && text.contains("broken red\n"), "{text}");
+        assert!(text.ends_with("\n1 thing is broken, no warnings.\n"), "{text}");
+        assert_eq!(report.to_value()["status"], "fail");
+    }
+}

@@ -1,0 +1,42 @@
+//! What this machine has to keep tools apart from the rest of it.
+
+use pinch_embed::stdx::host::Host;
+
+use super::programs::{Version, version};
+use super::report::{Mark, Section};
+
+/// Looks for containers, bubblewrap and Landlock.
+pub(super) async fn look(host: &Host) -> Section {
+    let mut section = Section::new("Sandbox");
+    let (docker, podman, bubblewrap) =
+        tokio::join!(version("docker", host), version("podman", host), version("bwrap", host));
+    for (name, found) in [("docker", docker), ("podman", podman), ("bubblewrap", bubblewrap)] {
+        match found {
+            Version::Is(text) => section.add(Mark::Ok, name, text),
+            Version::Silent => section.add(Mark::Note, name, "is there and does not say its version in time"),
+            Version::Missing => section.add(Mark::Note, name, "not there"),
+        }
+    }
+    #[cfg(target_os = "linux")]
+    kernel(&mut section);
+    let text = "none: tools act on this machine as you do. Run pinch in a container to keep them apart";
+    section.add(Mark::Note, "in use", text);
+    section
+}
+
+/// What the kernel offers, as its files say.
+#[cfg(target_os = "linux")]
+fn kernel(section: &mut Section) {
+    let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    match read("/sys/kernel/security/lsm") {
+        Some(all) if all.split(',').any(|one| one == "landlock") => section.add(Mark::Ok, "landlock", "switched on"),
+        Some(_) => section.add(Mark::Note, "landlock", "not switched on in this kernel"),
+        None => section.add(Mark::Note, "landlock", "cannot be seen: /sys/kernel/security/lsm is not readable"),
+    }
+    let says = |path: &str, value: &str| read(path).is_some_and(|text| text == value);
+    let is_off = says("/proc/sys/kernel/unprivileged_userns_clone", "0")
+        || says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
+        || says("/proc/sys/user/max_user_namespaces", "0");
+    let (mark, text) = if is_off { (Mark::Note, "not for everybody") } else { (Mark::Ok, "for everybody") };
+    section.add(mark, "user namespaces", text);
+}

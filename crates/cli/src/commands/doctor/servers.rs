@@ -1,0 +1,152 @@
+//! Servers: which of those that models name can be reached from here.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::{HeaderMap, Method, Uri};
+use pinch_embed::coding_agent::models::local_servers;
+use pinch_embed::llm::http::{HttpClient, HttpError, Outgoing};
+use pinch_embed::stdx::host::Host;
+
+use super::report::{Mark, Section};
+use super::scene::Scene;
+
+/// How far servers may be away that are connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// None is.
+    Nothing,
+    /// Those of this machine and its network.
+    Near,
+    /// Those of providers that there are keys for, too.
+    Everything,
+}
+
+/// Servers that are asked.
+const MAX_ASKED: usize = 48;
+/// How long one of this machine or its network may take.
+const NEAR: Duration = Duration::from_millis(800);
+/// How long one further away may take.
+const FAR: Duration = Duration::from_secs(5);
+
+/// Asks the servers, all at once.
+pub(super) async fn look(scene: &Scene, reach: Reach) -> Section {
+    let mut section = Section::new("Servers");
+    if reach == Reach::Nothing {
+        section.add(Mark::Note, "servers", "not looked for: this is offline");
+        return section;
+    }
+    let (places, n_far) = places(scene, reach);
+    let n_left_out = places.len().saturating_sub(MAX_ASKED);
+    let client = HttpClient::new();
+    let asked = futures::stream::iter(places.into_iter().take(MAX_ASKED))
+        .map(|(address, place)| ask(&client, &scene.host, address, place))
+        .buffered(MAX_ASKED);
+    let (local, answers) = tokio::join!(local_servers::find(&scene.host), asked.collect::<Vec<_>>());
+    for server in &local {
+        section.add(Mark::Ok, server.name, format!("{}, {} models", server.base_url, server.models.len()));
+    }
+    for (address, place, done) in answers {
+        match done {
+            Ok(()) => section.add(Mark::Ok, place.providers.join(", "), format!("{address} answers")),
+            Err(why) => {
+                section.add(Mark::Warn, place.providers.join(", "), format!("{address} does not answer: {why}"))
+            }
+        }
+    }
+    if n_left_out > 0 {
+        section.add(Mark::Note, "more", format!("not asked, because there are so many: {n_left_out}"));
+    }
+    if n_far > 0 {
+        let text = format!("not asked without --online; servers there: {n_far}");
+        section.add(Mark::Note, "other networks", text);
+    }
+    if section.is_empty() {
+        section.add(Mark::Note, "servers", "none on this machine, and none in models.json");
+    }
+    section
+}
+
+/// Whose server it is.
+struct Place {
+    providers: Vec<String>,
+    is_near: bool,
+    /// The URL with all that is in it; it is not shown.
+    url: String,
+}
+
+/// The servers by scheme, host and port, and how many are too far away.
+fn places(scene: &Scene, reach: Reach) -> (BTreeMap<String, Place>, usize) {
+    let mut places = BTreeMap::<String, Place>::new();
+    let mut far = std::collections::BTreeSet::new();
+    for provider in scene.registry.providers() {
+        // Whoever has no key asks nobody there, and the catalog knows very many.
+        if !scene.auth.is_configured(&provider) {
+            continue;
+        }
+        let Some(model) = scene.registry.default_model(&provider) else { continue };
+        let Some((address, is_near)) = address(&model.base_url) else { continue };
+        if !is_near && reach == Reach::Near {
+            far.insert(address);
+            continue;
+        }
+        let url = model.base_url.clone();
+        let place = places.entry(address).or_insert_with(|| Place { providers: Vec::new(), is_near, url });
+        place.providers.push(provider.to_string());
+    }
+    (places, far.len())
+}
+
+/// Scheme, host and port of a URL, without what may be secret in it; and whether that is near.
+fn address(url: &str) -> Option<(String, bool)> {
+    let uri: Uri = url.parse().ok()?;
+    let (scheme, host) = (uri.scheme_str()?, uri.host()?);
+    // Parts of a URL may be left for the environment to fill in.
+    if host.contains(['{', '}', '$']) {
+        return None;
+    }
+    let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+    let is_near = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified(),
+        Ok(IpAddr::V6(ip)) => {
+            ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified()
+        }
+        Err(_) => {
+            !host.contains('.') || [".local", ".lan", ".internal", ".localhost"].iter().any(|end| host.ends_with(end))
+        }
+    };
+    Some((format!("{scheme}://{host}{port}"), is_near))
+}
+
+/// Any answer will do, also one that wants credentials: none are sent.
+async fn ask(client: &HttpClient, host: &Host, address: String, place: Place) -> (String, Place, Result<(), String>) {
+    let limit = if place.is_near { NEAR } else { FAR };
+    let outgoing =
+        Outgoing { method: Method::GET, url: place.url.clone(), headers: HeaderMap::new(), body: Bytes::new() };
+    let done = match tokio::time::timeout(limit, client.send(outgoing, host.env(), Some(limit))).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(HttpError::Connect { cause, .. })) => Err(cause),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("nothing came within {} ms", limit.as_millis())),
+    };
+    (address, place, done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_and_far_without_secrets() {
+        let of = |url: &str| address(url).map(|(address, is_near)| format!("{address} {is_near}"));
+        assert_eq!(of("http://u:secret@127.0.0.1:8000/v1?key=secret").as_deref(), Some("http://127.0.0.1:8000 true"));
+        assert_eq!(of("http://gpu-box:8000/v1").as_deref(), Some("http://gpu-box:8000 true"));
+        assert_eq!(of("http://[::1]:1/v1").as_deref(), Some("http://[::1]:1 true"));
+        assert_eq!(of("https://api.example.com/v1").as_deref(), Some("https://api.example.com false"));
+        assert_eq!(of("https://{ACCOUNT}.example.com/v1"), None);
+        assert_eq!(of("none"), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! Sessions that cannot be read, locks that nobody holds any more, and extensions that would be started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pinch_embed::coding_agent::store::jsonl::read_header;
+use pinch_embed::stdx::fs::dir_lock::Terms;
+use pinch_embed::stdx::process::is_alive;
+use serde_json::Value;
+
+use super::report::{Mark, Section};
+use super::scene::Scene;
+use crate::commands::agent;
+
+/// Session files that are looked at.
+const MAX_FILES: usize = 2_000;
+/// Folders that are gone through.
+const MAX_FOLDERS: usize = 500;
+/// Bytes of a lock's text.
+const MAX_LOCK: u64 = 4_096;
+
+/// Looks at the beginnings of session files, and at locks.
+pub(super) async fn look(scene: &Scene) -> Section {
+    let (sessions, state_dir) = (scene.session_dir.clone(), agent::state_dir(None, &scene.host).ok());
+    let mut documents = vec![scene.folders.agent_dir.clone()];
+    documents.extend(scene.project_dir.clone());
+    let now_ms = scene.host.now_ms();
+    let work = move || {
+        let mut section = Section::new("Sessions and locks");
+        let folders: Vec<PathBuf> = std::iter::once(sessions.clone()).chain(entries(&sessions, MAX_FOLDERS)).collect();
+        headers(&mut section, &folders);
+        documents.iter().for_each(|folder| document_locks(&mut section, folder, now_ms));
+        let agents = state_dir.iter().flat_map(|dir| entries(&dir.join("agents"), MAX_FOLDERS));
+        agents.for_each(|agent| session_locks(&mut section, &agent.join("sessions")));
+        section
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Section::new("Sessions and locks"))
+}
+
+/// The entries of a folder, in order and not too many; none when it cannot be read.
+fn entries(folder: &Path, limit: usize) -> Vec<PathBuf> {
+    let read = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<PathBuf> = read.take(limit).map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn headers(section: &mut Section, folders: &[PathBuf]) {
+    let (mut n_good, mut n_seen) = (0, 0);
+    for path in folders.iter().filter(|folder| folder.is_dir()).flat_map(|folder| entries(folder, MAX_FILES)) {
+        if path.extension().is_none_or(|ending| ending != "jsonl") || !path.is_file() {
+            continue;
+        }
+        if n_seen == MAX_FILES {
+            section.add(Mark::Note, "sessions", format!("only {MAX_FILES} files were looked at"));
+            break;
+        }
+        n_seen += 1;
+        match read_header(&path) {
+            Some(_) => n_good += 1,
+            None => section.add(
+                Mark::Warn,
+                "session",
+                format!("{} does not begin as a session and is left out", path.display()),
+            ),
+        }
+    }
+    section.add(Mark::Ok, "sessions", format!("{n_good} can be read"));
+}
+
+/// Locks of documents: folders that their holders renew.
+fn document_locks(section: &mut Section, folder: &Path, now_ms: i64) {
+    for path in entries(folder, MAX_FILES) {
+        if path.extension().is_none_or(|ending| ending != "lock") || !path.is_dir() {
+            continue;
+        }
+        let renewed = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
+        let renewed = renewed.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
+        let now = Duration::from_millis(u64::try_from(now_ms).unwrap_or_default());
+        let age = now.saturating_sub(renewed);
+        if age > Terms::PATIENT.stale {
+            let text =
+                format!("{} was left behind {} s ago. The next writer takes it over", path.display(), age.as_secs());
+            section.add(Mark::Warn, "stale lock", text);
+        }
+    }
+}
+
+/// Locks of sessions of embedded runs: files that name a process.
+fn session_locks(section: &mut Section, folder: &Path) {
+    for path in entries(folder, MAX_FILES) {
+        let is_lock = path.extension().is_some_and(|ending| ending == "lock");
+        if !is_lock || !fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_LOCK) {
+            continue;
+        }
+        let owner = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+        let pid = owner.and_then(|owner| owner["pid"].as_u64()).and_then(|pid| u32::try_from(pid).ok());
+        if pid.is_none_or(|pid| !is_alive(pid)) {
+            let text = format!("{} is held by nobody. The next run takes it over", path.display());
+            section.add(Mark::Warn, "stale lock", text);
+        }
+    }
+}
+
+/// The extensions that a session here would start.
+pub(super) fn extensions(scene: &Scene) -> Section {
+    let mut section = Section::new("Extensions");
+    for entry in &scene.services.resources().extensions {
+        let path = entry.path.display().to_string();
+        let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let source = if entry.info.source.is_empty() { String::new() } else { format!(" ({})", entry.info.source) };
+        section.add(Mark::Ok, name, format!("{path}{source}"));
+    }
+    if section.is_empty() {
+        section.add(Mark::Note, "extensions", "none would be started here");
+    }
+    section
+}
+
+/// Whether an extension needs Node.js.
+pub(super) fn needs_node(scene: &Scene) -> bool {
+    let is_script = |path: &Path| {
+        let ending = path.extension().unwrap_or_default();
+        path.is_file() && ["js", "mjs", "cjs", "ts", "mts"].iter().any(|one| ending == *one)
+    };
+    scene.services.resources().extensions.iter().any(|entry| is_script(&entry.path))
+}

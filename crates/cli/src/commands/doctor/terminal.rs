@@ -1,0 +1,46 @@
+//! The terminal, as far as it can be told without asking it.
+
+use std::io::IsTerminal as _;
+
+use pinch_embed::stdx::host::Host;
+
+use super::report::{Mark, Section};
+
+/// Looks at the terminal's variables.
+pub(super) fn look(host: &Host) -> Section {
+    let mut section = Section::new("Terminal");
+    let env = host.env();
+    let is_terminal =
+        [std::io::stdin().is_terminal(), std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
+    let text = match is_terminal {
+        [true, true, _] => "input and output",
+        [false, true, _] => "output only",
+        [true, false, _] => "input only",
+        [false, false, true] => "messages only",
+        [false, false, false] => "none: input and output are files or pipes",
+    };
+    section.add(Mark::Note, "terminal", text);
+    let kind = env.non_empty("TERM").unwrap_or("not said");
+    let program = env.non_empty("TERM_PROGRAM").map(|program| format!(", {program}")).unwrap_or_default();
+    section.add(Mark::Note, "kind", format!("{kind}{program}"));
+    let colours = match (env.non_empty("NO_COLOR"), env.get("COLORTERM")) {
+        (Some(_), _) => "none: NO_COLOR is set",
+        (None, Some("truecolor" | "24bit")) => "all",
+        (None, _) if kind.contains("256color") => "256",
+        (None, _) if kind == "dumb" || kind == "not said" => "none",
+        (None, _) => "few",
+    };
+    section.add(Mark::Note, "colours", colours);
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| env.non_empty(name)).unwrap_or("C");
+    let is_utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+    // Windows and macOS write UTF-8 whatever these variables say.
+    let needs_it = cfg!(target_os = "linux") && is_terminal[1];
+    let mark = if is_utf8 || !needs_it { Mark::Note } else { Mark::Warn };
+    let hint = if mark == Mark::Warn {
+        ". Letters other than English ones may be garbled: use a locale with UTF-8"
+    } else {
+        ""
+    };
+    section.add(mark, "locale", format!("{locale}{hint}"));
+    section
+}

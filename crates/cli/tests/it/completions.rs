@@ -1,0 +1,114 @@
+//! Completions and the manual, as shells and `man` read them.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use pinch_cli::options::flags::FLAGS;
+use pinch_cli::options::help::COMMANDS;
+use tokio::process::Command;
+
+use crate::help::User;
+
+async fn form(user: &User, form: &str) -> String {
+    let ran = user.run_program(&["completions", form]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    ran.out
+}
+
+/// What a program prints that is handed a text; `None` where it is not installed.
+async fn piped(program: &str, args: &[&str], text: &str) -> Option<String> {
+    use tokio::io::AsyncWriteExt as _;
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.env("MANWIDTH", "200").env("LC_ALL", "C.UTF-8").spawn().ok()?;
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().await.unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && err.is_empty(), "{program}: {err}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// What bash offers for the last of some words.
+async fn offered(script: &str, folder: &Path, words: &[&str]) -> Option<Vec<String>> {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let ask = format!(
+        "{script}\ncd '{}'\nCOMP_WORDS=({})\nCOMP_CWORD={}\n_pinch\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+        folder.display(),
+        quoted.join(" "),
+        words.len() - 1
+    );
+    let out = piped("bash", &["--norc", "--noprofile", "-s"], &ask).await?;
+    Some(out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn bash_offers_what_fits() {
+    let user = User::new().await;
+    let script = form(&user, "bash").await;
+    std::fs::create_dir_all(user.path("w/dir")).unwrap();
+    user.write("w/notes one.txt", "");
+    let folder = user.path("w");
+    for (words, expected) in [
+        (&["pinch", "--mod"][..], &["--mode", "--model", "--models"][..]),
+        (&["pinch", "--model", ""], &[]),
+        (&["pinch", "--mode", ""], &["text", "json", "rpc"]),
+        (&["pinch", "--mode", "=", "j"], &["json"]),
+        (&["pinch", "--thinking", "m"], &["minimal", "medium", "max"]),
+        (&["pinch", "-nt", "--agent-dir", ""], &["dir"]),
+        (&["pinch", "--skill", "no"], &["notes one.txt"]),
+        (&["pinch", "@no"], &["@notes one.txt"]),
+        (&["pinch", "do"], &["doctor"]),
+        (&["pinch", "hello", "do"], &[]),
+        (&["pinch", "auth", "print-b"], &["print-bearer-token"]),
+        (&["pinch", "auth", "check", "--no"], &["--no-refresh"]),
+        (&["pinch", "update", "--ext"], &["--extensions", "--extension"]),
+        (&["pinch", "completions", "b"], &["bash"]),
+        (&["pinch", "agent", "--verbose", "f"], &["full"]),
+    ] {
+        let Some(found) = offered(&script, &folder, words).await else { return };
+        assert_eq!(found, expected, "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn other_shells_can_read_their_scripts() {
+    let user = User::new().await;
+    for (shell, program, args) in [("zsh", "zsh", ["-n"]), ("fish", "fish", ["--no-execute"])] {
+        piped(program, &args, &form(&user, shell).await).await;
+    }
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = form(&user, shell).await;
+        for flag in FLAGS {
+            let name = if shell == "fish" { &flag.long[2..] } else { flag.long };
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+        for (name, _) in COMMANDS.iter().filter(|(name, _)| *name != "export") {
+            assert!(script.contains(&format!("pinch {name}")), "{shell}: {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_manual_is_a_manual_page() {
+    let user = User::new().await;
+    let page = form(&user, "man").await;
+    assert!(page.starts_with(".TH PINCH 1 "), "{page}");
+    let known = [".TH ", ".SH ", ".SS ", ".TP", ".br"];
+    for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
+        assert!(known.iter().any(|request| line.starts_with(request)), "{line}");
+    }
+    let file = user.write("pinch.1", &page);
+    let Some(shown) = piped("man", &["--warnings", "-l", file.to_str().unwrap()], "").await else { return };
+    for text in ["--thinking <LEVEL>", "pinch auth check", "PINCH_AGENT_DIR (PI_CODING_AGENT_DIR)", "EXIT STATUS"] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_up_to_date() {
+    let user = User::new().await;
+    let document = include_str!("../../../../docs/cli.md");
+    assert_eq!(form(&user, "markdown").await, document, "run cargo xtask codegen");
+}

@@ -1,0 +1,128 @@
+//! `pinch doctor`: what it finds on a prepared machine.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::help::{Ran, User};
+
+async fn doctor(user: &User, args: &[&str]) -> Ran {
+    let agent_dir = user.path("agent");
+    user.run_program(&[&["doctor", "--agent-dir", agent_dir.to_str().unwrap()], args].concat()).await
+}
+
+/// The findings of a section: mark, name and text.
+fn section(ran: &Ran, title: &str) -> Vec<String> {
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let sections = report["sections"].as_array().unwrap();
+    let section = sections.iter().find(|section| section["title"] == title).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let findings = section["findings"].as_array().unwrap().iter();
+    findings.map(|one| ["mark", "name", "text"].map(|member| text(&one[member])).join(" | ")).collect()
+}
+
+#[tokio::test]
+async fn what_is_broken_is_named_and_nothing_secret_is() {
+    let user = User::new().await;
+    let secrets = ["sk-secret-1", "sk-secret-2", "sk-secret-3", "sk-secret-4"];
+    let models = json!({"providers": {
+        "mine": {"baseUrl": "http://u:sk-secret-1@127.0.0.1:1/v1?key=sk-secret-2", "api": "openai-completions",
+                 "apiKey": "sk-secret-3", "models": [{"id": "m"}, {"id": 7}]},
+        "unset": {"baseUrl": "https://models.example.com", "api": "openai-completions", "apiKey": "$NOPE", "models": [{"id": "m"}]},
+    }});
+    user.write("agent/models.json", &models.to_string());
+    let auth = json!({"groq": {"type": "api_key", "key": "HOME"}, "openai": {"type": "api_key", "key": "sk-secret-4"}});
+    let auth = user.write("agent/auth.json", &auth.to_string());
+    user.write("agent/settings.json", "{broken");
+    user.write("agent/keybindings.json", r#"{"app.exit": "ctrl+d", "app.clear": 7}"#);
+    user.write("agent/extensions/x.js", "");
+    user.write("agent/sessions/w/bad.jsonl", "no session\n");
+    user.write("agent/sessions/w/good.jsonl", "{\"type\":\"session\",\"id\":\"a\",\"timestamp\":\"\",\"cwd\":\"/\"}\n");
+    user.write(".pinch/agents/main/sessions/s.jsonl.lock", r#"{"pid": 4294967294, "createdAt": ""}"#);
+    std::fs::create_dir(user.path("agent/auth.json.lock")).unwrap();
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    std::fs::File::open(user.path("agent/auth.json.lock")).unwrap().set_modified(long_ago).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&auth, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+
+    let ran = doctor(&user, &["--offline", "--json"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (Some(2), ""));
+    #[cfg(unix)]
+    assert_eq!(
+        section(&ran, "Folders"),
+        [
+            "ok | agent folder | HOME/agent",
+            "ok | sessions | HOME/agent/sessions",
+            "- | project | none here",
+            "warn | auth.json | other users can get at it (mode 640). Run chmod 600 HOME/agent/auth.json",
+        ]
+    );
+    assert_eq!(
+        section(&ran, "Documents"),
+        [
+            "fail | settings.json | HOME/agent/settings.json:1:2: is not valid JSON: key must be a string. Correct it there; \
+             the file is left as it is",
+            "warn | models.json | HOME/agent/models.json:providers.mine.models.1.id: must be string. The model is left out",
+            &format!("ok | auth.json | {} bytes", std::fs::metadata(&auth).unwrap().len()),
+            "- | trust.json | not there",
+            "warn | keybindings.json | HOME/agent/keybindings.json:app.clear: must be a key or a list of keys. It does not count",
+        ]
+    );
+    let hint = "warn | groq | The key of groq is the text \"HOME\", and a variable of that name is set. Write \"$HOME\" to use it";
+    let unset = "warn | unset | Failed to resolve API key for provider \"unset\" from environment variable: NOPE";
+    assert_eq!(
+        section(&ran, "Keys"),
+        ["ok | groq | auth.json", hint, "ok | openai | auth.json", "ok | mine | models.json", unset]
+    );
+    assert_eq!(section(&ran, "Servers"), ["- | servers | not looked for: this is offline"]);
+    assert_eq!(section(&ran, "Extensions"), ["ok | x.js | HOME/agent/extensions/x.js (auto)"]);
+    let sessions = section(&ran, "Sessions and locks");
+    assert_eq!(
+        sessions[..2],
+        [
+            "warn | session | HOME/agent/sessions/w/bad.jsonl does not begin as a session and is left out",
+            "ok | sessions | 1 can be read",
+        ]
+    );
+    assert!(sessions[2].starts_with("warn | stale lock | HOME/agent/auth.json.lock was left behind "), "{sessions:?}");
+    let lock = "warn | stale lock | HOME/.pinch/agents/main/sessions/s.jsonl.lock is held by nobody. The next run takes it over";
+    assert_eq!(sessions[3..], [lock]);
+
+    let ran = doctor(&user, &[]).await;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.out.contains("  warn  mine                    http://127.0.0.1:1 does not answer: "), "{}", ran.out);
+    assert!(ran.out.lines().last().unwrap().starts_with("1 thing is broken, "), "{}", ran.out);
+    for secret in secrets {
+        assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn a_good_machine_is_called_good() {
+    let user = User::new().await;
+    user.answer("a server that answers anything");
+    let ran = doctor(&user, &["--json"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let servers = section(&ran, "Servers");
+    let local = format!("ok | local | {} answers", user.server.url().trim_end_matches('/'));
+    assert!(servers.contains(&local), "{local}: {servers:?}");
+    assert!(
+        servers.iter().any(|one| one.starts_with("warn | nowhere | http://127.0.0.1:1 does not answer")),
+        "{servers:?}"
+    );
+    assert!(section(&ran, "Documents").iter().all(|one| !one.starts_with("fail")), "{}", ran.out);
+    let left = crate::help::files(&user.path("agent"));
+    assert_eq!(left, [user.path("agent/models.json"), user.path("agent/settings.json")], "it changes nothing");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_is_broken() {
+    let user = User::new().await;
+    let file = user.write("file", "");
+    let agent_dir = file.join("agent");
+    let ran = user.run_program(&["doctor", "--offline", "--agent-dir", agent_dir.to_str().unwrap()]).await;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.out.contains("  fail  agent folder            HOME/file is no folder. Move it away\n"), "{}", ran.out);
+    assert!(ran.out.contains("  warn  keys                    none. Set a provider's variable"), "{}", ran.out);
+}

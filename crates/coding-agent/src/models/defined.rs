@@ -1,0 +1,164 @@
+//! What models.json says, provider by provider: some of it perhaps not read yet.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pinch_llm::catalog::{Catalog, today};
+use pinch_llm::ids::ProviderId;
+use serde_json::Value;
+
+use super::definition::{self, Definition, Finding, Findings, Sort};
+use super::outline::{Outline, Sketch};
+use super::schema;
+use crate::document::{self, Problem};
+
+/// Bytes of a document that is read and checked as a whole. Of a longer one the models of a provider are read when somebody asks for them.
+const AT_ONCE: usize = 256 * 1024;
+
+/// What a document says of one provider.
+#[derive(Debug)]
+pub(super) struct Defined {
+    head: Definition,
+    rest: Option<Rest>,
+}
+
+/// What was not read yet.
+#[derive(Debug)]
+struct Rest {
+    id: ProviderId,
+    /// Where the provider stands.
+    at: String,
+    file: PathBuf,
+    is_built_in: bool,
+    sketch: Sketch,
+    whole: OnceLock<(Definition, Vec<Finding>)>,
+    is_told: AtomicBool,
+}
+
+impl Defined {
+    /// All but the models, which may lack.
+    pub(super) fn head(&self) -> &Definition {
+        &self.head
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> &Definition {
+        self.rest.as_ref().map_or(&self.head, |rest| &rest.read().0)
+    }
+}
+
+impl Rest {
+    fn read(&self) -> &(Definition, Vec<Finding>) {
+        self.whole.get_or_init(|| {
+            let mut findings = Findings { file: &self.file, all: Vec::new() };
+            let config = self.sketch.read().unwrap_or_else(|error| {
+                findings.note(Sort::Shape, &self.at, format!("cannot be read: {error}"), "The models are left out");
+                Value::Object(self.sketch.head.clone())
+            });
+            let read = Definition::read(&self.id, &self.at, config, self.is_built_in, &mut findings);
+            (read.unwrap_or_default(), findings.all)
+        })
+    }
+}
+
+/// All that a document says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Document {
+    pub(super) providers: Vec<(ProviderId, Arc<Defined>)>,
+    file: PathBuf,
+    /// What is wrong, in the order of the document; parts that were not read have their place in it.
+    told: Vec<Told>,
+}
+
+#[derive(Clone, Debug)]
+enum Told {
+    Finding(Finding),
+    Of(Arc<Defined>),
+}
+
+impl Document {
+    /// Reads a file; one that is missing says nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the document as a whole.
+    pub(super) fn read(file: &Path, catalog: Option<&Catalog>) -> Result<Self, Problem> {
+        let Some(text) = document::read_text(file)? else { return Ok(Self::default()) };
+        if text.len() > AT_ONCE {
+            let text = Arc::new(text);
+            return match Outline::of(&text) {
+                Some(outline) => Ok(Self::of_outline(outline, catalog, file)),
+                None => document::value_of(file, &text).map(|root| Self::of_value(root, catalog, file)),
+            };
+        }
+        document::value_of(file, &text).map(|root| Self::of_value(root, catalog, file))
+    }
+
+    /// A document that is in memory already.
+    pub(super) fn of_value(root: Value, catalog: Option<&Catalog>, file: &Path) -> Self {
+        let mut findings = Findings { file, all: Vec::new() };
+        let read = definition::read_document(root, catalog, &mut findings);
+        let whole = |(id, head)| (id, Arc::new(Defined { head, rest: None }));
+        let told = findings.all.into_iter().map(Told::Finding).collect();
+        Self { providers: read.into_iter().map(whole).collect(), file: file.to_owned(), told }
+    }
+
+    fn of_outline(outline: Outline, catalog: Option<&Catalog>, file: &Path) -> Self {
+        let mut document = Self { file: file.to_owned(), ..Self::default() };
+        for (name, sketch) in outline.providers {
+            let id = ProviderId::new(today(&name));
+            let is_built_in = catalog.is_some_and(|catalog| catalog.n_models(&name) > 0);
+            let at = format!("providers.{name}");
+            let mut misfits = Vec::new();
+            schema::provider(&at, &sketch.head, &mut misfits);
+            let head = Definition::of(sketch.head.clone()).0;
+            // Whether what is said makes sense may hang on the models, unless there is a URL for all of them.
+            if misfits.is_empty() && head.base_url.is_some() && sketch.has_good_parts() {
+                let (file, whole, is_told) = (file.to_owned(), OnceLock::new(), AtomicBool::new(false));
+                let rest = Rest { id: id.clone(), at, file, is_built_in, sketch, whole, is_told };
+                let defined = Arc::new(Defined { head, rest: Some(rest) });
+                document.told.push(Told::Of(Arc::clone(&defined)));
+                document.providers.push((id, defined));
+                continue;
+            }
+            let mut findings = Findings { file, all: Vec::new() };
+            let config = sketch.read().unwrap_or_else(|_| Value::Object(sketch.head.clone()));
+            let read = Definition::read(&id, &at, config, is_built_in, &mut findings);
+            document.told.extend(findings.all.into_iter().map(Told::Finding));
+            document.providers.extend(read.map(|head| (id, Arc::new(Defined { head, rest: None }))));
+        }
+        document
+    }
+
+    /// What is wrong with what was read until now.
+    pub(super) fn problems_so_far(&self) -> Vec<Problem> {
+        let so_far = self.told.iter().flat_map(|told| match told {
+            Told::Finding(finding) => std::slice::from_ref(finding),
+            Told::Of(defined) => {
+                defined.rest.as_ref().and_then(|rest| rest.whole.get()).map_or(&[][..], |(_, all)| all)
+            }
+        });
+        so_far.map(|finding| finding.problem.clone()).collect()
+    }
+
+    /// What is wrong with parts that were read since somebody asked last.
+    pub(super) fn new_problems(&self) -> Vec<Problem> {
+        let rests = self.providers.iter().filter_map(|(_, defined)| defined.rest.as_ref());
+        let new = rests.filter(|rest| rest.whole.get().is_some() && !rest.is_told.swap(true, Ordering::Relaxed));
+        new.flat_map(|rest| &rest.read().1).map(|finding| finding.problem.clone()).collect()
+    }
+
+    /// All that is wrong; what was not read yet is read now.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let all = self.told.iter().flat_map(|told| match told {
+            Told::Finding(finding) => std::slice::from_ref(finding),
+            Told::Of(defined) => defined.rest.as_ref().map_or(&[][..], |rest| &rest.read().1),
+        });
+        all.cloned().collect()
+    }
+
+    /// All that stops something from being used, in pi's words.
+    pub(super) fn error(&self) -> Option<String> {
+        definition::error_text(&self.findings(), &self.file)
+    }
+}
