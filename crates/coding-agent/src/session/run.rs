@@ -11,10 +11,11 @@ use pinch_llm::message::{Block, Content, Image, Message, StopReason};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::{Pulled, pulled};
 
-use super::attend::{answer_questions, attended};
+use super::attend::{answer_questions, attended, show};
 use super::changes::{Standing, adopt};
 use super::compacting::{Summariser, Wanted};
 use super::input::{Prompt, expanded, user_message};
+use super::look::SessionView;
 use super::tell::{SessionItem, Tell};
 use super::{AgentSession, SessionError};
 use crate::compaction::{self, CompactError, CompactionReason};
@@ -280,6 +281,8 @@ impl Running<'_> {
                 summariser.follow(&standing, compaction);
                 tell.control.adopt(standing.take_news());
             }
+            // Who looks sees what was asked for before; one that went on waiting would wake this loop for ever.
+            show(&tell.control, &SessionView::of_log(log, &standing.model, standing.thinking));
             let event = match event {
                 Some(AgentEvent::AgentEnd(end)) => break end,
                 Some(event) => event,
