@@ -8,6 +8,10 @@ mod llama;
 
 pub(crate) mod pi;
 
+mod neutral;
+
+mod rpc;
+
 mod sdk;
 
 use std::path::PathBuf;
@@ -31,6 +35,8 @@ enum Peer {
     Sdk,
     /// Lets three versions of pi read our session files, and us theirs. Needs npm.
     Pi,
+    /// Drives pinch's RPC mode with pi's own client, and pi's beside it. Needs npm.
+    Rpc,
 }
 
 /// Runs the command; true when everything held.
@@ -39,6 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         Peer::Llama => llama::run(),
         Peer::Sdk => sdk::run(),
         Peer::Pi => pi::run(),
+        Peer::Rpc => rpc::run(),
     }
 }
 

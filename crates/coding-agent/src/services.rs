@@ -232,6 +232,11 @@ impl Services {
         self.remember("retry.enabled", on.into());
     }
 
+    /// How often a failed answer is asked for again at most, where that is switched on.
+    pub fn retry_limit(&self) -> u32 {
+        self.settings.settings().retry_limit
+    }
+
     /// Keeps the model for new sessions.
     pub fn remember_model(&self, model: &Model) {
         self.remember("defaultProvider", model.provider.as_str().into());

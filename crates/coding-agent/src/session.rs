@@ -467,10 +467,8 @@ impl AgentSession {
         let switches = self.control.switches();
         let usual = RecoveryPlan::default();
         let mut plan = self.plan;
-        match switches.retry {
-            Some(false) => plan.turn.max_retries = 0,
-            Some(true) if plan.turn.max_retries == 0 => plan.turn.max_retries = usual.turn.max_retries,
-            _ => {}
+        if let Some(max_retries) = switches.retries {
+            plan.turn.max_retries = max_retries;
         }
         match switches.compaction {
             Some(false) => plan.overflow = OverflowRecovery::Off,

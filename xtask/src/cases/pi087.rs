@@ -3,7 +3,7 @@
 mod output;
 mod request;
 mod session_file;
-mod shape;
+pub(crate) mod shape;
 mod tool;
 
 use super::{Case, Outcome};

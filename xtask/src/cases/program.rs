@@ -1,5 +1,6 @@
 //! Runs `pinch` in folders of its own against the scripted server.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -12,13 +13,25 @@ use tokio::io::AsyncWriteExt as _;
 use crate::cargo;
 use crate::cases::Case;
 use crate::cases::sessions::notation;
+use places::Places;
 
 pub(crate) mod lines;
-mod server;
+pub(crate) mod places;
+pub(crate) mod server;
 mod talk;
 
 /// No run of the program takes longer.
 const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// A program that is run: pinch, or another one beside it.
+#[derive(Clone, Default)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// Arguments before those of a case.
+    pub(crate) first_args: Vec<OsString>,
+    /// Variables beside the usual ones.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+}
 
 /// What came of a case.
 pub(crate) struct Ran {
@@ -89,47 +102,44 @@ pub(crate) fn pinch() -> Result<&'static Path, String> {
 
 /// Runs all that a case says.
 pub(crate) fn run(case: &Case<'_>) -> Result<Ran, String> {
-    let program = pinch()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
-    runtime.block_on(run_all(case, program))
+    run_as(&Program { path: pinch()?.to_owned(), ..Program::default() }, case.file, &case.case["input"])
 }
 
-async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
-    let input = &case.case["input"];
-    let is_old = !case.file["fixtures"]["rpcModelsJson"].is_null();
+/// Runs a program as a case's input says.
+pub(crate) fn run_as(program: &Program, file: &Value, input: &Value) -> Result<Ran, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
+    runtime.block_on(run_all(program, file, input))
+}
+
+async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, String> {
+    let is_old = !file["fixtures"]["rpcModelsJson"].is_null();
     let calls = if is_old { server::Calls::One } else { server::Calls::Numbered };
     let server = server::start(&input["serverScript"], calls).await?;
     let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
-    let place = |name: &str| -> Result<PathBuf, String> {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(&path).map_err(|why| why.to_string())?;
-        path.canonicalize().map_err(|why| why.to_string())
-    };
-    let places = Places { cwd: place("work")?, agent: place("agent")?, home: place("home")?, port: server.port() };
-    places.write_configuration(case.file, input)?;
+    let places = Places::new(folder.path(), server.port())?;
+    places.write_configuration(file, input)?;
     let whole_runs = input["runs"].as_array().cloned().unwrap_or_else(|| vec![json!({"args": input["args"]})]);
     let (mut stdout, mut lines, mut all_stderr, mut exit_code) = (String::new(), Vec::new(), Vec::new(), None);
     for one in &whole_runs {
         places.write_files(&places.cwd, &one["files"])?;
         let args = one["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let mut command = tokio::process::Command::new(program);
+        let mut command = tokio::process::Command::new(&program.path);
         command
+            .args(&program.first_args)
             .args(args.map(|arg| places.fill(arg)))
             .current_dir(&places.cwd)
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", &places.home)
-            .env("PI_CODING_AGENT_DIR", &places.agent)
-            .env("PI_OFFLINE", "1")
-            .env("TZ", "UTC")
+            .envs(places.variables())
+            .envs(program.variables.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         for (name, value) in input["env"].as_object().into_iter().flatten() {
             command.env(name, places.fill(value.as_str().unwrap_or_default()));
         }
+        let n_asked = server.requests().len();
         let is_talk = input["lines"].is_array();
-        let piped = input["stdin"].as_str();
+        let piped = one["stdin"].as_str().or(input["stdin"].as_str());
         command.stdin(if is_talk || piped.is_some() { Stdio::piped() } else { Stdio::null() });
         let mut child = command.spawn().map_err(|why| why.to_string())?;
         let work = async {
@@ -138,6 +148,14 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
                 lines = talk.run(&child, &input["lines"], input, |text| places.fill(text)).await?;
             } else if let (Some(text), Some(mut to)) = (piped, child.stdin.take()) {
                 to.write_all(text.as_bytes()).await.map_err(|why| why.to_string())?;
+            }
+            if let Some(signal) = one["signal"].as_str() {
+                // Everything that was asked for is being answered, and what the answer asks for has begun.
+                server
+                    .wait_for_requests(n_asked + usize::try_from(one["atRequest"].as_u64().unwrap_or(1)).unwrap_or(1))
+                    .await;
+                tokio::time::sleep(Duration::from_millis(one["after"].as_u64().unwrap_or(300))).await;
+                talk::send_signal(&child, signal)?;
             }
             child.wait_with_output().await.map_err(|why| why.to_string())
         };
@@ -163,96 +181,4 @@ async fn run_all(case: &Case<'_>, program: &Path) -> Result<Ran, String> {
         agent_dir: places.agent.to_string_lossy().into_owned(),
         port: places.port,
     })
-}
-
-/// The folders of a case.
-struct Places {
-    cwd: PathBuf,
-    agent: PathBuf,
-    home: PathBuf,
-    port: u16,
-}
-
-impl Places {
-    fn write_configuration(&self, file: &Value, input: &Value) -> Result<(), String> {
-        let fixtures = &file["fixtures"];
-        let usual = |name: &str, old: &str| {
-            if fixtures[name].is_null() { fixtures[old].clone() } else { fixtures[name].clone() }
-        };
-        let models = match &input["modelsJson"] {
-            Value::Null => usual("modelsJson", "rpcModelsJson"),
-            own => own.clone(),
-        };
-        self.write(&self.agent.join("models.json"), &self.fill(&models.to_string()))?;
-        let mut settings = usual("settings", "rpcSettings").as_object().cloned().unwrap_or_default();
-        settings.extend(input["settings"].as_object().cloned().unwrap_or_default());
-        self.write(&self.agent.join("settings.json"), &self.fill(&Value::Object(settings).to_string()))?;
-        self.write_files(&self.agent, &fixtures["rpcAgentDirFiles"])?;
-        self.write_files(&self.agent, &input["agentFiles"])?;
-        self.write_files(&self.cwd, &input["files"])
-    }
-
-    fn write_files(&self, folder: &Path, files: &Value) -> Result<(), String> {
-        for (name, content) in files.as_object().into_iter().flatten() {
-            let path = folder.join(self.fill(name));
-            match content.as_str() {
-                Some(text) => self.write(&path, &self.fill(text))?,
-                None => {
-                    let bytes =
-                        content["base64"].as_str().and_then(from_base64).ok_or("a file is neither text nor base64")?;
-                    self.write_bytes(&path, &bytes)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The content of named files; null where there is none.
-    fn read_files(&self, names: &Value) -> Value {
-        let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
-        let content = |name: &str| std::fs::read(self.cwd.join(name)).ok();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        names.map(|name| (name.to_owned(), Value::from(content(name).map(text)))).collect()
-    }
-
-    /// The session files of all working directories.
-    fn read_sessions(&self) -> Vec<(String, String)> {
-        let root = self.agent.join("sessions");
-        let list = |folder: &Path| {
-            std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
-        };
-        let folders: Vec<PathBuf> = list(&root);
-        let files = folders.iter().flat_map(|folder| list(folder));
-        let mut sessions: Vec<(String, String)> = files
-            .filter_map(|file| {
-                let name = file.strip_prefix(&root).ok()?.to_string_lossy().into_owned();
-                Some((name, std::fs::read_to_string(file).ok()?))
-            })
-            .collect();
-        sessions.sort();
-        sessions
-    }
-
-    fn write(&self, path: &Path, text: &str) -> Result<(), String> {
-        self.write_bytes(path, text.as_bytes())
-    }
-
-    fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<(), String> {
-        let folder = path.parent().ok_or("a file without a folder")?;
-        std::fs::create_dir_all(folder).map_err(|why| why.to_string())?;
-        std::fs::write(path, bytes).map_err(|why| format!("{}: {why}", path.display()))
-    }
-
-    /// Puts the folders and the port where a text names them.
-    fn fill(&self, text: &str) -> String {
-        text.replace("$CWD", &self.cwd.to_string_lossy())
-            .replace("$AGENT_DIR", &self.agent.to_string_lossy())
-            .replace("$HOME", &self.home.to_string_lossy())
-            .replace("<port>", &self.port.to_string())
-    }
-}
-
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.decode(text).ok()
 }

@@ -12,5 +12,6 @@ mod faults;
 mod help;
 mod kill;
 mod packages;
+mod rpc;
 mod sessions;
 mod tools;

@@ -25,10 +25,8 @@ pub(super) async fn attended<T>(control: &SessionControl, log: &SessionLog, work
 
 /// Answers the questions that wait, and lets those look who want to.
 pub(super) fn answer_questions(control: &SessionControl, log: &SessionLog) {
-    if control.peek(|state| !state.looks.is_empty()) {
-        let now = control.peek(|state| Arc::clone(&state.now));
-        show(control, &SessionView::of_log(log, &now.model, now.thinking));
-    }
+    let now = control.peek(|state| Arc::clone(&state.now));
+    show(control, &SessionView::of_log(log, &now.model, now.thinking));
     while let Some(Errand { act, reply }) = control.share(|state| state.errands.take_question()) {
         let answer = match act {
             Act::Branch => Acted::Entries(log.active_branch().entries().collect()),
@@ -45,6 +43,9 @@ pub(super) fn answer_questions(control: &SessionControl, log: &SessionLog) {
 
 /// Shows the session to those who want to look at it.
 pub(super) fn show(control: &SessionControl, view: &SessionView<'_>) {
+    if control.peek(|state| state.looks.is_empty()) {
+        return;
+    }
     let looks = control.share(|state| std::mem::take(&mut state.looks));
     looks.into_iter().for_each(|look| look.at(view));
 }

@@ -65,7 +65,8 @@ pub(super) struct State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) compaction: Option<bool>,
-    pub(super) retry: Option<bool>,
+    /// Repetitions of a failed answer at most.
+    pub(super) retries: Option<u32>,
 }
 
 /// What the next request of a run is made with; `None`: as it is.
@@ -287,9 +288,9 @@ impl SessionControl {
         self.lock().switches.compaction = Some(on);
     }
 
-    /// Switches the repetition of failed answers on or off.
-    pub fn set_auto_retry(&self, on: bool) {
-        self.lock().switches.retry = Some(on);
+    /// Sets how often a failed answer is asked for again at most; 0: never.
+    pub fn set_retries(&self, max_retries: u32) {
+        self.lock().switches.retries = Some(max_retries);
     }
 
     /// Whether compactions happen by themselves, when that was switched.

@@ -63,9 +63,6 @@ impl AgentSession {
     /// # Errors
     /// [`ForkError`].
     pub async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
-        if !self.log.is_saved() {
-            return Err(ForkError::NotSaved);
-        }
         let Some(found) = self.log.entry(entry) else {
             return Err(StoreError::NoEntry { id: entry.to_string() }.into());
         };
@@ -74,6 +71,9 @@ impl AgentSession {
             (ForkAt::Before, Some(Message::User(user))) => Some(user.content.text("")),
             (ForkAt::Before, _) => return Err(ForkError::NotAMessage),
         };
+        if !self.log.is_saved() {
+            return Err(ForkError::NotSaved);
+        }
         let ask = BeforeFork { entry: entry.clone(), before: place == ForkAt::Before };
         let asking = self.control.extensions().before_fork(&ask);
         if attended(&self.control, &self.log, asking).await == Leave::Stay {

@@ -18,15 +18,15 @@ pub struct SessionStats {
     pub session_file: Option<PathBuf>,
     /// The session's id.
     pub session_id: String,
-    /// Messages of the user in the context.
+    /// Messages of the user on all branches, those that were summed up too.
     pub user_messages: usize,
-    /// Answers in the context.
+    /// Answers on all branches.
     pub assistant_messages: usize,
     /// Calls in those answers.
     pub tool_calls: usize,
-    /// Results of calls in the context.
+    /// Results of calls on all branches.
     pub tool_results: usize,
-    /// All messages of the context, the system's too.
+    /// All messages of all branches, the system's too.
     pub total_messages: usize,
     /// Everything that was paid for on any branch: answers, work inside of tools, summaries, and work outside of the conversation.
     pub spent: Spent,
@@ -98,19 +98,31 @@ impl AgentSession {
 impl SessionView<'_> {
     /// What the session has come to. Reads all entries of all branches.
     pub fn stats(&self) -> SessionStats {
-        let messages = self.messages();
-        let count = |is: fn(&Message) -> bool| messages.iter().filter(|message| is(message)).count();
-        SessionStats {
+        let mut stats = SessionStats {
             session_file: self.log.path().map(PathBuf::from),
             session_id: self.log.id().to_owned(),
-            user_messages: count(|message| matches!(message, Message::User(_))),
-            assistant_messages: count(|message| matches!(message, Message::Assistant(_))),
-            tool_calls: messages.iter().filter_map(|m| m.as_assistant()).map(|m| m.tool_calls().count()).sum(),
-            tool_results: count(|message| matches!(message, Message::ToolResult(_))),
-            total_messages: messages.len(),
+            user_messages: 0,
+            assistant_messages: 0,
+            tool_calls: 0,
+            tool_results: 0,
+            total_messages: 0,
             spent: Spent::of(self.log),
             context: self.context_usage(),
+        };
+        for entry in self.log.entries() {
+            let Some(message) = entry.body.as_message() else { continue };
+            stats.total_messages += 1;
+            match &**message {
+                Message::User(_) => stats.user_messages += 1,
+                Message::ToolResult(_) => stats.tool_results += 1,
+                Message::Assistant(answer) => {
+                    stats.assistant_messages += 1;
+                    stats.tool_calls += answer.tool_calls().count();
+                }
+                _ => {}
+            }
         }
+        stats
     }
 
     /// How full the model's window is; `None` when the model does not tell its size.

@@ -51,6 +51,8 @@ pub struct Settings {
     pub branch_skip_prompt: bool,
     /// What is repeated.
     pub recovery: RecoveryPlan,
+    /// How often a failed answer is asked for again at most, where that is switched on.
+    pub retry_limit: u32,
     /// Time limits of requests. Where nobody sets one for pauses between pieces, there is none: local models can be silent for minutes.
     pub deadlines: Deadlines,
     /// How requests travel, and over what.
@@ -167,6 +169,7 @@ impl Settings {
             branch_reserve_tokens: read.number("branchSummary.reserveTokens"),
             branch_skip_prompt: read.flag("branchSummary.skipPrompt"),
             recovery: read.recovery(),
+            retry_limit: read.retry_limit(),
             deadlines: read.deadlines(),
             network: Network {
                 transport: match read.str("transport") {
@@ -270,6 +273,10 @@ impl Reader<'_> {
         }
     }
 
+    fn retry_limit(&self) -> u32 {
+        u32::try_from(self.number("retry.maxRetries")).unwrap_or(u32::MAX)
+    }
+
     fn recovery(&self) -> RecoveryPlan {
         let ms = |path: &str| Duration::from_millis(self.number(path));
         let times = |path: &str| u32::try_from(self.number(path)).unwrap_or(u32::MAX);
@@ -278,7 +285,7 @@ impl Reader<'_> {
         if !self.flag("compaction.enabled") {
             plan.overflow = OverflowRecovery::Off;
         }
-        plan.turn.max_retries = if self.flag("retry.enabled") { times("retry.maxRetries") } else { 0 };
+        plan.turn.max_retries = if self.flag("retry.enabled") { self.retry_limit() } else { 0 };
         plan.turn.base_delay = ms("retry.baseDelayMs");
         plan.turn.max_delay = ms("retry.maxAgentDelayMs");
         plan.turn.max_asked_delay = ms("retry.provider.maxRetryDelayMs");

@@ -21,7 +21,7 @@ use pinch_coding_agent::session_log::roles::BashExecution;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::{Content, Message};
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{Reply, ScriptedProvider, Step};
 use pinch_llm::schema::Schema;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::CancelReason;
@@ -168,6 +168,39 @@ async fn changes_during_a_run_reach_its_next_request() {
     let kinds = entries(&scene.session);
     let place = |kind: &str| kinds.iter().rposition(|other| other == kind).unwrap();
     assert!(place("model_change") > place("user") && place("session_info") < place("toolResult"), "{kinds:?}");
+}
+
+/// Another thread watches: a run that spins lets nothing else of its own go on.
+#[test]
+fn a_session_is_shown_while_the_model_is_silent() {
+    let (told, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let seen = runtime.block_on(async {
+            let silent = Reply { steps: vec![Step::Hang], ..Reply::default() };
+            let mut scene = scene(in_memory(), [silent]).await;
+            let control = scene.session.control();
+            let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+            let looks = async {
+                while scene.provider.n_calls() == 0 {
+                    tokio::task::yield_now().await;
+                }
+                control.change(Change::Model(model("other", true)));
+                let (saw, theirs) = (tokio::sync::oneshot::channel(), Arc::clone(&seen));
+                control.look(move |view| {
+                    theirs.lock().unwrap().push(format!("{} {}", view.model.id, view.messages().len()));
+                    assert!(saw.0.send(()).is_ok());
+                });
+                saw.1.await.unwrap();
+                control.cancel(CancelReason::User);
+            };
+            tokio::join!(follow(scene.session.prompt(Prompt::text("go")), |_| {}), looks);
+            seen.lock().unwrap().clone()
+        });
+        told.send(seen).unwrap();
+    });
+    let seen = heard.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    assert_eq!(seen, ["other 2"], "the change that came first, the prompt and its system message");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 const LATER: [&str; 5] = ["durationMs", "thinkingLevel", "totalFromProvider", "aborted", "disposition"];
 
 /// Brings both sides into one form: the order of sections counts, declared tools are names, later members are gone.
-pub(super) fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {
+pub(crate) fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {
     let mut expected = expected.clone();
     drop_later(&expected, &mut actual);
     each_object(&mut actual, &name_tools);

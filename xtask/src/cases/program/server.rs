@@ -28,7 +28,8 @@ pub(crate) async fn start(script: &Value, calls: Calls) -> Result<Server, String
     Ok(server)
 }
 
-fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
+/// The answer of one step to request number `n`.
+pub(crate) fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
     let is_anthropic = request.path.contains("/messages");
     if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
         let error = json!({"message": step["message"], "type": "x"});
@@ -39,12 +40,18 @@ fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
     let frames =
         if is_anthropic { anthropic_frames(step, n, &blocks) } else { completions_frames(step, n, &blocks, calls) };
     let mut reply = Reply::events();
+    if let Some(ms) = step["headDelay"].as_u64() {
+        reply = reply.pause(std::time::Duration::from_millis(ms)).head();
+    }
     if let Some(ms) = step["delay"].as_u64() {
         reply = reply.pause(std::time::Duration::from_millis(ms));
     }
+    let first_half = || frames.iter().take(frames.len().div_ceil(2)).map(String::as_str).collect::<String>();
     if step["drop"] == true {
-        let first = frames.iter().take(frames.len().div_ceil(2)).map(String::as_str).collect::<String>();
-        return reply.send(first).pause(std::time::Duration::from_millis(300)).then(Fault::Close);
+        return reply.send(first_half()).pause(std::time::Duration::from_millis(300)).then(Fault::Close);
+    }
+    if step["hang"] == true {
+        return reply.send(first_half()).then(Fault::Hang);
     }
     reply.send(frames.concat())
 }

@@ -136,7 +136,7 @@ fn step_line(step: &Value) -> Value {
 }
 
 #[cfg(unix)]
-fn send_signal(child: &Child, signal: &str) -> Result<(), String> {
+pub(super) fn send_signal(child: &Child, signal: &str) -> Result<(), String> {
     use rustix::process::{Pid, Signal, kill_process};
     let signal = match signal {
         "SIGTERM" => Signal::TERM,
@@ -149,6 +149,6 @@ fn send_signal(child: &Child, signal: &str) -> Result<(), String> {
 }
 
 #[cfg(not(unix))]
-fn send_signal(_: &Child, signal: &str) -> Result<(), String> {
+pub(super) fn send_signal(_: &Child, signal: &str) -> Result<(), String> {
     Err(format!("{signal} is not sent here"))
 }

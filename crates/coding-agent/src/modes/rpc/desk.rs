@@ -84,7 +84,7 @@ impl Desk {
     /// Empties the queues and shows that; answers with what was in them.
     pub(super) async fn clear_queues(&self, io: &mut Io, answerer: &Answerer) -> Vec<u8> {
         let (steering, follow_up) = self.control.clear_queues();
-        io.queues(Vec::new(), Vec::new()).await;
+        io.show_queues(Vec::new(), Vec::new()).await;
         answerer.with(&json!({"steering": steering, "followUp": follow_up}))
     }
 
@@ -165,8 +165,8 @@ impl Desk {
                 answerer.done()
             }
             Command::SetAutoRetry { enabled } => {
-                self.control.set_auto_retry(*enabled);
                 self.services.remember_auto_retry(*enabled);
+                self.control.set_retries(if *enabled { self.services.retry_limit() } else { 0 });
                 answerer.done()
             }
             _ => return None,

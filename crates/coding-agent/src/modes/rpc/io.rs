@@ -139,13 +139,17 @@ impl Io {
 
     /// Shows the queues, unless the client knows them like this.
     pub(super) async fn queues(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
-        let queues = (steering, follow_up);
-        if self.queues != queues {
-            self.queues.clone_from(&queues);
-            let event = SessionEvent::QueueUpdate { steering: queues.0, follow_up: queues.1 };
-            if let Some(line) = self.events.line(&event).map(<[u8]>::to_vec) {
-                self.write(line).await;
-            }
+        if self.queues.0 != steering || self.queues.1 != follow_up {
+            self.show_queues(steering, follow_up).await;
+        }
+    }
+
+    /// Shows the queues, also to a client that knows them like this.
+    pub(super) async fn show_queues(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
+        self.queues = (steering.clone(), follow_up.clone());
+        let event = SessionEvent::QueueUpdate { steering, follow_up };
+        if let Some(line) = self.events.line(&event).map(<[u8]>::to_vec) {
+            self.write(line).await;
         }
     }
 

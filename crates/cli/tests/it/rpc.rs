@@ -1,0 +1,96 @@
+//! RPC mode as clients meet it.
+
+use pinch_testing::server::Reply;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+
+use crate::help::User;
+
+/// A client.
+struct Client {
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    /// Ends with this value.
+    _child: Child,
+}
+
+impl Client {
+    fn of(user: &User) -> Self {
+        let mut command = user.command(&["--mode", "rpc", "--model", "local/m1"]);
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { input: child.stdin.take().unwrap(), output, _child: child }
+    }
+
+    /// Sends a command and returns everything up to its answer.
+    async fn ask(&mut self, command: &Value) -> Vec<Value> {
+        self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
+        self.until(|line| line["type"] == "response").await
+    }
+
+    /// Returns everything up to a line.
+    async fn until(&mut self, is: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.output.next_line().await.unwrap().unwrap();
+            lines.push(serde_json::from_str::<Value>(&line).unwrap());
+            if is(&lines[lines.len() - 1]) {
+                return lines;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn retries_that_are_switched_on_keep_the_limit_of_the_settings() {
+    let user = User::new().await;
+    user.write("agent/settings.json", r#"{"retry": {"enabled": false, "maxRetries": 2, "baseDelayMs": 1}}"#);
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    user.server.reply(Reply::json(503, &overloaded)).repeat_last();
+    let mut client = Client::of(&user);
+    client.ask(&json!({"type": "set_auto_retry", "enabled": true})).await;
+    client.ask(&json!({"type": "prompt", "message": "x"})).await;
+    let lines = client.until(|line| line["type"] == "agent_settled").await;
+    let retries = lines.iter().filter(|line| line["type"] == "auto_retry_start");
+    let retries: Vec<(Value, Value)> =
+        retries.map(|line| (line["attempt"].clone(), line["maxAttempts"].clone())).collect();
+    assert_eq!(retries, [(json!(1), json!(2)), (json!(2), json!(2))]);
+    assert_eq!(user.server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn empty_queues_are_shown_to_who_clears_them() {
+    let user = User::new().await;
+    let mut client = Client::of(&user);
+    let lines = client.ask(&json!({"type": "clear_queue"})).await;
+    assert_eq!(lines[0], json!({"type": "queue_update", "steering": [], "followUp": []}));
+    assert_eq!(lines[1]["data"], json!({"steering": [], "followUp": []}));
+}
+
+#[tokio::test]
+async fn an_entry_that_is_not_there_is_named_before_a_session_that_is_not_saved() {
+    let user = User::new().await;
+    let mut client = Client::of(&user);
+    let lines = client.ask(&json!({"type": "fork", "entryId": "nobody"})).await;
+    assert_eq!(lines[0]["error"], "Invalid entry ID for forking");
+}
+
+#[tokio::test]
+async fn stats_count_what_was_said_on_every_branch() {
+    let user = User::new().await;
+    user.write("agent/settings.json", r#"{"compaction": {"keepRecentTokens": 1}}"#);
+    let mut client = Client::of(&user);
+    for n in 1..=3 {
+        user.answer("Hello.");
+        client.ask(&json!({"type": "prompt", "message": format!("prompt {n}")})).await;
+        client.until(|line| line["type"] == "agent_settled").await;
+    }
+    user.answer("## Goal\nA summary.");
+    let compacted = client.ask(&json!({"type": "compact"})).await;
+    assert_eq!(compacted[compacted.len() - 1]["success"], true, "{compacted:?}");
+    let lines = client.ask(&json!({"type": "get_session_stats"})).await;
+    let stats = &lines[lines.len() - 1]["data"];
+    let counts = ["userMessages", "assistantMessages", "totalMessages"].map(|name| stats[name].clone());
+    assert_eq!(counts, [json!(3), json!(3), json!(7)]);
+}
