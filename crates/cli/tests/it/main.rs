@@ -8,6 +8,7 @@ mod demo;
 mod export;
 mod faults;
 mod help;
+mod images;
 mod kill;
 mod packages;
 mod sessions;
