@@ -58,6 +58,7 @@ impl Setup {
             files: FileQueue::default(),
             shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: std::env::temp_dir() },
             facts: SessionFacts::default(),
+            resize_images: true,
         })
     }
 

@@ -3,12 +3,9 @@
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use pinch_cli::options::Options;
 use pinch_embed::coding_agent::images;
 use pinch_embed::coding_agent::session::Prompt;
-use pinch_embed::llm::message::Image;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 
@@ -18,30 +15,71 @@ use crate::folders;
 /// Bytes of a file on the command line at most.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The messages to send: what is piped in, the files, and the first message together; then the others.
-pub(crate) fn prompts(args: &Options, host: &Host, cancel: &Cancel) -> Result<Vec<Prompt>, Failure> {
-    let cwd = folders::working_directory()?;
-    let mut parts = Vec::new();
-    let mut images = Vec::new();
-    let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
-    parts.extend(piped_input(wants_input)?);
-    let has_piped = !parts.is_empty();
-    for file in &args.files {
-        let path = cwd.join(folders::expand_home(Path::new(file), host));
-        parts.extend(file_part(&path, &mut images)?);
+/// What the command line says, read and not yet made fit for a model.
+pub(crate) struct Said {
+    /// What is piped in, the files, and the first message.
+    first: Vec<Part>,
+    has_piped: bool,
+    then: Vec<String>,
+}
+
+enum Part {
+    Text(String),
+    Image { name: String, content: Vec<u8>, mime_type: &'static str },
+}
+
+impl Said {
+    /// Reads what is piped in and the files that are named.
+    pub(crate) fn read(args: &Options, host: &Host) -> Result<Self, Failure> {
+        let cwd = folders::working_directory()?;
+        let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
+        let mut first: Vec<Part> = piped_input(wants_input)?.map(Part::Text).into_iter().collect();
+        let has_piped = !first.is_empty();
+        for file in &args.files {
+            let path = cwd.join(folders::expand_home(Path::new(file), host));
+            first.extend(file_part(&path)?);
+        }
+        let mut texts = args.messages.iter().filter(|message| !message.is_empty()).cloned();
+        first.extend(texts.next().map(Part::Text));
+        Ok(Self { first, has_piped, then: texts.collect() })
     }
-    let mut texts = args.messages.iter().filter(|message| !message.is_empty());
-    parts.extend(texts.next().cloned());
-    if has_piped && parts.len() > 1 {
-        // Files end with a line feed of their own; what is piped in stands by itself.
-        parts[0].push_str("\n\n");
+
+    /// Whether there is nothing to say.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_empty()
     }
-    let mut prompts = Vec::new();
-    if !parts.is_empty() || !images.is_empty() {
-        prompts.push(Prompt { text: parts.concat(), images, cancel: cancel.clone(), ..Prompt::default() });
+
+    /// The messages to send: what is piped in, the files, and the first message together; then the others. Images are made smaller where
+    /// `resize_images` asks for it; a note takes the place of those that cannot be sent.
+    pub(crate) async fn into_prompts(self, resize_images: bool, cancel: &Cancel) -> Vec<Prompt> {
+        let mut texts = Vec::with_capacity(self.first.len());
+        let mut images = Vec::new();
+        for part in self.first {
+            texts.push(match part {
+                Part::Text(text) => text,
+                Part::Image { name, content, mime_type } => {
+                    let notes = match images::admit(content.into(), mime_type, resize_images).await {
+                        Ok(admitted) => {
+                            images.push(admitted.image);
+                            admitted.notes.join("\n")
+                        }
+                        Err(refused) => refused.note(),
+                    };
+                    format!("<file name=\"{name}\">{notes}</file>\n")
+                }
+            });
+        }
+        if self.has_piped && texts.len() > 1 {
+            // Files end with a line feed of their own; what is piped in stands by itself.
+            texts[0].push_str("\n\n");
+        }
+        let mut prompts = Vec::new();
+        if !texts.is_empty() {
+            prompts.push(Prompt { text: texts.concat(), images, cancel: cancel.clone(), ..Prompt::default() });
+        }
+        prompts.extend(self.then.into_iter().map(|text| Prompt { cancel: cancel.clone(), ..Prompt::text(text) }));
+        prompts
     }
-    prompts.extend(texts.map(|text| Prompt { cancel: cancel.clone(), ..Prompt::text(text) }));
-    Ok(prompts)
 }
 
 /// What is piped in. A terminal, a closed input and a program that holds its input open without being asked to be read are none.
@@ -60,7 +98,7 @@ fn piped_input(wants_input: bool) -> Result<Option<String>, Failure> {
     Ok((!text.is_empty()).then_some(text))
 }
 
-fn file_part(path: &Path, images: &mut Vec<Image>) -> Result<Option<String>, Failure> {
+fn file_part(path: &Path) -> Result<Option<Part>, Failure> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Failure::user(format!("File not found: {}", path.display())),
         _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
@@ -77,13 +115,8 @@ fn file_part(path: &Path, images: &mut Vec<Image>) -> Result<Option<String>, Fai
         return Ok(None);
     }
     let name = path.display();
-    if let Some(mime_type) = images::sniff(&bytes) {
-        let data = STANDARD.encode(&bytes);
-        if data.len() >= images::MAX_ENCODED_BYTES {
-            return Err(Failure::user(format!("Image is too large to send: {name}. Make it smaller than 3.3 MB")));
-        }
-        images.push(Image { data, mime_type: mime_type.to_owned() });
-        return Ok(Some(format!("<file name=\"{name}\"></file>\n")));
-    }
-    Ok(Some(format!("<file name=\"{name}\">\n{}\n</file>\n", String::from_utf8_lossy(&bytes))))
+    Ok(Some(match images::sniff(&bytes) {
+        Some(mime_type) => Part::Image { name: name.to_string(), content: bytes, mime_type },
+        None => Part::Text(format!("<file name=\"{name}\">\n{}\n</file>\n", String::from_utf8_lossy(&bytes))),
+    }))
 }

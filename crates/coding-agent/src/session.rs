@@ -146,6 +146,8 @@ pub struct SessionParts {
     pub skills: Vec<Skill>,
     /// Where the owner steps in.
     pub hooks: Arc<dyn Hooks>,
+    /// No image reaches the model; it is told so instead.
+    pub block_images: bool,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
     /// Where the owner steps into compactions and moves in the tree.
@@ -180,6 +182,7 @@ impl SessionParts {
             templates: Templates::default(),
             skills: Vec::new(),
             hooks: Arc::new(NoHooks),
+            block_images: false,
             compaction: CompactionRules::default(),
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
@@ -284,7 +287,7 @@ impl AgentSession {
         };
         let queues = agent.queues();
         let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling);
-        agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone()));
+        agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
         let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
         parts.extensions.bind(Some(Arc::new(acting)));
         let mut session = Self {

@@ -43,6 +43,8 @@ pub struct ToolParts {
     pub shell: bash::Shell,
     /// What they know of the session.
     pub facts: SessionFacts,
+    /// Images that are too large for a message are made smaller. Takes the feature `images`; without it they are left out.
+    pub resize_images: bool,
 }
 
 /// Names of the tools that are active by default, in order.

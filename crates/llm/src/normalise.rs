@@ -12,6 +12,8 @@ mod images;
 mod pairing;
 pub mod system;
 
+pub use images::without_images;
+
 use crate::message::{AssistantMessage, Message};
 use crate::model::Model;
 

@@ -11,7 +11,8 @@ use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, list_models, rpc};
 use crate::exit::{Failure, Kind, unwritten, warn};
-use crate::{said, signals, wiring};
+use crate::said::Said;
+use crate::{signals, wiring};
 
 /// Runs the command.
 pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
@@ -43,11 +44,13 @@ pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
 /// Asks, and shows the answer as text or as events.
 async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     let cancel = Cancel::new();
-    let prompts = said::prompts(options, host, &cancel)?;
-    if prompts.is_empty() {
+    let said = Said::read(options, host)?;
+    if said.is_empty() {
         return Err(nothing_to_say(options));
     }
     let mut runtime = wiring::runtime(options, host, None).await?;
+    let resize_images = runtime.services().settings().settings().images.auto_resize;
+    let prompts = said.into_prompts(resize_images, &cancel).await;
     let session = runtime.session_mut();
     let mut out = std::io::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {

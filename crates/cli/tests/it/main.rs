@@ -10,6 +10,7 @@ mod doctor;
 mod export;
 mod faults;
 mod help;
+mod images;
 mod kill;
 mod packages;
 mod rpc;

@@ -205,6 +205,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         files: services.files().clone(),
         shell: shell(&settings, services.agent_dir(), &host)?,
         facts: facts.clone(),
+        resize_images: settings.images.auto_resize,
     };
     let toolbox = choose_tools(&parts, &settings, options, &extensions, &mut notes)?;
     let auth: Arc<dyn RequestAuth> = Arc::clone(services.auth()) as Arc<dyn RequestAuth>;
@@ -241,6 +242,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
             false => Vec::new(),
         },
         hooks: Arc::clone(&options.hooks),
+        block_images: settings.images.block,
         branch_reserve_tokens: settings.branch_reserve_tokens,
         compaction: settings.compaction.clone(),
         plan: settings.recovery,

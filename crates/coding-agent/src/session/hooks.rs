@@ -9,20 +9,25 @@ use pinch_agent_core::hooks::{
 };
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Message, SystemMessage};
+use pinch_llm::normalise;
 
 use super::control::SessionControl;
 use crate::extension::{Extensions, Point, TurnEnd, TurnEndAction};
 use crate::session_log::convert_to_llm;
 
+/// What stands in the place of images that must not reach a model.
+const BLOCKED: &str = "Image reading is disabled.";
+
 /// Asks the owner's hooks and the extensions, and then turns this layer's roles into what a model reads.
 pub(super) struct SessionHooks {
     owner: Arc<dyn Hooks>,
     control: SessionControl,
+    block_images: bool,
 }
 
 impl SessionHooks {
-    pub(super) fn new(owner: Arc<dyn Hooks>, control: SessionControl) -> Self {
-        Self { owner, control }
+    pub(super) fn new(owner: Arc<dyn Hooks>, control: SessionControl, block_images: bool) -> Self {
+        Self { owner, control, block_images }
     }
 
     fn extensions(&self) -> &Extensions {
@@ -66,7 +71,11 @@ impl Hooks for SessionHooks {
     }
 
     fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        self.owner.to_llm(&convert_to_llm(messages))
+        let mut messages = self.owner.to_llm(&convert_to_llm(messages));
+        if self.block_images {
+            messages.iter_mut().for_each(|message| *message = normalise::without_images(message, BLOCKED, BLOCKED));
+        }
+        messages
     }
 
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {

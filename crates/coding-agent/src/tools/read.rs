@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, ToolOutput, ToolSpec};
-use pinch_llm::message::{Block, Image};
+use pinch_llm::message::Block;
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
@@ -28,6 +26,7 @@ pub struct ReadTool {
     machine: Arc<dyn Machine>,
     place: Place,
     facts: SessionFacts,
+    resize_images: bool,
 }
 
 impl ReadTool {
@@ -44,13 +43,15 @@ impl ReadTool {
         })).lenient();
         let about = format!(
             "Reads a file. Text comes from the start of the file or from `offset`, at most {MAX_LINES} lines or {}KB, whichever is less; \
-             the result says how to go on. Images (JPEG, PNG, GIF, WebP) are attached.",
-            MAX_BYTES / 1024
+             the result says how to go on. Images ({}) are attached.",
+            MAX_BYTES / 1024,
+            images::FORMATS
         );
         let mut spec = super::spec("read", about, parameters);
         spec.effect = ToolEffect::Reads;
         let facts = parts.facts.clone();
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts }
+        let resize_images = parts.resize_images;
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts, resize_images }
     }
 }
 
@@ -126,22 +127,23 @@ impl ReadTool {
         lines.finish(given)
     }
 
-    async fn image(&self, path: &Path, mime_type: &str) -> Result<ToolOutput, ToolError> {
+    async fn image(&self, path: &Path, mime_type: &'static str) -> Result<ToolOutput, ToolError> {
         let content = self.machine.read(path, images::MAX_FILE_BYTES).await?;
-        let data = STANDARD.encode(&content);
-        if data.len() >= images::MAX_ENCODED_BYTES {
-            return Ok(ToolOutput::text(format!(
-                "Read image file [{mime_type}]\n[Image omitted: could not be resized below the inline image size limit.]"
-            )));
+        let admitted = match images::admit(content, mime_type, self.resize_images).await {
+            Ok(admitted) => admitted,
+            Err(refused) => {
+                return Ok(ToolOutput::text(format!("Read image file [{mime_type}]\n{}", refused.note())));
+            }
+        };
+        let mut text = format!("Read image file [{}]", admitted.image.mime_type);
+        for note in &admitted.notes {
+            text.push('\n');
+            text.push_str(note);
         }
-        let mut text = format!("Read image file [{mime_type}]");
         if self.facts.is_blind() {
             text.push_str(BLIND);
         }
-        Ok(ToolOutput {
-            content: vec![Block::text(text), Block::Image(Image { data, mime_type: mime_type.to_owned() })],
-            ..ToolOutput::default()
-        })
+        Ok(ToolOutput { content: vec![Block::text(text), Block::Image(admitted.image)], ..ToolOutput::default() })
     }
 
     /// A missing file's error, with names of the folder that look like it.

@@ -22,6 +22,7 @@ fn tools(names: &[&str]) -> ToolSet {
         files: FileQueue::default(),
         shell,
         facts: SessionFacts::default(),
+        resize_images: true,
     });
     all.filter(|tool| names.contains(&tool.spec().name.as_str()))
 }

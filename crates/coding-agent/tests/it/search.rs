@@ -49,6 +49,7 @@ impl Tree {
             files: FileQueue::default(),
             shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: self.root() },
             facts: SessionFacts::default(),
+            resize_images: true,
         };
         let (id, progress, host) = (ToolCallId::from("call"), Progress::ignored(), Host::builder().build());
         let cx = ToolCx { call: &id, cancel, progress: &progress, host: &host };

@@ -60,6 +60,7 @@ impl NativeRuntime {
             files: self.files.clone(),
             shell: scope.shell.clone(),
             facts: facts.clone(),
+            resize_images: true,
         })
     }
 

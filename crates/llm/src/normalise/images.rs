@@ -1,4 +1,4 @@
-//! Images for models that cannot see: a note in their place.
+//! Images for models that cannot see, or must not: a note in their place.
 
 use std::sync::Arc;
 
@@ -10,19 +10,22 @@ const TOOL_NOTE: &str = "(tool image omitted: model does not support images)";
 
 /// The message as a model can take it: unchanged for models that see.
 pub(super) fn without(message: Arc<Message>, target: &Model) -> Arc<Message> {
-    if target.images {
-        return message;
-    }
-    match &*message {
+    if target.images { message } else { without_images(&message, USER_NOTE, TOOL_NOTE) }
+}
+
+/// The message with one note in the place of each run of images, one for what users say and one for what tools found. A message that has no image
+/// is the same as before.
+pub fn without_images(message: &Arc<Message>, user_note: &str, tool_note: &str) -> Arc<Message> {
+    match &**message {
         Message::User(UserMessage { content: Content::Blocks(blocks), timestamp }) if has_image(blocks) => {
-            let content = Content::Blocks(replaced(blocks, USER_NOTE));
+            let content = Content::Blocks(replaced(blocks, user_note));
             Arc::new(Message::User(UserMessage { content, timestamp: *timestamp }))
         }
         Message::ToolResult(result) if has_image(&result.content) => {
-            let content = replaced(&result.content, TOOL_NOTE);
+            let content = replaced(&result.content, tool_note);
             Arc::new(Message::ToolResult(ToolResult { content, ..result.clone() }))
         }
-        _ => message,
+        _ => Arc::clone(message),
     }
 }
 

@@ -23,16 +23,10 @@ use super::{digest, files};
 use crate::cases::compare::{contains, same};
 use crate::cases::{Case, Outcome};
 
-/// Pixels of a picture's side that is passed on as it is.
-const MAX_SIDE: u64 = 2000;
-
 /// Runs a case.
 pub(super) fn run(case: &Case<'_>) -> Outcome {
     let input = &case.case["input"];
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
-    if makes_pictures_smaller(input) {
-        return Outcome::NotImplemented;
-    }
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() else {
         return Outcome::Failed("no runtime".into());
     };
@@ -40,12 +34,6 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
         Ok(actual) => compare(case.case, wanted, actual).into(),
         Err(why) => Outcome::Failed(why),
     }
-}
-
-/// Pictures are passed on as they are, or not at all.
-fn makes_pictures_smaller(input: &Value) -> bool {
-    let is_large = |file: &Value| ["width", "height"].iter().any(|side| file[*side].as_u64() > Some(MAX_SIDE));
-    input["files"].as_object().into_iter().flatten().any(|(_, file)| file["gen"] == "png" && is_large(file))
 }
 
 /// Makes the call and writes down what came of it, as cases do.
@@ -95,6 +83,7 @@ async fn output(input: &Value, cwd: &Path, temp: &Path, progress: &Progress) -> 
             temp: temp.to_owned(),
         },
         facts: SessionFacts::default(),
+        resize_images: true,
     };
     let tools = all_tools(&parts);
     let name = input["tool"].as_str().unwrap_or_default();

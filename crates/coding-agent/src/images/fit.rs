@@ -1,0 +1,210 @@
+//! Makes images fit: decoded with limits, turned the right way up, shrunk, and encoded anew.
+
+use std::io::Cursor;
+
+use bytes::Bytes;
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::{CompressionType, FilterType as RowFilter, PngEncoder};
+use image::imageops::FilterType;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+use tokio::sync::Semaphore;
+
+use super::{Refused, can_be_sent};
+
+/// Pixels of a side at most.
+const MAX_SIDE: u32 = 2000;
+
+/// Pixels of an image that is decoded at all: a photo of a phone, and no bomb.
+const MAX_PIXELS: u64 = 50_000_000;
+
+/// Bytes that a decoder may ask for.
+const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Images that are worked on at a time in this process. Each may take a few hundred megabytes.
+static SLOTS: Semaphore = Semaphore::const_new(2);
+
+/// JPEG quality to begin with.
+const QUALITY: u8 = 80;
+
+/// Lower qualities, for when neither PNG nor the first one is small enough.
+const LOWER_QUALITIES: [u8; 3] = [70, 55, 40];
+
+/// An image as models take it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Fitted {
+    pub(super) content: Bytes,
+    pub(super) mime_type: &'static str,
+    pub(super) notes: Vec<String>,
+}
+
+/// [`fit`] on a thread that may block. Waits while others are at work.
+pub(super) async fn fit_apart(content: Bytes, mime_type: &'static str, resize: bool) -> Result<Fitted, Refused> {
+    let slot = SLOTS.acquire().await.map_err(|_| Refused::TooLarge)?;
+    let work = tokio::task::spawn_blocking(move || {
+        let fitted = fit(content, mime_type, resize);
+        // Held until the memory is free again, even when nobody waits any more.
+        drop(slot);
+        fitted
+    });
+    // A decoder that panics is one that cannot read the image.
+    work.await.unwrap_or(Err(Refused::TooLarge))
+}
+
+fn fit(content: Bytes, mime_type: &'static str, resize: bool) -> Result<Fitted, Refused> {
+    let must_change = mime_type == "image/bmp";
+    let refused = if must_change { Refused::NotConverted } else { Refused::TooLarge };
+    let (picture, orientation) = decode(&content, mime_type).ok_or(refused)?;
+    let (width, height) = match is_turned(orientation) {
+        true => (picture.height(), picture.width()),
+        false => (picture.width(), picture.height()),
+    };
+    let has_room = width <= MAX_SIDE && height <= MAX_SIDE;
+    if !must_change && (!resize || (has_room && can_be_sent(content.len()))) {
+        return Ok(Fitted { content, mime_type, notes: Vec::new() });
+    }
+    drop(content);
+    let converted = |to: &str| must_change.then(|| format!("[Image converted from {mime_type} to {to}.]"));
+    if must_change && (!resize || has_room) {
+        // BMP has no orientation.
+        let png = png(&picture).ok_or(refused)?;
+        if !resize || can_be_sent(png.len()) {
+            let notes = converted("image/png").into_iter().collect();
+            return Ok(Fitted { content: png.into(), mime_type: "image/png", notes });
+        }
+    }
+    let (content, mime_type, shown) = shrink(picture, orientation, target(width, height)).ok_or(Refused::TooLarge)?;
+    let scale = f64::from(width) / f64::from(shown.0);
+    let resized = format!(
+        "[Image: original {width}x{height}, displayed at {}x{}. Multiply coordinates by {scale:.2} to map to original image.]",
+        shown.0, shown.1
+    );
+    Ok(Fitted {
+        content: content.into(),
+        mime_type,
+        notes: converted(mime_type).into_iter().chain([resized]).collect(),
+    })
+}
+
+/// The picture, of an animation the first frame, in eight bits a channel; and how it must be turned.
+fn decode(content: &[u8], mime_type: &str) -> Option<(DynamicImage, Orientation)> {
+    let mut reader = ImageReader::with_format(Cursor::new(content), ImageFormat::from_mime_type(mime_type)?);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().ok()?;
+    let (width, height) = decoder.dimensions();
+    let n_pixels = u64::from(width) * u64::from(height);
+    if n_pixels == 0 || n_pixels > MAX_PIXELS || decoder.total_bytes() > MAX_DECODED_BYTES {
+        return None;
+    }
+    // What is said of a picture may be broken while the picture is not.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let picture = DynamicImage::from_decoder(decoder).ok()?;
+    let color = picture.color();
+    let picture = match (color.has_alpha(), color.has_color()) {
+        (true, _) => picture.into_rgba8().into(),
+        (false, true) => picture.into_rgb8().into(),
+        (false, false) => picture.into_luma8().into(),
+    };
+    Some((picture, orientation))
+}
+
+/// Whether width and height change places.
+fn is_turned(orientation: Orientation) -> bool {
+    matches!(
+        orientation,
+        Orientation::Rotate90 | Orientation::Rotate270 | Orientation::Rotate90FlipH | Orientation::Rotate270FlipH
+    )
+}
+
+fn upright(mut picture: DynamicImage, orientation: Orientation) -> DynamicImage {
+    picture.apply_orientation(orientation);
+    picture
+}
+
+/// Sides within the limits, in the same proportion.
+fn target(mut width: u32, mut height: u32) -> (u32, u32) {
+    let scaled = |side: u32, by: u32| {
+        let side = f64::from(side) * f64::from(MAX_SIDE) / f64::from(by);
+        (side.round() as u32).max(1)
+    };
+    if width > MAX_SIDE {
+        (width, height) = (MAX_SIDE, scaled(height, width));
+    }
+    if height > MAX_SIDE {
+        (width, height) = (scaled(width, height), MAX_SIDE);
+    }
+    (width, height)
+}
+
+/// Encodes the picture at a size, or at the largest smaller one whose encoding can be sent: the bytes, their type and the sides.
+fn shrink(
+    picture: DynamicImage,
+    orientation: Orientation,
+    (mut width, mut height): (u32, u32),
+) -> Option<(Vec<u8>, &'static str, (u32, u32))> {
+    // Shrunk first and turned then: a small picture is turned with less memory.
+    let (across, down) = if is_turned(orientation) { (height, width) } else { (width, height) };
+    let mut picture = upright(resized(picture, across, down), orientation);
+    loop {
+        if let Some((content, mime_type)) = encode(&picture) {
+            return Some((content, mime_type, (width, height)));
+        }
+        if (width, height) == (1, 1) {
+            return None;
+        }
+        let smaller = |side: u32| (side * 3 / 4).max(1);
+        (width, height) = (smaller(width), smaller(height));
+        picture = resized(picture, width, height);
+    }
+}
+
+fn resized(picture: DynamicImage, width: u32, height: u32) -> DynamicImage {
+    if (picture.width(), picture.height()) == (width, height) {
+        return picture;
+    }
+    picture.resize_exact(width, height, FilterType::Lanczos3)
+}
+
+/// The smaller of PNG and JPEG; a worse JPEG when neither can be sent.
+fn encode(picture: &DynamicImage) -> Option<(Vec<u8>, &'static str)> {
+    let opaque = on_white(picture);
+    let flat = opaque.as_ref().unwrap_or(picture);
+    let png = png(picture).map(|bytes| (bytes, "image/png"));
+    let first = [png, jpeg(flat, QUALITY)];
+    let smallest = first.into_iter().flatten().min_by_key(|(bytes, _)| bytes.len());
+    let lower = || LOWER_QUALITIES.iter().filter_map(|quality| jpeg(flat, *quality));
+    let sendable = |(bytes, _): &(Vec<u8>, _)| can_be_sent(bytes.len());
+    smallest.filter(sendable).or_else(|| lower().find(sendable))
+}
+
+fn png(picture: &DynamicImage) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let encoder = PngEncoder::new_with_quality(&mut out, CompressionType::Default, RowFilter::Adaptive);
+    picture.write_with_encoder(encoder).ok()?;
+    Some(out)
+}
+
+fn jpeg(picture: &DynamicImage, quality: u8) -> Option<(Vec<u8>, &'static str)> {
+    let mut out = Vec::new();
+    picture.write_with_encoder(JpegEncoder::new_with_quality(&mut out, quality)).ok()?;
+    Some((out, "image/jpeg"))
+}
+
+/// The picture on white paper, when one can see through it: JPEG knows no transparency.
+fn on_white(picture: &DynamicImage) -> Option<DynamicImage> {
+    let seen = picture.as_rgba8()?;
+    let mix = |channel: u8, alpha: u8| {
+        let (channel, alpha) = (u32::from(channel), u32::from(alpha));
+        ((channel * alpha + 255 * (255 - alpha)) / 255) as u8
+    };
+    let flat = RgbImage::from_fn(seen.width(), seen.height(), |x, y| {
+        let [red, green, blue, alpha] = seen.get_pixel(x, y).0;
+        Rgb([mix(red, alpha), mix(green, alpha), mix(blue, alpha)])
+    });
+    Some(flat.into())
+}
+
+#[cfg(test)]
+mod tests;
