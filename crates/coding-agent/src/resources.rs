@@ -10,6 +10,7 @@ pub mod info;
 pub mod trust;
 pub mod context_files;
 pub mod collect;
+mod real_paths;
 pub mod skills;
 pub mod templates;
 pub mod themes;

@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Document, String> {
 }
 
 /// Bytes of a file that are read at a time until its head is closed.
-const CHUNK: usize = 8 * 1024;
+const CHUNK: usize = 4 * 1024;
 
 /// Reads a file up to the end of its head, so that long texts behind it cost nothing; the body is cut off somewhere behind it. Of a file
 /// without a head only the beginning is read.
@@ -48,7 +48,11 @@ pub fn read_head(path: &Path, max_bytes: usize) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
     loop {
-        let n_read = (&mut file).take(CHUNK as u64).read_to_end(&mut bytes)?;
+        // One call to the system a chunk: there may be very many files.
+        let n_before = bytes.len();
+        bytes.resize(n_before + CHUNK, 0);
+        let n_read = read_some(&mut file, &mut bytes[n_before..])?;
+        bytes.truncate(n_before + n_read);
         let start = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
         let is_closed = !start.starts_with(b"---")
             || start.get(3..).is_some_and(|rest| {
@@ -59,6 +63,15 @@ pub fn read_head(path: &Path, max_bytes: usize) -> io::Result<String> {
         }
         if bytes.len() > max_bytes {
             return Err(io::Error::other(format!("is larger than {max_bytes} bytes")));
+        }
+    }
+}
+
+fn read_some(file: &mut File, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::collect::{Patterns, has_ending};
 use super::info::{Diagnostic, Origin, ResourceKind, Scope, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
 use super::manifest::manifest;
+use super::real_paths::RealPaths;
 use super::skills::{self, Meant, SkillFolder};
 use super::{package_files, trust};
 use crate::packages::source::{Source, absolute};
@@ -32,6 +33,7 @@ pub(super) struct Gather<'a> {
     kind: ResourceKind,
     found: Vec<Found>,
     seen: HashSet<PathBuf>,
+    real_paths: RealPaths,
     problems: &'a mut Vec<Diagnostic>,
 }
 
@@ -43,7 +45,8 @@ pub(super) fn gather(
     kind: ResourceKind,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Found> {
-    let mut gather = Gather { inputs, kind, found: Vec::new(), seen: HashSet::new(), problems };
+    let mut gather =
+        Gather { inputs, kind, found: Vec::new(), seen: HashSet::new(), real_paths: RealPaths::default(), problems };
     gather.command_line();
     if !inputs.without.is_without(kind) {
         let project = inputs.trusted_project_dir().map(|dir| ScopeOf {
@@ -69,8 +72,7 @@ pub(super) fn gather(
 
 impl Gather<'_> {
     fn push(&mut self, path: PathBuf, meant: Meant, info: impl Fn(&Path) -> SourceInfo) {
-        let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-        if self.seen.insert(real) {
+        if self.seen.insert(self.real_paths.of(&path)) {
             let info = SourceInfo { path: path.clone(), ..info(&path) };
             self.found.push(Found { path, meant, info });
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::collect::{self, Enter, has_ending};
 use super::frontmatter;
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
+use super::real_paths::RealPaths;
 
 /// Characters of a description and of a name, as JavaScript counts them.
 const MAX_DESCRIPTION: usize = 1024;
@@ -143,8 +144,9 @@ pub fn load(
 ) -> Vec<Skill> {
     let (mut skills, mut collisions) = (Vec::<Skill>::new(), Vec::new());
     let (mut seen, mut names) = (HashSet::new(), HashMap::<String, usize>::new());
+    let mut real_paths = RealPaths::default();
     for (path, meant, info) in files {
-        if !seen.insert(std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
+        if !seen.insert(real_paths.of(&path)) {
             continue;
         }
         let Some(skill) = read(&path, meant, problems) else { continue };

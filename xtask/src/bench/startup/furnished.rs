@@ -29,7 +29,8 @@ pub(super) fn furnish(setup: &mut Setup) -> anyhow::Result<()> {
     write_models(&agent.join("models.json"))?;
     let mut folder = setup.folder().join("project");
     for n in 0..N_CONTEXT_FILES {
-        folder.push(format!("folder-{n}"));
+        // Short names: the name of a session's folder is made of all of them.
+        folder.push(format!("f{n}"));
         write(&folder.join("AGENTS.md"), &format!("# Folder {n}\n\n{}", &body[..1_000]))?;
     }
     setup.work_in(folder);

@@ -140,7 +140,8 @@ fn walk(above: &[String], command: &clap::Command, into: &mut Vec<Entry>) {
         return;
     }
     let words: Vec<String> = above.iter().cloned().chain([command.get_name().to_owned()]).collect();
-    let about = |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string).unwrap_or_default();
+    // The library takes the period at the end away.
+    let about = |text: Option<&clap::builder::StyledStr>| text.map(|text| format!("{text}.")).unwrap_or_default();
     let (mut options, mut arguments) = (Vec::new(), Vec::new());
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
         let name =

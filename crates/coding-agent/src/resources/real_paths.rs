@@ -1,0 +1,72 @@
+//! Real paths of many files: the folders that they share are looked at once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Finds out which paths lead to the same file.
+#[derive(Debug, Default)]
+pub(super) struct RealPaths {
+    folders: HashMap<PathBuf, PathBuf>,
+}
+
+impl RealPaths {
+    /// The path without links in it, as the system would give it; one that leads nowhere stays as it is.
+    pub(super) fn of(&mut self, path: &Path) -> PathBuf {
+        // With a slash or dot at its end a link would be looked through.
+        let path = path.components().as_path();
+        let is_plain = || std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+        match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() && is_plain() => {
+                self.folder(folder).join(name)
+            }
+            _ => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
+        }
+    }
+
+    fn folder(&mut self, folder: &Path) -> PathBuf {
+        if let Some(real) = self.folders.get(folder) {
+            return real.clone();
+        }
+        let real = self.of(folder);
+        self.folders.insert(folder.to_owned(), real.clone());
+        real
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_are_those_of_the_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::fs::write(root.join("a/b/f"), "").unwrap();
+        for (to, at) in [("a/b", "link"), ("b/f", "a/file"), ("nowhere", "broken"), ("loop", "loop")] {
+            std::os::unix::fs::symlink(to, root.join(at)).unwrap();
+        }
+        let mut paths = RealPaths::default();
+        for name in [
+            "a/b/f",
+            "link/f",
+            "a/file",
+            "a/../link/f",
+            "a/b/.",
+            "link/..",
+            "link/.",
+            "link/",
+            "broken",
+            "loop/x",
+            "none/x",
+            "a/b/f",
+        ] {
+            let path = root.join(name);
+            let expected = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            assert_eq!(paths.of(&path), expected, "{name}");
+        }
+        assert_eq!(paths.of(Path::new("/")), Path::new("/"));
+        assert_eq!(paths.of(Path::new("Cargo.toml")), std::fs::canonicalize("Cargo.toml").unwrap());
+    }
+}
