@@ -86,7 +86,9 @@ async fn stats_count_what_was_said_on_every_branch() {
         client.ask(&json!({"type": "prompt", "message": format!("prompt {n}")})).await;
         client.until(|line| line["type"] == "agent_settled").await;
     }
+    // One of what came before, one of the beginning of the turn that is kept.
     user.answer("## Goal\nA summary.");
+    user.answer("The beginning of a turn.");
     let compacted = client.ask(&json!({"type": "compact"})).await;
     assert_eq!(compacted[compacted.len() - 1]["success"], true, "{compacted:?}");
     let lines = client.ask(&json!({"type": "get_session_stats"})).await;
