@@ -14,7 +14,7 @@ use pinch_embed::llm::model::Model;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
-use crate::exit::{Failure, Kind, warn, warn_of};
+use crate::exit::{Failure, Kind, tell, warn, warn_of};
 use crate::find_model;
 use crate::folders::Folders;
 use crate::open_log::open_log;
@@ -47,7 +47,25 @@ pub(crate) async fn runtime(
         Failure { kind, ..failure }
     })?;
     runtime.take_notes().iter().for_each(|note| warn(note));
+    if options.verbose {
+        loaded(&runtime).iter().for_each(|line| tell(line));
+    }
     Ok(runtime)
+}
+
+/// What was loaded, a line a thing.
+fn loaded(runtime: &SessionRuntime) -> Vec<String> {
+    let (session, resources) = (runtime.session(), runtime.services().resources());
+    let model = session.model();
+    let mut lines = vec![format!("model: {}/{}, thinking {}", model.provider, model.id, session.thinking())];
+    lines.extend(session.path().map(|path| format!("session: {}", path.display())));
+    lines.extend(resources.context_files.iter().map(|file| format!("context file: {}", file.path.display())));
+    lines.extend(resources.skills().iter().map(|skill| format!("skill: {} ({})", skill.name, skill.path.display())));
+    let templates = resources.commands.templates.iter();
+    lines
+        .extend(templates.map(|template| format!("prompt template: /{} ({})", template.name, template.path.display())));
+    lines.extend(session.control().extensions().names().map(|name| format!("extension: {name}")));
+    lines
 }
 
 /// The models that can be asked.

@@ -89,6 +89,12 @@ fn check(options: &Options) -> Result<(), Failure> {
     if options.help {
         return Ok(());
     }
+    if options.resume {
+        return Err(Failure::user(
+            "Choosing a session needs the interactive mode, which is not part of this version. Take the newest one up with --continue, or \
+             name one with --session",
+        ));
+    }
     if options.provider.is_some() && options.model.is_none() {
         return Err(Failure::user("--provider requires --model"));
     }

@@ -21,6 +21,9 @@ async fn wrong_flags_are_the_users_mistake() {
     fails(&user, &["--model", "local/m1", "--frob", "-p", "x"], 1, "Error: Unknown option: --frob").await;
     let two = "Error: Unknown options: --frob, --nicate";
     fails(&user, &["--model", "local/m1", "--nicate=1", "--frob", "-p", "x"], 1, two).await;
+    let resume = "Error: Choosing a session needs the interactive mode, which is not part of this version. Take the newest one up with \
+         --continue, or name one with --session";
+    fails(&user, &["--resume", "-p", "x"], 1, resume).await;
     let mode = "Error: Invalid mode \"xml\". Valid values: text, json, rpc";
     fails(&user, &["--mode", "xml", "-p", "x"], 1, mode).await;
     fails(&user, &["--provider", "local", "-p", "x"], 1, "Error: --provider requires --model").await;
@@ -30,6 +33,18 @@ async fn wrong_flags_are_the_users_mistake() {
     fails(&user, &["--model", "local/m1", "-p"], 1, nothing).await;
     assert_eq!(user.server.requests().len(), 0);
     assert!(files(&user.path("agent/sessions")).is_empty(), "no session is begun for a mistake");
+}
+
+#[tokio::test]
+async fn a_verbose_user_is_told_what_was_loaded() {
+    let user = User::new().await;
+    user.write("agent/skills/good/SKILL.md", "---\nname: good\ndescription: Good\n---\nBody");
+    user.write("AGENTS.md", "RULE");
+    user.answer("yes");
+    let ran = user.run(&["--model", "local/m1", "--no-session", "--verbose", "-p", "x"]).await;
+    let loaded =
+        "model: local/m1, thinking off\ncontext file: HOME/AGENTS.md\nskill: good (HOME/agent/skills/good/SKILL.md)\n";
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "yes\n", loaded));
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ async fn a_fork_begins_before_what_is_said_anew() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
     let mut scene = scene(log, ["a1", "a2", "b2", "c1"].map(Reply::text)).await;
-    let early = EntryId::new("00000000");
+    let early = scene.session.log().leaf_id().cloned().unwrap();
     let failed = scene.session.fork(&early, ForkAt::Entry).await.unwrap_err();
     assert!(failed.to_string().starts_with("This session has not been saved yet."), "{failed}");
     for text in ["q1", "q2"] {
