@@ -89,13 +89,24 @@ impl Services {
         let files = SettingsFiles { global, project: project.map(|dir| dir.join("settings.json")) };
         let settings = SettingsManager::load(&files, host);
         problems.extend(settings.drain_problems().iter().map(ToString::to_string));
-        let (models, of_models) = ModelRegistry::load(&agent_dir.join("models.json"));
+        let models_json = agent_dir.join("models.json");
+        let read_models = || ModelRegistry::load(&models_json);
+        let read_resources = || load_resources(options, cwd, &settings, decision);
+        // A long document takes as long as everything else together; a short one is not worth a thread.
+        let ((models, of_models), resources) = if is_long(&models_json) {
+            std::thread::scope(|threads| {
+                let models = threads.spawn(read_models);
+                let resources = read_resources();
+                (models.join().unwrap_or_else(|why| std::panic::resume_unwind(why)), resources)
+            })
+        } else {
+            (read_models(), read_resources())
+        };
         problems.extend(of_models.iter().map(ToString::to_string));
         let (storage, of_auth) = AuthStorage::load(&agent_dir.join("auth.json"));
         problems.extend(of_auth.iter().map(ToString::to_string));
         let models = Arc::new(models);
         let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, host.clone()));
-        let resources = load_resources(options, cwd, &settings, decision);
         problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));
         Self {
             host: host.clone(),
@@ -272,6 +283,11 @@ impl fmt::Debug for Services {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Services").field("cwd", &self.cwd).field("agent_dir", &self.agent_dir).finish_non_exhaustive()
     }
+}
+
+/// Whether reading a document is worth a thread of its own.
+fn is_long(document: &Path) -> bool {
+    std::fs::metadata(document).is_ok_and(|meta| meta.len() > 512 * 1024)
 }
 
 fn load_resources(

@@ -1,14 +1,11 @@
 //! One pass over a session's bytes: where its lines are and what they are, without building any value.
 //!
-//! A line is walked over token by token, strings by searching for their closing quote; so a line that is no JSON is found out here, and a
-//! large text costs little more than reading it.
+//! A line is walked over token by token; so a line that is no JSON is found out here, and a large text costs little more than reading it.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
-
-/// Nesting at which a line is given up, like `serde_json` does.
-const MAX_DEPTH: u32 = 127;
+use pinch_stdx::json::walk::Walk;
 
 /// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,38 +69,37 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 /// Looks at one line; `None` when it is no JSON object with a string `type`.
 pub(crate) fn line(bytes: &[u8]) -> Option<Line<'_>> {
-    let mut cursor = Cursor { bytes, at: 0 };
+    let mut walk = Walk::new(bytes);
     let mut found = Line { kind: Kind::Unknown, role: Role::None, id: None, parent_id: None };
     let mut has_type = false;
-    cursor.object(0, |cursor, key| {
+    walk.object(0, |walk, key| {
         match key {
             b"type" => {
-                let value = cursor.string_or_skip(0)?;
+                let value = walk.string_or_skip(0)?;
                 has_type = value.is_some();
                 found.kind = value.map_or(Kind::Unknown, |value| kind(&value));
             }
-            b"id" => found.id = cursor.string_or_skip(0)?,
-            b"parentId" => found.parent_id = cursor.string_or_skip(0)?,
-            b"message" if cursor.peek()? == b'{' => {
+            b"id" => found.id = walk.string_or_skip(0)?,
+            b"parentId" => found.parent_id = walk.string_or_skip(0)?,
+            b"message" if walk.peek()? == b'{' => {
                 found.role = Role::Other;
-                cursor.object(1, |cursor, key| {
+                walk.object(1, |walk, key| {
                     if key == b"role" {
-                        found.role = cursor.string_or_skip(1)?.map_or(Role::Other, |value| role(&value));
+                        found.role = walk.string_or_skip(1)?.map_or(Role::Other, |value| role(&value));
                         Some(())
                     } else {
-                        cursor.value(1)
+                        walk.value(1)
                     }
                 })?;
             }
-            _ => cursor.value(0)?,
+            _ => walk.value(0)?,
         }
         Some(())
     })?;
-    cursor.skip_space();
     if found.kind != Kind::Message {
         found.role = Role::None;
     }
-    (has_type && cursor.at == bytes.len()).then_some(found)
+    (has_type && walk.is_at_end()).then_some(found)
 }
 
 fn kind(word: &str) -> Kind {
@@ -132,129 +128,6 @@ fn role(word: &str) -> Role {
         "toolResult" => Role::ToolResult,
         "bashExecution" => Role::BashExecution,
         _ => Role::Other,
-    }
-}
-
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn skip_space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.at) {
-            self.at += 1;
-        }
-    }
-
-    fn peek(&mut self) -> Option<u8> {
-        self.skip_space();
-        self.bytes.get(self.at).copied()
-    }
-
-    fn take(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
-    }
-
-    /// The inside of the string that begins here. Quotes are searched for rather than escapes: code has an escaped line end every few
-    /// words, quotes are rare.
-    fn string(&mut self) -> Option<&'a [u8]> {
-        self.take(b'"')?;
-        let start = self.at;
-        loop {
-            let found = self.at + memchr(b'"', self.bytes.get(self.at..)?)?;
-            self.at = found + 1;
-            let n_backslashes = self.bytes[start..found].iter().rev().take_while(|byte| **byte == b'\\').count();
-            if n_backslashes % 2 == 0 {
-                return Some(&self.bytes[start..found]);
-            }
-        }
-    }
-
-    /// The string that begins here, its escapes resolved; other values are walked over.
-    fn string_or_skip(&mut self, depth: u32) -> Option<Option<Cow<'a, str>>> {
-        if self.peek()? != b'"' {
-            self.value(depth)?;
-            return Some(None);
-        }
-        let inside = self.string()?;
-        if memchr(b'\\', inside).is_none() {
-            return Some(Some(String::from_utf8_lossy(inside)));
-        }
-        let mut quoted = vec![b'"'];
-        quoted.extend_from_slice(inside);
-        quoted.push(b'"');
-        pinch_stdx::json::lossy::from_slice(&quoted).ok().map(|text: String| Some(Cow::Owned(text)))
-    }
-
-    /// Walks over the object that begins here; `member` must walk over each value.
-    fn object(&mut self, depth: u32, mut member: impl FnMut(&mut Self, &[u8]) -> Option<()>) -> Option<()> {
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        self.take(b'{')?;
-        if self.peek()? == b'}' {
-            self.at += 1;
-            return Some(());
-        }
-        loop {
-            self.skip_space();
-            let key = self.string()?;
-            self.take(b':')?;
-            member(self, key)?;
-            match self.peek()? {
-                b',' => self.at += 1,
-                b'}' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                _ => return None,
-            }
-        }
-    }
-
-    /// Walks over one value inside of something nested `depth` deep.
-    fn value(&mut self, depth: u32) -> Option<()> {
-        match self.peek()? {
-            b'"' => self.string().map(drop),
-            b'{' => self.object(depth + 1, |cursor, _| cursor.value(depth + 1)),
-            b'[' => self.array(depth + 1),
-            _ => self.literal(),
-        }
-    }
-
-    fn array(&mut self, depth: u32) -> Option<()> {
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        self.take(b'[')?;
-        if self.peek()? == b']' {
-            self.at += 1;
-            return Some(());
-        }
-        loop {
-            self.value(depth)?;
-            match self.peek()? {
-                b',' => self.at += 1,
-                b']' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                _ => return None,
-            }
-        }
-    }
-
-    fn literal(&mut self) -> Option<()> {
-        let start = self.at;
-        while let Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'-' | b'.') = self.bytes.get(self.at) {
-            self.at += 1;
-        }
-        match &self.bytes[start..self.at] {
-            b"true" | b"false" | b"null" => Some(()),
-            [] => None,
-            number => serde_json::from_slice::<serde_json::Number>(number).ok().map(drop),
-        }
     }
 }
 

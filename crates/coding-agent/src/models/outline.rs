@@ -5,8 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pinch_stdx::json::lossy;
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use pinch_stdx::json::walk::{Walk, resolve};
 use serde_json::{Map, Value};
 
 /// Members of a provider that may be very long.
@@ -51,6 +50,25 @@ impl Part {
 }
 
 impl Sketch {
+    /// What is said of the provider that a walk comes to; the walk began at `start` of the text.
+    fn of(text: &Arc<String>, start: usize, walk: &mut Walk<'_>) -> Option<Self> {
+        let mut sketch = Self { head: Map::new(), parts: Vec::new() };
+        walk.object(2, |walk, name| {
+            let name = resolve(name)?;
+            let place = walk.place_of_value(2)?;
+            let part = Part { text: Arc::clone(text), range: start + place.start..start + place.end };
+            match LONG.into_iter().find(|long| *long == name) {
+                Some(long) => {
+                    sketch.parts.retain(|(known, _)| *known != long);
+                    sketch.parts.push((long, part));
+                }
+                None => drop(sketch.head.insert(name.into_owned(), lossy::from_str(part.text()).ok()?)),
+            }
+            Some(())
+        })?;
+        Some(sketch)
+    }
+
     /// Whether the long members are what they are to be: a list of models, and an object of overrides.
     pub(super) fn has_good_parts(&self) -> bool {
         self.parts.iter().all(|(name, part)| part.begins_with(if *name == LONG[0] { '[' } else { '{' }))
@@ -72,118 +90,29 @@ impl Sketch {
 impl Outline {
     /// Takes a document apart; `None` when it has not the shape that it is to have, so that it is to be read as a whole to say why.
     pub(super) fn of(text: &Arc<String>) -> Option<Self> {
-        let found: Found<'_> = serde_json::from_str(lossy::without_bom(text)).ok()?;
-        let part = |raw: &RawValue| {
-            let start = (raw.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-            Some(Part { text: Arc::clone(text), range: start..start + raw.get().len() })
-        };
-        let mut providers: Vec<(String, Sketch)> = Vec::new();
-        for (name, Members { head, parts }) in found.0 {
-            let parts = parts.into_iter().map(|(name, raw)| Some((name, part(raw)?))).collect::<Option<_>>()?;
-            let sketch = Sketch { head, parts };
-            // As everywhere in JSON: of two with one name the later counts, in the place of the first.
-            match providers.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, known)) => *known = sketch,
-                None => providers.push((name, sketch)),
+        let start = text.len() - lossy::without_bom(text).len();
+        let mut walk = Walk::new(&text.as_bytes()[start..]);
+        let mut providers = None;
+        walk.object(0, |walk, name| {
+            if resolve(name)? != "providers" {
+                return walk.value(0);
             }
-        }
-        Some(Self { providers })
-    }
-}
-
-/// The providers of a document.
-struct Found<'a>(Vec<(String, Members<'a>)>);
-
-/// The members of a provider.
-struct Members<'a> {
-    head: Map<String, Value>,
-    parts: Vec<(&'static str, &'a RawValue)>,
-}
-
-impl<'de> Deserialize<'de> for Found<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OfRoot)
-    }
-}
-
-struct OfRoot;
-
-impl<'de> Visitor<'de> for OfRoot {
-    type Value = Found<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with providers")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(name) = map.next_key::<String>()? {
-            if name == "providers" {
-                found = Some(map.next_value_seed(OfProviders)?);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        found.map(Found).ok_or_else(|| de::Error::missing_field("providers"))
-    }
-}
-
-struct OfProviders;
-
-impl<'de> DeserializeSeed<'de> for OfProviders {
-    type Value = Vec<(String, Members<'de>)>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for OfProviders {
-    type Value = Vec<(String, Members<'de>)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of providers")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut all = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
-            all.push((name, map.next_value_seed(OfProvider)?));
-        }
-        Ok(all)
-    }
-}
-
-struct OfProvider;
-
-impl<'de> DeserializeSeed<'de> for OfProvider {
-    type Value = Members<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for OfProvider {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members { head: Map::new(), parts: Vec::new() };
-        while let Some(name) = map.next_key::<String>()? {
-            match LONG.into_iter().find(|long| *long == name) {
-                Some(long) => {
-                    let raw = map.next_value()?;
-                    members.parts.retain(|(known, _)| *known != long);
-                    members.parts.push((long, raw));
+            let mut sketches: Vec<(String, Sketch)> = Vec::new();
+            walk.object(1, |walk, name| {
+                let name = resolve(name)?.into_owned();
+                let sketch = Sketch::of(text, start, walk)?;
+                // As everywhere in JSON: of two with one name the later counts, in the place of the first.
+                match sketches.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, known)) => *known = sketch,
+                    None => sketches.push((name, sketch)),
                 }
-                None => drop(members.head.insert(name, map.next_value()?)),
-            }
-        }
-        Ok(members)
+                Some(())
+            })?;
+            providers = Some(sketches);
+            Some(())
+        })?;
+        let providers = providers.filter(|_| walk.is_at_end())?;
+        Some(Self { providers })
     }
 }
 

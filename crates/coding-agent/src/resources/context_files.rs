@@ -1,7 +1,9 @@
 //! Files with instructions: AGENTS.md and its relatives, of the agent directory and of every folder down to the working directory.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::real_paths::RealPaths;
 use crate::document::Problem;
 
 /// Names in one folder; the first that is there counts.
@@ -39,7 +41,8 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
     folders.reverse();
     let twins = twins(cwd);
     folders.retain(|folder| !twins.contains(folder));
-    let (mut files, mut problems, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut files, mut problems, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut real_paths = RealPaths::default();
     for folder in folders {
         for name in NAMES {
             let path = folder.join(name);
@@ -47,7 +50,7 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
             if !meta.is_file() {
                 continue;
             }
-            let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            let real = real_paths.of(&path);
             if seen.contains(&real) {
                 break;
             }
@@ -59,7 +62,7 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
                 Ok(bytes) => {
                     let text = String::from_utf8_lossy(&bytes);
                     let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
-                    seen.push(real);
+                    seen.insert(real);
                     files.push(ContextFile { path, text });
                     break;
                 }

@@ -1,5 +1,6 @@
 //! The YAML block at the head of a Markdown file.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -21,8 +22,8 @@ pub struct Document {
 /// # Errors
 /// What is wrong with the YAML, in words.
 pub fn parse(text: &str) -> Result<Document, String> {
-    let text = text.trim_start_matches('\u{FEFF}').replace("\r\n", "\n").replace('\r', "\n");
-    let Some((yaml, body)) = split(&text) else { return Ok(Document { head: Map::new(), body: text }) };
+    let text = line_feeds(text.trim_start_matches('\u{FEFF}'));
+    let Some((yaml, body)) = split(&text) else { return Ok(Document { head: Map::new(), body: text.into_owned() }) };
     let body = body.trim().to_owned();
     if yaml.trim().is_empty() {
         return Ok(Document { head: Map::new(), body });
@@ -36,11 +37,19 @@ pub fn parse(text: &str) -> Result<Document, String> {
     }
 }
 
+/// The text with line feeds as ends of lines.
+fn line_feeds(text: &str) -> Cow<'_, str> {
+    if memchr::memchr(b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+}
+
 /// Bytes of a file that are read at a time until its head is closed.
 const CHUNK: usize = 4 * 1024;
 
-/// Reads a file up to the end of its head, so that long texts behind it cost nothing; the body is cut off somewhere behind it. Of a file
-/// without a head only the beginning is read.
+/// Reads a file up to the end of its head, so that long texts behind it cost nothing; nothing of the body is returned. Of a file without a
+/// head only the beginning is read.
 ///
 /// # Errors
 /// The system's error; a head without an end within `max_bytes` is one too.
@@ -54,11 +63,16 @@ pub fn read_head(path: &Path, max_bytes: usize) -> io::Result<String> {
         let n_read = read_some(&mut file, &mut bytes[n_before..])?;
         bytes.truncate(n_before + n_read);
         let start = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
-        let is_closed = !start.starts_with(b"---")
-            || start.get(3..).is_some_and(|rest| {
-                memchr::memmem::find(rest, b"\n---").or_else(|| memchr::memmem::find(rest, b"\r---")).is_some()
-            });
-        if n_read == 0 || is_closed {
+        let n_before_start = bytes.len() - start.len();
+        let head = start.strip_prefix(b"---");
+        // Either may close it, whichever comes first.
+        let ends = head.map(|head| [b"\n---", b"\r---"].map(|end| memchr::memmem::find(head, end)));
+        let end = ends.and_then(|ends| ends.into_iter().flatten().min());
+        let is_read = n_read == 0 || head.is_none() || end.is_some();
+        if let Some(end) = end {
+            bytes.truncate(n_before_start + 3 + end + 4);
+        }
+        if is_read {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
         }
         if bytes.len() > max_bytes {

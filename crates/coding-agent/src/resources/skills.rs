@@ -1,6 +1,6 @@
 //! Skills: `SKILL.md` files that tell the model how a kind of work is done. The prompt names them; their text is read when it is needed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::collect::{self, Enter, has_ending};
 use super::frontmatter;
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
-use super::real_paths::RealPaths;
 
 /// Characters of a description and of a name, as JavaScript counts them.
 const MAX_DESCRIPTION: usize = 1024;
@@ -137,18 +136,14 @@ pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option
     })
 }
 
-/// Reads skills in their order of precedence. The same file counts once; of several of one name the first counts, the others are told.
+/// Reads skills in their order of precedence. Of several of one name the first counts, the others are told.
 pub fn load(
     files: impl IntoIterator<Item = (PathBuf, Meant, SourceInfo)>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Skill> {
     let (mut skills, mut collisions) = (Vec::<Skill>::new(), Vec::new());
-    let (mut seen, mut names) = (HashSet::new(), HashMap::<String, usize>::new());
-    let mut real_paths = RealPaths::default();
+    let mut names = HashMap::<String, usize>::new();
     for (path, meant, info) in files {
-        if !seen.insert(real_paths.of(&path)) {
-            continue;
-        }
         let Some(skill) = read(&path, meant, problems) else { continue };
         match names.get(&skill.name) {
             Some(first) => {

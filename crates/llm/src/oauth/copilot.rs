@@ -31,24 +31,18 @@ const BASE_URL: &str = "https://api.individual.githubcopilot.com";
 const ENTERPRISE: &str = "enterpriseUrl";
 
 /// Signs in to GitHub Copilot.
-#[derive(Clone, Debug)]
+///
+/// By default a login enables the catalog's models.
+#[derive(Clone, Debug, Default)]
 pub struct Copilot {
-    /// Models that are enabled after a login.
-    models: Vec<String>,
-}
-
-impl Default for Copilot {
-    /// Enables the catalog's models.
-    fn default() -> Self {
-        let models = Catalog::built_in().models(ID).iter().map(|model| model.id.to_string()).collect();
-        Self { models }
-    }
+    /// Models that are enabled after a login; `None`: those of the catalog, which is read then.
+    models: Option<Vec<String>>,
 }
 
 impl Copilot {
     /// Enables these models after a login.
     pub fn with_models(models: Vec<String>) -> Self {
-        Self { models }
+        Self { models: Some(models) }
     }
 
     async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
@@ -110,7 +104,9 @@ impl Copilot {
                 }
             }
         };
-        let mut enabling = futures::stream::iter(self.models.iter().map(enable)).buffered(N_AT_ONCE);
+        let built_in = || Catalog::built_in().models(ID).iter().map(|model| model.id.to_string()).collect();
+        let models = self.models.clone().unwrap_or_else(built_in);
+        let mut enabling = futures::stream::iter(models.iter().map(enable)).buffered(N_AT_ONCE);
         while let Some(done) = enabling.next().await {
             done?;
         }

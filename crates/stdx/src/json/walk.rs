@@ -1,0 +1,248 @@
+//! Walking over JSON without building any value: to find where its parts stand, in texts of which only little is wanted.
+//!
+//! The structure is checked token by token. What stands inside of strings is not: an escape that is none is found when the part is read.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+/// Nesting at which a text is given up, like `serde_json` does.
+const MAX_DEPTH: u32 = 127;
+
+/// Bytes of strings that are looked at one by one: most names and words end within them. Of longer ones the end is searched for.
+const SHORT: usize = 24;
+
+/// Digits that surely make a number of the usual size.
+const FEW_DIGITS: usize = 15;
+
+/// A place in a JSON text. Every method answers `None` when what stands there is no JSON; the walk is over then.
+#[derive(Clone, Debug)]
+pub struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins at the start of a text.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Whether nothing but white space follows.
+    pub fn is_at_end(&mut self) -> bool {
+        self.skip_space();
+        self.at == self.bytes.len()
+    }
+
+    /// The first byte of what comes next.
+    pub fn peek(&mut self) -> Option<u8> {
+        self.skip_space();
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// The inside of the string that begins here, as it is written.
+    pub fn string(&mut self) -> Option<&'a [u8]> {
+        self.take(b'"')?;
+        let start = self.at;
+        let near = &self.bytes[start..self.bytes.len().min(start + SHORT)];
+        match near.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+            Some(end) if near[end] == b'"' => {
+                self.at = start + end + 1;
+                return Some(&near[..end]);
+            }
+            Some(_) => {}
+            None => self.at += near.len(),
+        }
+        // Quotes are searched for rather than escapes: code has an escaped line end every few words, quotes are rare.
+        loop {
+            let found = self.at + memchr(b'"', self.bytes.get(self.at..)?)?;
+            self.at = found + 1;
+            let n_backslashes = self.bytes[start..found].iter().rev().take_while(|byte| **byte == b'\\').count();
+            if n_backslashes % 2 == 0 {
+                return Some(&self.bytes[start..found]);
+            }
+        }
+    }
+
+    /// The string that begins here, its escapes resolved; other values are walked over.
+    pub fn string_or_skip(&mut self, depth: u32) -> Option<Option<Cow<'a, str>>> {
+        if self.peek()? != b'"' {
+            self.value(depth)?;
+            return Some(None);
+        }
+        self.string().and_then(resolve).map(Some)
+    }
+
+    /// Walks over the object that begins here, which is nested `depth` deep. `member` is told each name as it is written and must walk over
+    /// the value.
+    pub fn object(&mut self, depth: u32, mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        self.take(b'{')?;
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            self.skip_space();
+            let name = self.string()?;
+            self.take(b':')?;
+            member(self, name)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Walks over one value inside of something nested `depth` deep.
+    pub fn value(&mut self, depth: u32) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string().map(drop),
+            b'{' => self.object(depth + 1, |walk, _| walk.value(depth + 1)),
+            b'[' => self.array(depth + 1),
+            _ => self.literal(),
+        }
+    }
+
+    /// Walks over one value inside of something nested `depth` deep; tells where it stands.
+    pub fn place_of_value(&mut self, depth: u32) -> Option<std::ops::Range<usize>> {
+        self.skip_space();
+        let start = self.at;
+        self.value(depth)?;
+        Some(start..self.at)
+    }
+
+    fn array(&mut self, depth: u32) -> Option<()> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        self.take(b'[')?;
+        if self.peek()? == b']' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            self.value(depth)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b']' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn literal(&mut self) -> Option<()> {
+        let start = self.at;
+        while let Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'-' | b'.') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+        match &self.bytes[start..self.at] {
+            b"true" | b"false" | b"null" | b"0" => Some(()),
+            [] => None,
+            [b'1'..=b'9', rest @ ..] if rest.len() < FEW_DIGITS && rest.iter().all(u8::is_ascii_digit) => Some(()),
+            number => serde_json::from_slice::<serde_json::Number>(number).ok().map(drop),
+        }
+    }
+}
+
+/// The text of a string's inside as it is written; `None` when its escapes are none. Halves of surrogate pairs become U+FFFD.
+pub fn resolve(inside: &[u8]) -> Option<Cow<'_, str>> {
+    if memchr(b'\\', inside).is_none() {
+        return Some(String::from_utf8_lossy(inside));
+    }
+    let quoted = [b"\"", inside, b"\""].concat();
+    super::lossy::from_slice(&quoted).ok().map(|text: String| Cow::Owned(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_json(text: &[u8]) -> bool {
+        let mut walk = Walk::new(text);
+        walk.value(0).is_some() && walk.is_at_end()
+    }
+
+    #[test]
+    fn values_are_found_with_their_places() {
+        let text = br#" {"a": [1, {"b":"\"]"}] , "long name of a member, with \u0041": -1.5e3,"c":{}} "#;
+        let (mut walk, mut found) = (Walk::new(text), Vec::new());
+        let told = walk.object(0, |walk, name| {
+            let place = walk.place_of_value(0)?;
+            found.push((resolve(name)?.into_owned(), std::str::from_utf8(&text[place]).unwrap()));
+            Some(())
+        });
+        assert!(told.is_some() && walk.is_at_end());
+        let long = "long name of a member, with A";
+        let expected = [("a", r#"[1, {"b":"\"]"}]"#), (long, "-1.5e3"), ("c", "{}")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    #[test]
+    fn what_is_no_json_ends_the_walk() {
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "[1 2]",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "{a:1}",
+            "01",
+            "1.",
+            "-",
+            "+1",
+            "nul",
+            "\"",
+            "\"\\\"",
+            "1e999",
+        ] {
+            assert!(!is_json(text.as_bytes()), "{text}");
+        }
+        assert!(!is_json(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)).as_bytes()));
+        for text in ["0", "-0", "123456789012345678901234567890", "1E+2", "\"\\\\\"", "[[],{}]", "\r\n\ttrue "] {
+            assert!(is_json(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn strings_end_at_any_length() {
+        for n in 0..4 * SHORT {
+            for text in ["x".repeat(n), "\\\\".repeat(n), format!("{}\\\"", "x".repeat(n))] {
+                let text = format!("\"{text}\"");
+                assert_eq!(Walk::new(text.as_bytes()).string(), Some(&text.as_bytes()[1..text.len() - 1]));
+                assert_eq!(Walk::new(&text.as_bytes()[..text.len() - 1]).string(), None);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn says_what_a_reader_says(text in r#"[\[\]{}",:0-9a\\ e.+-]{0,12}"#) {
+            let reads = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            // Escapes are left to the reader.
+            prop_assert!(is_json(text.as_bytes()) == reads || text.contains('\\'));
+        }
+    }
+}
