@@ -158,8 +158,7 @@ impl EngineBuilder {
         let (profiles, more) =
             Credentials::load(&agent_dir, &document("auth.json"), &self.config, &registry, &self.host);
         problems.extend(more);
-        let store =
-            self.store.unwrap_or_else(|| Arc::new(JsonlStore::flat(self.state_dir.join("agents/main/sessions"))));
+        let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &settings)));
         let runtime = self.runtime.unwrap_or_else(|| Arc::new(NativeRuntime::new(self.providers, store, self.machine)));
         let lanes = Lanes::default();
         if let Some(places) = self.config.agents.defaults.max_concurrent {
@@ -180,6 +179,11 @@ impl EngineBuilder {
         };
         Engine { parts: Arc::new(parts), problems: Arc::new(problems) }
     }
+}
+
+/// Where sessions are kept unless somebody brings a store; as safe as the settings want it.
+fn own_store(state_dir: &Path, settings: &Settings) -> JsonlStore {
+    JsonlStore::flat(state_dir.join("agents/main/sessions")).durability(settings.durability)
 }
 
 impl fmt::Debug for Engine {
@@ -299,5 +303,23 @@ fn lane_error(error: LaneError) -> RunError {
     match error {
         LaneError::Cancelled(reason) => RunError::Cancelled(reason),
         other => RunError::Busy(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_as_safe_as_the_settings_want() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        for (text, expected) in
+            [("{}", "Os"), (r#"{"durability": "turn"}"#, "Turn"), (r#"{"durability": "entry"}"#, "Entry")]
+        {
+            std::fs::write(&path, text).unwrap();
+            let store = format!("{:?}", own_store(dir.path(), &Settings::load(&path).0));
+            assert!(store.contains(&format!("durability: {expected}")), "{store}");
+        }
     }
 }

@@ -78,10 +78,12 @@ impl Index {
     fn add(&mut self, text: Segment, parts: Vec<Part>) -> Range<usize> {
         let first = self.slots.len();
         let segment = number(self.segments.len());
-        let mut parents = Vec::new();
+        let n_found = parts.iter().map(|part| part.found.len()).sum();
+        let mut parents = Vec::with_capacity(n_found);
+        self.slots.reserve(n_found);
+        self.ids.reserve(n_found);
         for part in parts {
             self.n_skipped += part.n_skipped;
-            self.ids.reserve(part.found.len());
             for Found { start, len, id, parent, kind, role } in part.found {
                 let start = u32::try_from(start).unwrap_or(NONE);
                 self.ids.insert(id.clone(), number(self.slots.len()));

@@ -9,11 +9,8 @@ use memchr::memchr;
 /// Nesting at which a text is given up, like `serde_json` does.
 const MAX_DEPTH: u32 = 127;
 
-/// Bytes of strings that are looked at one by one: most names and words end within them. Of longer ones the end is searched for.
-const SHORT: usize = 24;
-
-/// Digits that surely make a number of the usual size.
-const FEW_DIGITS: usize = 15;
+/// Bytes of a number that is surely within the usual bounds.
+const SHORT_NUMBER: usize = 16;
 
 /// A place in a JSON text. Every method answers `None` when what stands there is no JSON; the walk is over then.
 #[derive(Clone, Debug)]
@@ -40,10 +37,28 @@ impl<'a> Walk<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    #[inline]
     fn skip_space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.at) {
-            self.at += 1;
+        // Programs write none, people and their editors write much.
+        if self.bytes.get(self.at).is_some_and(|byte| *byte <= b' ') {
+            self.skip_much_space();
         }
+    }
+
+    #[inline(never)]
+    fn skip_much_space(&mut self) {
+        let mut rest = self.bytes.get(self.at..).unwrap_or_default();
+        loop {
+            while let Some(behind) = rest.strip_prefix(b"        ") {
+                rest = behind;
+            }
+            while let Some(behind) = rest.strip_prefix(b"  ") {
+                rest = behind;
+            }
+            let [b' ' | b'\t' | b'\r' | b'\n', behind @ ..] = rest else { break };
+            rest = behind;
+        }
+        self.at = self.bytes.len() - rest.len();
     }
 
     fn take(&mut self, byte: u8) -> Option<()> {
@@ -54,19 +69,13 @@ impl<'a> Walk<'a> {
     pub fn string(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
         let start = self.at;
-        let near = &self.bytes[start..self.bytes.len().min(start + SHORT)];
-        match near.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
-            Some(end) if near[end] == b'"' => {
-                self.at = start + end + 1;
-                return Some(&near[..end]);
-            }
-            Some(_) => {}
-            None => self.at += near.len(),
-        }
         // Quotes are searched for rather than escapes: code has an escaped line end every few words, quotes are rare.
         loop {
             let found = self.at + memchr(b'"', self.bytes.get(self.at..)?)?;
             self.at = found + 1;
+            if self.bytes[found - 1] != b'\\' {
+                return Some(&self.bytes[start..found]);
+            }
             let n_backslashes = self.bytes[start..found].iter().rev().take_while(|byte| **byte == b'\\').count();
             if n_backslashes % 2 == 0 {
                 return Some(&self.bytes[start..found]);
@@ -156,12 +165,25 @@ impl<'a> Walk<'a> {
             self.at += 1;
         }
         match &self.bytes[start..self.at] {
-            b"true" | b"false" | b"null" | b"0" => Some(()),
+            b"true" | b"false" | b"null" => Some(()),
             [] => None,
-            [b'1'..=b'9', rest @ ..] if rest.len() < FEW_DIGITS && rest.iter().all(u8::is_ascii_digit) => Some(()),
+            number if is_plain(number) => Some(()),
             number => serde_json::from_slice::<serde_json::Number>(number).ok().map(drop),
         }
     }
+}
+
+/// Whether this is a short number without sign and exponent. Others are for the reader of numbers to judge.
+fn is_plain(number: &[u8]) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let n_whole = number.iter().position(|byte| !is_digit(byte)).unwrap_or(number.len());
+    let is_whole = n_whole == 1 || n_whole > 1 && number[0] != b'0';
+    let is_rest = match &number[n_whole..] {
+        [] => true,
+        [b'.', first, rest @ ..] => is_digit(first) && rest.iter().all(is_digit),
+        _ => false,
+    };
+    is_whole && is_rest && number.len() <= SHORT_NUMBER
 }
 
 /// The text of a string's inside as it is written; `None` when its escapes are none. Halves of surrogate pairs become U+FFFD.
@@ -221,14 +243,16 @@ mod tests {
             assert!(!is_json(text.as_bytes()), "{text}");
         }
         assert!(!is_json(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)).as_bytes()));
-        for text in ["0", "-0", "123456789012345678901234567890", "1E+2", "\"\\\\\"", "[[],{}]", "\r\n\ttrue "] {
+        for text in
+            ["0", "-0", "123456789012345678901234567890", "1E+2", "0.5", "10.25", "\"\\\\\"", "[[],{}]", "\r\n\ttrue "]
+        {
             assert!(is_json(text.as_bytes()), "{text}");
         }
     }
 
     #[test]
     fn strings_end_at_any_length() {
-        for n in 0..4 * SHORT {
+        for n in 0..100 {
             for text in ["x".repeat(n), "\\\\".repeat(n), format!("{}\\\"", "x".repeat(n))] {
                 let text = format!("\"{text}\"");
                 assert_eq!(Walk::new(text.as_bytes()).string(), Some(&text.as_bytes()[1..text.len() - 1]));
