@@ -6,7 +6,7 @@ use pinch_cli::options::Options;
 use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
 use pinch_embed::coding_agent::runtime::{RuntimeError, SessionRuntime};
-use pinch_embed::coding_agent::services::{ServiceOptions, Services};
+use pinch_embed::coding_agent::services::{Announce, ServiceOptions, Services};
 use pinch_embed::coding_agent::session::create::{ModelWish, WithoutTools};
 use pinch_embed::coding_agent::session::{CreateError, SessionOptions};
 use pinch_embed::coding_agent::startup_moves;
@@ -29,12 +29,12 @@ pub(crate) async fn runtime(
     let project_dir = trust::project_dir(&folders.cwd, host.home());
     warn_of(&startup_moves::run(&folders.agent_dir, project_dir.as_deref(), host).problems);
     // Where sessions are kept is the user's to say, not the project's.
-    let of_cwd = services(options, &folders, host);
+    let of_cwd = Services::load_installing(&service_options(options, &folders, host), &folders.cwd).await;
     let log = open_log(options, &folders, &of_cwd.settings().settings(), host).await?;
     let of_log = if std::path::Path::new(log.cwd()) == folders.cwd {
         of_cwd
     } else {
-        Services::load(&service_options(options, &folders, host), std::path::Path::new(log.cwd()))
+        Services::load_installing(&service_options(options, &folders, host), std::path::Path::new(log.cwd())).await
     };
     let problems = of_log.take_problems();
     problems.iter().for_each(|problem| warn(problem));
@@ -104,6 +104,8 @@ fn service_options(options: &Options, folders: &Folders, host: &Host) -> Service
         system_prompt: options.system_prompt.clone(),
         append_system_prompt: options.append_system_prompt.clone(),
         skill_names: options.skill_names.clone(),
+        install_packages: (!options.offline)
+            .then(|| Announce::new(|package| tell(&format_args!("Installing {package}")))),
         ..ServiceOptions::new(host.clone(), &folders.agent_dir)
     }
 }

@@ -19,9 +19,11 @@ mod run;
 mod git;
 mod npm;
 mod manage;
+mod missing;
 
 pub use list::{PackageEntry, PackageFilter, change_list};
 pub use manage::Listed;
+pub use missing::Missing;
 pub use run::RunError;
 use source::{NpmSource, Source, SourceError, absolute};
 

@@ -106,7 +106,7 @@ impl SessionRuntime {
     /// # Errors
     /// [`RuntimeError`].
     pub async fn start(options: ServiceOptions, wishes: SessionOptions, log: SessionLog) -> Result<Self, RuntimeError> {
-        let services = Services::load(&options, Path::new(log.cwd()));
+        let services = Services::load_installing(&options, Path::new(log.cwd())).await;
         Self::with_services(options, services, wishes, log).await
     }
 
@@ -201,7 +201,7 @@ impl SessionRuntime {
     async fn replace(&mut self, log: SessionLog, reason: SessionReason) -> Result<(), RuntimeError> {
         // The model is the session's own.
         let wishes = SessionOptions { model: ModelWish::Usual, thinking: None, reason, ..self.wishes.clone() };
-        let services = Services::load(&self.options, Path::new(log.cwd()));
+        let services = Services::load_installing(&self.options, Path::new(log.cwd())).await;
         let next = create(services, log, &wishes).await?;
         self.end(reason).await;
         self.now = next;

@@ -21,6 +21,10 @@ use crate::resources::{CommandLinePaths, ResourceInputs, ResourceLoader, Resourc
 use crate::settings::{Scope, Settings, SettingsFiles, SettingsManager};
 use crate::tools::file_queue::FileQueue;
 
+mod installing;
+
+pub use installing::Announce;
+
 /// What services are made from. [`ServiceOptions::new`] has the usual values of all but two.
 #[derive(Clone, Debug)]
 pub struct ServiceOptions {
@@ -40,6 +44,9 @@ pub struct ServiceOptions {
     pub append_system_prompt: Vec<String>,
     /// Names of the skills that count; `*` stands for anything. `None`: all.
     pub skill_names: Option<Vec<String>>,
+    /// Packages that are named and missing are installed before a session begins, and this is told of each: see
+    /// [`Services::load_installing`]. `None`: they are reported only.
+    pub install_packages: Option<Announce>,
 }
 
 impl ServiceOptions {
@@ -54,6 +61,7 @@ impl ServiceOptions {
             system_prompt: None,
             append_system_prompt: Vec::new(),
             skill_names: None,
+            install_packages: None,
         }
     }
 }

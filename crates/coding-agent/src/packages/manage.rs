@@ -168,7 +168,7 @@ impl Packages {
         Ok(due.collect())
     }
 
-    fn check_trust(&self, scope: PackageScope) -> Result<(), PackageError> {
+    pub(super) fn check_trust(&self, scope: PackageScope) -> Result<(), PackageError> {
         match scope {
             PackageScope::Project if !self.trusted => Err(PackageError::Untrusted),
             _ => Ok(()),
@@ -182,7 +182,7 @@ impl Packages {
     }
 }
 
-fn npm_spec(npm: &NpmSource) -> String {
+pub(super) fn npm_spec(npm: &NpmSource) -> String {
     match &npm.version {
         Some(version) => format!("{}@{version}", npm.name),
         None => npm.name.clone(),

@@ -109,7 +109,7 @@ impl Gather<'_> {
         for text in inputs.command_line.of(self.kind) {
             if self.kind == ResourceKind::Extension && !matches!(Source::parse(text), Ok(Source::Local(_))) {
                 let (source, text) =
-                    (text, "is no path. Install the package first; only paths can be used for one run");
+                    (text, "is no path, and packages are not installed now. Install it first with `pinch install`");
                 self.problems.push(Diagnostic::warning(Path::new(source), text));
                 continue;
             }
@@ -124,8 +124,10 @@ impl Gather<'_> {
         // A folder that is named as an extension may be a whole package.
         for text in &inputs.command_line.extensions {
             let path = self.absolute(text, &inputs.cwd);
-            let Some(manifest) = manifest(&path) else { continue };
-            for file in package_files::files(&path, Some(&manifest), None, self.kind) {
+            if !path.is_dir() {
+                continue;
+            }
+            for file in package_files::files(&path, manifest(&path).as_ref(), None, self.kind) {
                 let meant = skills::meant(&file);
                 self.push(file, meant, |_| temporary("cli", Origin::Package, &path));
             }

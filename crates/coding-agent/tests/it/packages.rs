@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pinch_coding_agent::packages::{PackageError, PackageScope, Packages, RunError};
+use pinch_coding_agent::services::{Announce, ServiceOptions, Services};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Value, json};
@@ -255,6 +257,54 @@ async fn nothing_is_installed_for_a_project_that_is_not_trusted() {
     assert!(matches!(removed, Err(PackageError::Untrusted)));
     assert_eq!((place.packages.list(), place.packages.update(None, &cancel).await.unwrap()), (vec![], vec![]));
     assert_eq!((place.calls(), place.settings(PackageScope::Project)), (vec![], json!({"packages": ["npm:p"]})));
+}
+
+#[tokio::test]
+async fn what_is_missing_is_installed_before_a_session_begins() {
+    let mut place = Place::new();
+    place.npm(&format!(
+        "{NPM}\n{}",
+        r#"
+        [ "$1" = install ] && case "$name" in bad) exit 3 ;; esac
+        mkdir -p "node_modules/$name/skills/$name"
+        printf -- '---\ndescription: d\n---\n' > "node_modules/$name/skills/$name/SKILL.md""#
+    ));
+    place.repository();
+    let npm = place.packages.npm_command.clone();
+    let settings = json!({"packages": ["npm:one", "npm:bad", REPOSITORY, "../nowhere"], "npmCommand": npm});
+    place.write("home/agent/settings.json", &settings.to_string());
+    place.write("w/.pi/settings.json", r#"{"packages": ["npm:of-project"]}"#);
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let announced = Arc::clone(&told);
+    let announce = Announce::new(move |package| announced.lock().unwrap().push(package.to_owned()));
+    let mut options = ServiceOptions::new(place.packages.host.clone(), place.path("home/agent"));
+    options.paths.extensions = vec!["npm:two@1.0.0".into()];
+    let load = async |options: &ServiceOptions| {
+        let services = Services::load_installing(options, &place.path("w")).await;
+        let skills: Vec<String> = services.resources().skills().iter().map(|skill| skill.name.clone()).collect();
+        (skills, services.take_problems(), std::mem::take(&mut *told.lock().unwrap()))
+    };
+    // Nobody wants it.
+    assert_eq!(load(&options).await.0, [""; 0]);
+    options.install_packages = Some(announce);
+    let (skills, problems, told_now) = load(&options).await;
+    // Nobody trusts the project.
+    assert_eq!(told_now, ["npm:one", "npm:bad", REPOSITORY, "npm:two@1.0.0"]);
+    assert_eq!(skills, ["two", "one", "s"]);
+    assert!(problems.iter().any(|problem| problem.starts_with("cannot install npm:bad: ")), "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("package ../nowhere is not installed")), "{problems:?}");
+    assert_eq!(place.settings(PackageScope::User), settings, "settings stay as they are");
+    place.write(
+        "home/agent/settings.json",
+        &json!({"packages": ["npm:one", REPOSITORY], "npmCommand": npm}).to_string(),
+    );
+    let n_calls = place.calls().len();
+    let (skills, _, told_now) = load(&options).await;
+    assert_eq!(
+        (skills, told_now),
+        (vec!["two".to_owned(), "one".into(), "s".into()], vec!["npm:two@1.0.0".to_owned()])
+    );
+    assert_eq!(place.calls().len(), n_calls, "what is there is used");
 }
 
 #[tokio::test]
