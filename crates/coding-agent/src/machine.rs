@@ -2,6 +2,7 @@
 //!
 //! Tools get a [`Machine`] when they are built. A fork that runs them over ssh or in a container writes one; no tool changes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
 pub use pinch_stdx::process::{Ended, Exit};
+use pinch_stdx::text::prefix;
 
 pub mod search;
 
@@ -22,6 +24,9 @@ pub use local::LocalMachine;
 use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
 
 /// Files and commands of one machine. Paths are absolute.
+///
+/// Names are told as text. A name that is none is told with U+FFFD in place of what cannot be read, and a path with such a name leads to
+/// the one file that is told like this.
 pub trait Machine: Send + Sync {
     /// What is at a path; a symbolic link is followed.
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>>;
@@ -120,12 +125,23 @@ pub struct MachineError {
     pub source: Option<io::Error>,
 }
 
+/// Bytes of a path that are shown: no system takes longer ones.
+pub(crate) const MAX_PATH: usize = 4096;
+
+/// The beginning of a text that is longer than `max` bytes, with dots.
+pub(crate) fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    match text.len() > max {
+        true => Cow::Owned(format!("{}…", prefix(text, max))),
+        false => Cow::Borrowed(text),
+    }
+}
+
 struct Quoted<'a>(Option<&'a Path>);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(path) => write!(f, " '{}'", path.display()),
+            Some(path) => write!(f, " '{}'", shortened(&path.to_string_lossy(), MAX_PATH)),
             None => Ok(()),
         }
     }
@@ -141,6 +157,9 @@ impl MachineError {
 
 /// The number of the error of symbolic links that lead in a circle; it has no stable kind.
 const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
+
+/// The number of the error of pipes that nobody reads, and of sockets that are opened like files; it has no kind.
+const ENXIO: i32 = 6;
 
 /// Short names and words of the system's frequent errors, as Node prints them.
 fn name(error: &io::Error) -> (&'static str, String) {
@@ -158,8 +177,13 @@ fn name(error: &io::Error) -> (&'static str, String) {
         Kind::FileTooLarge => ("EFBIG", "file too large"),
         Kind::ResourceBusy => ("EBUSY", "resource busy or locked"),
         Kind::ExecutableFileBusy => ("ETXTBSY", "text file is busy"),
+        Kind::ArgumentListTooLong => ("E2BIG", "argument list too long"),
+        Kind::InvalidInput => ("EINVAL", "invalid argument"),
+        Kind::WouldBlock => ("EAGAIN", "resource temporarily unavailable"),
+        Kind::TimedOut => ("ETIMEDOUT", "operation timed out"),
         _ => match error.raw_os_error() {
             Some(code) if code == ELOOP => ("ELOOP", "too many symbolic links encountered"),
+            Some(ENXIO) => ("ENXIO", "no such device or address"),
             _ => return ("EIO", error.to_string()),
         },
     };

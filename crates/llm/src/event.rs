@@ -19,6 +19,7 @@ pub use stream::{Emit, EventStream};
 use crate::error::LlmError;
 use crate::ids::ToolCallId;
 use crate::message::{AssistantMessage, Block, StopReason, Usage};
+use crate::request::Auth;
 
 /// One event of an answer.
 #[derive(Clone, Debug)]
@@ -84,5 +85,17 @@ impl Finished {
     /// Whether the answer is good.
     pub fn is_ok(&self) -> bool {
         !matches!(self.message.stop_reason, StopReason::Error | StopReason::Aborted)
+    }
+
+    /// Takes the credentials of the request out of the words of a failure: some servers repeat the key they refuse.
+    pub(crate) fn hide(&mut self, auth: &Auth) {
+        if let Some(text) = self.message.error_message.as_deref().and_then(|text| auth.hidden_in(text)) {
+            Arc::make_mut(&mut self.message).error_message = Some(text);
+        }
+        if let Some(error) = &mut self.error
+            && let Some(text) = auth.hidden_in(&error.text)
+        {
+            Arc::make_mut(error).text = text;
+        }
     }
 }

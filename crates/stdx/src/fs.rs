@@ -4,6 +4,8 @@
 
 pub mod atomic;
 
+pub mod special;
+
 pub mod lock;
 
 pub mod dir_lock;
@@ -11,3 +13,4 @@ pub mod dir_lock;
 pub use atomic::{Access, real_path, write_atomic, write_atomic_with};
 pub use dir_lock::DirLock;
 pub use lock::FileLock;
+pub use special::{open_regular, skip_hole, write_special};

@@ -14,5 +14,7 @@ mod images;
 mod kill;
 mod packages;
 mod rpc;
+mod secrets;
+mod security;
 mod sessions;
 mod tools;

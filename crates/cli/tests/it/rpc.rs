@@ -3,12 +3,12 @@
 use pinch_testing::server::Reply;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::help::User;
 
 /// A client.
-struct Client {
+pub(crate) struct Client {
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
     /// Ends with this value.
@@ -17,20 +17,23 @@ struct Client {
 
 impl Client {
     fn of(user: &User) -> Self {
-        let mut command = user.command(&["--mode", "rpc", "--model", "local/m1"]);
+        Self::start(user.command(&["--mode", "rpc", "--model", "local/m1"]))
+    }
+
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { input: child.stdin.take().unwrap(), output, _child: child }
     }
 
     /// Sends a command and returns everything up to its answer.
-    async fn ask(&mut self, command: &Value) -> Vec<Value> {
+    pub(crate) async fn ask(&mut self, command: &Value) -> Vec<Value> {
         self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
         self.until(|line| line["type"] == "response").await
     }
 
     /// Returns everything up to a line.
-    async fn until(&mut self, is: impl Fn(&Value) -> bool) -> Vec<Value> {
+    pub(crate) async fn until(&mut self, is: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut lines = Vec::new();
         loop {
             let line = self.output.next_line().await.unwrap().unwrap();

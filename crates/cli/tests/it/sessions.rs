@@ -138,3 +138,26 @@ async fn continuing_stays_inside_of_the_working_directory() {
     assert_eq!(lines(&user.path("all/other.jsonl")).len(), 3);
     assert!(user.asked().unwrap().to_string().contains("first"));
 }
+
+#[tokio::test]
+async fn a_deep_working_directory_has_sessions_like_any_other() {
+    let user = User::new().await;
+    let deep = user.path(&["d".repeat(100), "e".repeat(100), "f".repeat(100)].join("/"));
+    let beside = deep.with_file_name("g".repeat(100));
+    for (cwd, args, text) in [
+        (&deep, &["--session-id", "deep-1"][..], "first"),
+        (&beside, &["-c"][..], "elsewhere"),
+        (&deep, &["-c"][..], "second"),
+        (&deep, &["--session", "deep"][..], "third"),
+    ] {
+        std::fs::create_dir_all(cwd).unwrap();
+        user.answer("ok");
+        let mut command = user.command(&[&["--model", "local/m1"], args, &["-p", text]].concat());
+        let ran = user.ran(command.current_dir(cwd).output().await.unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "ok\n"), "{text}: {}", ran.err);
+    }
+    let asked = user.asked().unwrap().to_string();
+    assert!(["first", "second", "third"].iter().all(|text| asked.contains(text)), "{asked}");
+    assert!(!asked.contains("elsewhere"), "{asked}");
+    assert_eq!(sessions(&user).len(), 2);
+}

@@ -2,14 +2,28 @@
 
 use std::borrow::Cow;
 
+use sha2::{Digest as _, Sha256};
+
+/// Bytes of a name that every usual file system takes.
+const MAX_NAME: usize = 255;
+/// Bytes that a shortened name keeps of the directory.
+const KEPT: usize = 200;
+
 /// The folder of a working directory below `sessions`: `/home/me/p` gives `--home-me-p--`.
 ///
-/// Different directories can share a folder (`/a-b` and `/a/b`): whoever lists one compares the headers.
+/// A name that no file system would take is cut and ends with a hash of the directory in place of the rest. Different directories can share a
+/// folder (`/a-b` and `/a/b`): whoever lists one compares the headers.
 pub fn folder_name(cwd: &str) -> String {
     let cwd = resolved(cwd);
     let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
     let inner: String = rest.chars().map(|c| if matches!(c, '/' | '\\' | ':') { '-' } else { c }).collect();
-    format!("--{inner}--")
+    let name = format!("--{inner}--");
+    if name.len() <= MAX_NAME {
+        return name;
+    }
+    // Sessions are found by this name for ever: neither the length nor the hash may change.
+    let hash: String = Sha256::digest(cwd.as_bytes())[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("--{}-{hash}--", &inner[..inner.floor_char_boundary(KEPT)])
 }
 
 /// A POSIX path without doubled and trailing slashes, `.` and `..`; other paths as they are.
@@ -57,6 +71,17 @@ mod tests {
         assert_eq!(folder_name("//a/./b/../c/"), "--a-c--");
         assert_eq!(folder_name("/"), "----");
         assert_eq!(folder_name("C:\\Users\\me"), "--C--Users-me--");
+    }
+
+    #[test]
+    fn folders_of_deep_directories_are_shortened_and_differ() {
+        let longest = format!("/{}", "d".repeat(251));
+        assert_eq!(folder_name(&longest), format!("--{}--", "d".repeat(251)));
+        let deep = format!("/home/{}", "ä/".repeat(200));
+        let name = folder_name(&deep);
+        assert_eq!(name, format!("--home-{}-fc1e5102826d839d--", "ä-".repeat(65)));
+        assert_eq!(folder_name(&format!("{deep}./x/..")), name, "another spelling");
+        assert_ne!(folder_name(&format!("{deep}x")), name);
     }
 
     #[test]

@@ -8,15 +8,22 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::fs::{Access, open_regular, write_atomic, write_special};
 use pinch_stdx::process::{self, Ended, SpawnError};
 
 use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
 use super::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
 
+mod names;
+
 mod walk;
 
 mod lookup;
+
+use names::meant;
+
+/// How long a device or a pipe may take nothing of what is written into it.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of one piece of a long file.
 const PIECE: usize = 256 * 1024;
@@ -32,7 +39,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> Result<T, MachineError> {
     let owned = path.to_owned();
-    let done = tokio::task::spawn_blocking(move || work(&owned)).await;
+    let done = tokio::task::spawn_blocking(move || work(&meant(&owned))).await;
     match done {
         Ok(result) => result.map_err(|error| MachineError::new(error, operation, Some(path))),
         Err(_) => Err(MachineError::new(io::Error::other("the work was cancelled"), operation, Some(path))),
@@ -51,7 +58,7 @@ impl Machine for LocalMachine {
                 FileKind::Special
             };
             let readable = match kind {
-                FileKind::File => std::fs::File::open(path).is_ok(),
+                FileKind::File => open_regular(path).is_ok(),
                 FileKind::Folder | FileKind::Special => true,
             };
             Ok(Stat { kind, len: meta.len(), readable })
@@ -92,20 +99,21 @@ impl Machine for LocalMachine {
 
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
         Box::pin(blocking("open", path, move |path| {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
-            }
             match std::fs::metadata(path) {
                 Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
                 // A device or a pipe is written into; renaming a file over it would destroy it.
-                Ok(meta) if !meta.is_file() => {
-                    use std::io::Write as _;
-                    std::fs::OpenOptions::new().write(true).open(path)?.write_all(&content)
-                }
+                Ok(meta) if !meta.is_file() => write_special(path, &content, PATIENCE),
                 Ok(meta) if meta.permissions().readonly() && !writable(path) => {
                     Err(io::ErrorKind::PermissionDenied.into())
                 }
-                _ => write_atomic(path, &content, Access::Keep),
+                Ok(_) => write_atomic(path, &content, Access::Keep),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if let Some(folder) = path.parent() {
+                        std::fs::create_dir_all(folder)?;
+                    }
+                    write_atomic(path, &content, Access::Keep)
+                }
+                Err(error) => Err(error),
             }
         }))
     }
@@ -142,18 +150,6 @@ impl Machine for LocalMachine {
             }
         })
     }
-}
-
-/// Opens a file for reading; folders, devices, pipes and sockets are refused: they have no end, or no content.
-fn open_regular(path: &Path) -> io::Result<std::fs::File> {
-    let meta = std::fs::metadata(path)?;
-    if meta.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if !meta.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    std::fs::File::open(path)
 }
 
 /// Whether this process may write a file whose mode says read-only: root may.

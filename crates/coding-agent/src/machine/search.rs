@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::MachineError;
+use super::{MachineError, shortened};
 
 /// Which paths are looked for.
 ///
@@ -79,4 +79,14 @@ pub enum SearchError {
     /// The machine could not.
     #[error(transparent)]
     Machine(#[from] MachineError),
+}
+
+/// Bytes of what is said of a pattern at most: some say the whole pattern, and it may be very long.
+const MAX_WORDS: usize = 2000;
+
+impl SearchError {
+    /// A pattern that makes no sense, and why.
+    pub fn pattern(why: &dyn std::fmt::Display) -> Self {
+        Self::Pattern(shortened(&why.to_string(), MAX_WORDS).into_owned())
+    }
 }

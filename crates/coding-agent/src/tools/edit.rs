@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 use super::file_queue::FileQueue;
 use super::path::Place;
 use super::{ToolParts, accept_file_path, text};
-use crate::machine::Machine;
+use crate::machine::{MAX_PATH, Machine, shortened};
 
-pub mod diff;
+mod mapped;
 pub mod matching;
+pub mod diff;
 
+use diff::Shown;
 use matching::Edit;
 
 /// Bytes of a file that can be edited; longer ones would have to be held in memory several times.
@@ -81,13 +83,15 @@ impl Tool for EditTool {
             let target = self.place.resolve(path, &*self.machine).await;
             let turn = cx.cancel.run(self.files.turn(&target, &*self.machine)).await;
             let _turn = turn.map_err(|_| ToolError::aborted())?;
-            let refused = |code: &str| ToolError::new(format!("Could not edit file: {path}. Error code: {code}."));
+            let refused = |code: &str| {
+                ToolError::new(format!("Could not edit file: {}. Error code: {code}.", shortened(path, MAX_PATH)))
+            };
             let content = self.machine.read(&target, MAX_FILE_BYTES).await.map_err(|error| refused(error.code))?;
-            let old = std::str::from_utf8(&content)
-                .map_err(|_| ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead.")))?;
-            let new = matching::apply(old, &edits, path).map_err(ToolError::new)?;
-            let shown = diff::show(old, &new, path);
-            cx.cancel.check().map_err(|_| ToolError::aborted())?;
+            let (n_edits, name) = (edits.len(), path.to_owned());
+            // Large files take a while: that is no work for a thread that others wait for.
+            let work = tokio::task::spawn_blocking(move || change(&content, &edits, &name));
+            let changed = cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?;
+            let (new, shown) = changed.map_err(|_| ToolError::new("The edit broke down; nothing was changed."))??;
             self.machine.write(&target, Bytes::from(new)).await.map_err(|error| refused(error.code))?;
             Ok(ToolOutput {
                 details: Some(json!({
@@ -95,10 +99,19 @@ impl Tool for EditTool {
                     "patch": shown.patch,
                     "firstChangedLine": shown.first_changed_line,
                 })),
-                ..ToolOutput::text(format!("Successfully replaced {} block(s) in {path}.", edits.len()))
+                ..ToolOutput::text(format!("Successfully replaced {n_edits} block(s) in {path}."))
             })
         })
     }
+}
+
+/// The new text of a file, and what is different.
+fn change(content: &[u8], edits: &[Edit], path: &str) -> Result<(String, Shown), ToolError> {
+    let old = std::str::from_utf8(content)
+        .map_err(|_| ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead.")))?;
+    let new = matching::apply(old, edits, path).map_err(ToolError::new)?;
+    let shown = diff::show(old, &new, path);
+    Ok((new, shown))
 }
 
 /// Takes the spellings in that models have learned elsewhere: one pair at the top, a list as JSON text, one object instead of a list.

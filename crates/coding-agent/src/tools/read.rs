@@ -153,7 +153,9 @@ impl ReadTool {
             && let (Some(folder), Some(name)) = (path.parent(), path.file_name())
             && let Ok(names) = self.machine.list(folder).await
         {
-            let close = close_names(&name.to_string_lossy(), names);
+            let name = name.to_string_lossy().into_owned();
+            // There may be very many names.
+            let close = tokio::task::spawn_blocking(move || close_names(&name, names)).await.unwrap_or_default();
             if !close.is_empty() {
                 text.push_str(&format!("\nDid you mean: {}?", close.join(", ")));
             }
@@ -162,16 +164,36 @@ impl ReadTool {
     }
 }
 
+/// How much two names have in common at least, of all their characters, to be taken for one another.
+const ALIKE: f32 = 0.75;
+/// Names that are compared letter by letter at most.
+const MAX_COMPARED: usize = 1000;
+
 /// At most three names that differ little from the wanted one, the closest first.
 fn close_names(wanted: &str, names: Vec<String>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
-    let mut close: Vec<(f32, String)> = names
-        .into_iter()
-        .map(|name| (similar::TextDiff::from_chars(wanted.as_str(), name.to_lowercase().as_str()).ratio(), name))
-        .filter(|(ratio, _)| *ratio >= 0.75)
-        .collect();
+    let lower = names.into_iter().map(|name| (name.to_lowercase(), name));
+    let rated = lower.map(|(lower, name)| (most_alike(&wanted, &lower), lower, name));
+    let mut likely: Vec<_> = rated.filter(|(most, ..)| *most >= ALIKE).collect();
+    likely.sort_by(|a, b| b.0.total_cmp(&a.0));
+    likely.truncate(MAX_COMPARED);
+    let ratio = |lower: &str| similar::TextDiff::from_chars(wanted.as_str(), lower).ratio();
+    let compared = likely.into_iter().map(|(_, lower, name)| (ratio(&lower), name));
+    let mut close: Vec<(f32, String)> = compared.filter(|(ratio, _)| *ratio >= ALIKE).collect();
     close.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     close.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// How much two names can have in common, whatever the order of their letters: cheap to tell, and never less than what they have.
+fn most_alike(a: &str, b: &str) -> f32 {
+    let mut counts = [0_i32; 256];
+    a.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
+    b.bytes().for_each(|byte| counts[usize::from(byte)] -= 1);
+    let n_bytes: i32 = counts.iter().map(|n| n.abs()).sum();
+    // A character that only one of them has is four such bytes at most.
+    let per_char = if a.is_ascii() && b.is_ascii() { 1.0 } else { 4.0 };
+    let n_chars = a.chars().count() + b.chars().count();
+    1.0 - n_bytes as f32 / per_char / n_chars.max(1) as f32
 }
 
 /// Collects the lines of a window out of pieces of a file of any length; memory is bounded by what a result may hold.
@@ -240,7 +262,7 @@ impl<'a> Lines<'a> {
         if offset > n_lines {
             return Err(ToolError::new(format!("Offset {offset} is beyond end of file ({n_lines} lines total)")));
         }
-        let end = limit.map_or(n_lines, |limit| (offset - 1 + limit).min(n_lines));
+        let end = limit.map_or(n_lines, |limit| (offset - 1).saturating_add(limit).min(n_lines));
         // An empty last line is what a line feed at the end looks like; it counts for the file, not for what is cut.
         let (last_line_bytes, last_was_fed) = self.last_line;
         let ends_empty = last_line_bytes == 0 || (last_was_fed && end == n_lines);

@@ -12,10 +12,13 @@ use std::sync::Arc;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{Durability, JsonlStore, SessionRef};
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
+use serde_json::Value;
 
 use crate::help::{answer, result, user};
 use crate::properties::run;
+use crate::tool_calls;
 
 const TASK: &str = "PINCH_TEST_CHILD";
 const FILE: &str = "PINCH_TEST_FILE";
@@ -56,6 +59,13 @@ impl Other {
     pub(crate) fn limited(task: &str, file: &Path, trap: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{trap} ulimit -f 40; exec \"$0\" \"$@\"")]).arg(std::env::current_exe().unwrap());
+        Self::spawn(shell, task, file, &[])
+    }
+
+    /// A child that is killed once it has used up so many seconds of a processor.
+    pub(crate) fn hurried(task: &str, file: &Path, secs: u32) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -t {secs}; exec \"$0\" \"$@\"")]).arg(std::env::current_exe().unwrap());
         Self::spawn(shell, task, file, &[])
     }
 
@@ -129,6 +139,7 @@ fn child() {
             "fill" => fill(&file).await,
             "hold" => hold(&file),
             "import" => import(&file),
+            "tool" => tool(&file).await,
             other => panic!("no such task: {other}"),
         }
     });
@@ -216,4 +227,15 @@ fn import(file: &Path) {
     let store = JsonlStore::flat(file.parent().unwrap().join("sessions"));
     let error = store.import(file, "/w").unwrap_err();
     say(&format!("full {error}"));
+}
+
+/// Calls the tool that the file names; tells the result and how much memory this process had at most.
+async fn tool(file: &Path) {
+    let ask: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let (folder, tool) = (Path::new(ask["folder"].as_str().unwrap()), ask["tool"].as_str().unwrap());
+    let told = tool_calls::told(tool_calls::call(folder, tool, ask["input"].clone(), &Cancel::new()).await);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    say(&format!("peak {}", peak.trim_end_matches("kB").trim()));
+    say(&format!("told {}", Value::from(told)));
 }

@@ -1,71 +1,11 @@
 //! The tools that look around: grep, find, ls.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use pinch_agent_core::tool::{Progress, ToolCx, ToolError, ToolOutput};
-use pinch_coding_agent::machine::LocalMachine;
-use pinch_coding_agent::tools::bash::Shell;
-use pinch_coding_agent::tools::facts::SessionFacts;
-use pinch_coding_agent::tools::file_queue::FileQueue;
-use pinch_coding_agent::tools::path::Place;
-use pinch_coding_agent::tools::{ToolParts, all_tools};
-use pinch_llm::ids::ToolCallId;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use pinch_stdx::host::Host;
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 
-/// A folder with files.
-struct Tree(TempDir);
-
-impl Tree {
-    /// Files as `path: content`; a path with `/` at its end is an empty folder.
-    fn new(files: &[(&str, &[u8])]) -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
-        for (name, content) in files {
-            tree.write(name, content);
-        }
-        tree
-    }
-
-    fn root(&self) -> PathBuf {
-        self.0.path().canonicalize().unwrap()
-    }
-
-    fn write(&self, name: &str, content: &[u8]) {
-        let path = self.root().join(name);
-        if name.ends_with('/') {
-            return std::fs::create_dir_all(path).unwrap();
-        }
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::io::Write::write_all(&mut std::fs::File::create(path).unwrap(), content).unwrap();
-    }
-
-    async fn call(&self, tool: &str, input: Value, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
-        let parts = ToolParts {
-            machine: Arc::new(LocalMachine),
-            place: Place { cwd: self.root(), home: None },
-            files: FileQueue::default(),
-            shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: self.root() },
-            facts: SessionFacts::default(),
-            resize_images: true,
-        };
-        let (id, progress, host) = (ToolCallId::from("call"), Progress::ignored(), Host::builder().build());
-        let cx = ToolCx { call: &id, cancel, progress: &progress, host: &host };
-        let input = input.as_object().unwrap().clone();
-        all_tools(&parts).get(tool).unwrap().run(input, &cx).await
-    }
-
-    /// The text of a result or an error, with `.` for the folder's path.
-    async fn text(&self, tool: &str, input: Value) -> String {
-        let text = match self.call(tool, input, &Cancel::new()).await {
-            Ok(output) => output.content[0].as_text().unwrap().to_owned(),
-            Err(error) => format!("error: {}", error.text),
-        };
-        text.replace(&*self.root().to_string_lossy(), ".")
-    }
-}
+use crate::tool_calls::Tree;
 
 #[tokio::test]
 async fn ignore_files_hold_inside_and_outside_of_repositories() {
@@ -257,15 +197,16 @@ async fn a_cancelled_search_ends() {
 #[tokio::test]
 async fn a_search_stops_in_the_middle_of_a_file() {
     let tree = Tree::new(&[]);
-    // Longer than can be searched before the call is cancelled, and without a single block on disk.
-    std::fs::File::create(tree.root().join("huge")).unwrap().set_len(1 << 40).unwrap();
+    // More than can be searched before the call is cancelled, and on the disk only once.
+    tree.write("f0", &b"a line\n".repeat(4 << 20));
+    (1..2000).for_each(|n| std::fs::hard_link(tree.root().join("f0"), tree.root().join(format!("f{n}"))).unwrap());
     let cancel = Cancel::new();
     let stop = cancel.clone();
     let later = async move {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         stop.cancel(CancelReason::User);
     };
-    let input = json!({"pattern": "x", "path": "huge"});
+    let input = json!({"pattern": "x"});
     let (stopped, ()) = tokio::join!(tree.call("grep", input, &cancel), later);
     assert_eq!(stopped.unwrap_err().text, "Operation aborted");
 }

@@ -109,6 +109,7 @@ fn run(
             while let Some(mut event) = emit.pop() {
                 let is_end = matches!(event, StreamEvent::End(_));
                 if let StreamEvent::End(finished) = &mut event {
+                    finished.hide(&request.auth);
                     // What failed is let go at once.
                     if let Some(body) = body.take().filter(|_| finished.is_ok()) {
                         read_rest(body).await;

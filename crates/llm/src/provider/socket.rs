@@ -221,6 +221,7 @@ fn run(
                     // A turn that was sent twice begins once.
                     StreamEvent::Start(_) if std::mem::replace(&mut started, true) => continue,
                     StreamEvent::End(finished) => {
+                        finished.hide(&request.auth);
                         end(finished, turn.as_mut(), &request, began);
                         true
                     }

@@ -128,7 +128,18 @@ fn follow_link(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(target),
         }
     }
-    Err(io::Error::other(format!("too many symbolic links at {}", path.display())))
+    Err(too_many_links())
+}
+
+/// What the system says of links that lead in a circle.
+#[cfg(unix)]
+fn too_many_links() -> io::Error {
+    rustix::io::Errno::LOOP.into()
+}
+
+#[cfg(not(unix))]
+fn too_many_links() -> io::Error {
+    io::Error::other("too many symbolic links")
 }
 
 /// Makes a rename last. Some file systems cannot sync folders; the file itself is safe then.

@@ -9,10 +9,11 @@ use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::overrides::{Override, OverrideBuilder};
+use pinch_stdx::fs::skip_hole;
 use tokio::sync::mpsc;
 
 use super::walk::{Entries, Rules, path_of, relative};
-use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, Seen, open_regular};
+use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, Seen, meant, open_regular};
 
 /// Items that are handed over at once.
 const BATCH: usize = 32;
@@ -73,8 +74,9 @@ fn stream<T: Send + 'static>(
 }
 
 /// Looks for paths.
-pub(super) fn find(query: FindQuery) -> BoxStream<'static, Result<Seen<FoundPath>, SearchError>> {
+pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<Seen<FoundPath>, SearchError>> {
     stream(move |out| {
+        query.root = meant(&query.root).into_owned();
         let pattern = PathPattern::new(&query.pattern)?;
         let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
         for entry in Entries::new(&query.root, rules) {
@@ -116,7 +118,7 @@ impl PathPattern {
         let full = if of_whole_path && !anchored { format!("**/{pattern}") } else { pattern.to_owned() };
         let is_lower = !pattern.chars().any(char::is_uppercase);
         let glob = GlobBuilder::new(&full).literal_separator(true).case_insensitive(is_lower).build();
-        let glob = glob.map_err(|error| SearchError::Pattern(error.to_string()))?;
+        let glob = glob.map_err(|error| SearchError::pattern(&error))?;
         // No pattern is no condition.
         Ok(Self { glob: (!pattern.is_empty()).then(|| glob.compile_matcher()), of_whole_path })
     }
@@ -131,15 +133,17 @@ impl PathPattern {
 }
 
 /// Looks for lines.
-pub(super) fn grep(query: GrepQuery) -> BoxStream<'static, Result<Seen<GrepLine>, SearchError>> {
+pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<Seen<GrepLine>, SearchError>> {
     stream(move |out| {
+        query.root = meant(&query.root).into_owned();
         let globs = globs(&query)?;
-        let mut search = Search { matcher: matcher(&query)?, searcher: searcher(&query), query };
+        let mut search = Search { matcher: matcher(&query)?, searcher: searcher(&query), skips_holes: false, query };
         let root = search.query.root.clone();
         if !root.is_dir() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             // Whoever names a binary file wants to know; what is between its zero bytes counts as lines.
             search.searcher.set_binary_detection(BinaryDetection::convert(0));
+            search.skips_holes = true;
             search.file(&root, name, out);
             return Ok(());
         }
@@ -167,7 +171,7 @@ fn globs(query: &GrepQuery) -> Result<Override, SearchError> {
     let glob = format!("{not}{}", glob.strip_prefix("./").unwrap_or(glob));
     let mut builder = OverrideBuilder::new(&query.root);
     let built = builder.add(&glob).and_then(|builder| builder.build());
-    built.map_err(|error| SearchError::Pattern(error.to_string()))
+    built.map_err(|error| SearchError::pattern(&error))
 }
 
 fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
@@ -179,7 +183,7 @@ fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
         .size_limit(MAX_PATTERN)
         .dfa_size_limit(MAX_PATTERN)
         .build(&query.pattern)
-        .map_err(|error| SearchError::Pattern(error.to_string()))
+        .map_err(|error| SearchError::pattern(&error))
 }
 
 fn searcher(query: &GrepQuery) -> Searcher {
@@ -196,6 +200,8 @@ fn searcher(query: &GrepQuery) -> Searcher {
 struct Search {
     matcher: RegexMatcher,
     searcher: Searcher,
+    /// Whether the holes of a file are no part of it. They would end the search of a file that is not named.
+    skips_holes: bool,
     query: GrepQuery,
 }
 
@@ -206,11 +212,16 @@ impl Search {
             Ok(file) => file,
             Err(error) => return out.unreadable(error, "open", Some(path)),
         };
-        let reader = WhileWanted { file, tx: out.tx.clone() };
+        let reader = WhileWanted { file, skips_holes: self.skips_holes, tx: out.tx.clone() };
         let lines = Lines { path: shown, max_chars: self.query.max_line_chars, out };
         match self.searcher.search_reader(&self.matcher, reader, lines) {
             Ok(()) => out.flush(),
             Err(_) if out.tx.is_closed() => false,
+            // What is no error of the system is the searcher's own limit.
+            Err(error) if error.raw_os_error().is_none() => {
+                let error = io::Error::other("the file has a line that is too long to be searched");
+                out.unreadable(error, "read", Some(path))
+            }
             Err(error) => out.unreadable(error, "read", Some(path)),
         }
     }
@@ -219,6 +230,7 @@ impl Search {
 /// A file that ends early when nobody wants its lines any more.
 struct WhileWanted {
     file: File,
+    skips_holes: bool,
     tx: mpsc::Sender<Vec<Seen<GrepLine>>>,
 }
 
@@ -226,6 +238,14 @@ impl Read for WhileWanted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.tx.is_closed() {
             return Err(io::Error::other("nobody reads this search"));
+        }
+        if self.skips_holes
+            && skip_hole(&mut self.file)?
+            && let Some(first) = buffer.first_mut()
+        {
+            // What is before the hole and what is behind it is no one line.
+            *first = 0;
+            return Ok(1);
         }
         self.file.read(buffer)
     }

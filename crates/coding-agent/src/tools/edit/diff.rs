@@ -1,9 +1,16 @@
 //! Showing a change: with line numbers for people, and as a patch for programs.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use similar::{DiffOp, TextDiff};
+
+use super::matching::to_line_feeds;
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 4;
+/// How long the smallest difference is looked for; after that, a larger one will do.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A change of one file in both forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +26,14 @@ pub struct Shown {
 /// Compares two versions of a file; line ends count as line feeds.
 pub fn show(old: &str, new: &str, path: &str) -> Shown {
     let (old, new) = (comparable(old), comparable(new));
-    let diff = TextDiff::from_lines(old.as_str(), new.as_str());
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
     let view = View { old: lines(&old), new: lines(&new), ops: diff.ops() };
     let first_changed_line = view.ops.iter().find(|op| !is_equal(op)).map_or(1, |op| op.new_range().start + 1);
     Shown { diff: view.numbered(), patch: view.patch(&diff, path, &old, &new), first_changed_line }
 }
 
-fn comparable(text: &str) -> String {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    text.replace("\r\n", "\n").replace('\r', "\n")
+fn comparable(text: &str) -> Cow<'_, str> {
+    to_line_feeds(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 fn lines(text: &str) -> Vec<&str> {

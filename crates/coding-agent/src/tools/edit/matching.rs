@@ -1,9 +1,9 @@
 //! Finding the text an edit wants replaced, exactly or nearly, and replacing it without touching anything else.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use icu_normalizer::ComposingNormalizerBorrowed;
-use unicode_segmentation::UnicodeSegmentation as _;
+use super::mapped::{Found, Mapped};
 
 /// One replacement as a model asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,128 +75,40 @@ fn find(
 ) -> Result<Range<usize>, String> {
     let needle = to_line_feeds(old);
     let exact = plain.occurrences(&needle);
-    if let [only] = exact[..] {
-        return Ok(only.clone_range(plain, needle.len()));
+    if let Found::Once(at) = exact {
+        return Ok(plain.original(at..at + needle.len()));
     }
     let nearly = nearly.get_or_insert_with(|| Mapped::nearly(body));
     let needle = Mapped::nearly(&needle).text;
     if needle.trim().is_empty() {
-        return Err(if exact.is_empty() { words.not_found() } else { words.duplicate(exact.len()) });
+        return Err(match exact.count() {
+            0 => words.not_found(),
+            n => words.duplicate(n),
+        });
     }
     let near = nearly.occurrences(&needle);
-    match near[..] {
-        [] if exact.is_empty() => Err(words.not_found()),
-        [only] if exact.is_empty() => Ok(only.clone_range(nearly, needle.len())),
-        _ => Err(words.duplicate(near.len().max(exact.len()))),
+    match near {
+        Found::Never if exact.count() == 0 => Err(words.not_found()),
+        Found::Once(at) if exact.count() == 0 => Ok(nearly.original(at..at + needle.len())),
+        _ => Err(words.duplicate(near.count().max(exact.count()))),
     }
 }
 
-/// A text made comparable, with the place in the original that each of its bytes comes from.
-struct Mapped {
-    text: String,
-    /// For each byte of `text` where its piece begins in the original.
-    starts: Vec<usize>,
-    /// For each byte of `text` where its piece ends in the original, blanks that were taken away behind it included.
-    ends: Vec<usize>,
-}
-
-/// A place in a mapped text.
-#[derive(Clone, Copy)]
-struct Hit(usize);
-
-impl Hit {
-    fn clone_range(self, mapped: &Mapped, len: usize) -> Range<usize> {
-        mapped.starts[self.0]..mapped.ends[self.0 + len - 1]
+/// The text with line feeds in place of all ends of lines.
+pub(super) fn to_line_feeds(text: &str) -> Cow<'_, str> {
+    if !text.contains('\r') {
+        return Cow::Borrowed(text);
     }
-}
-
-impl Mapped {
-    fn with_capacity(n: usize) -> Self {
-        Self { text: String::with_capacity(n), starts: Vec::with_capacity(n), ends: Vec::with_capacity(n) }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\r') {
+        out.push_str(&rest[..at]);
+        out.push('\n');
+        rest = &rest[at + 1..];
+        rest = rest.strip_prefix('\n').unwrap_or(rest);
     }
-
-    fn push(&mut self, piece: &str, from: Range<usize>) {
-        self.text.push_str(piece);
-        self.starts.extend(piece.bytes().map(|_| from.start));
-        self.ends.extend(piece.bytes().map(|_| from.end));
-    }
-
-    /// Every line ends with a line feed; nothing else changes.
-    fn line_feeds(original: &str) -> Self {
-        let mut mapped = Self::with_capacity(original.len());
-        let mut at = 0;
-        while at < original.len() {
-            let next = memchr::memchr2(b'\r', b'\n', &original.as_bytes()[at..]).map_or(original.len(), |n| at + n);
-            let run = &original[at..next];
-            mapped.text.push_str(run);
-            mapped.starts.extend(at..next);
-            mapped.ends.extend(at + 1..=next);
-            if next == original.len() {
-                break;
-            }
-            let end = next + if original[next..].starts_with("\r\n") { 2 } else { 1 };
-            mapped.push("\n", next..end);
-            at = end;
-        }
-        mapped
-    }
-
-    /// Compatibility forms, typographic quotes, dashes and spaces become plain ones, and blanks at line ends vanish.
-    fn nearly(original: &str) -> Self {
-        let normalizer = ComposingNormalizerBorrowed::new_nfkc();
-        let mut mapped = Self::with_capacity(original.len());
-        let mut line_start = 0;
-        for (at, cluster) in original.grapheme_indices(true) {
-            let end = at + cluster.len();
-            if matches!(cluster, "\n" | "\r\n" | "\r") {
-                mapped.trim_line(line_start, at);
-                mapped.push("\n", at..end);
-                line_start = mapped.text.len();
-            } else if cluster.is_ascii() {
-                mapped.push(cluster, at..end);
-            } else {
-                let composed = normalizer.normalize(cluster);
-                let plain: String = composed.chars().map(plain_char).collect();
-                mapped.push(&plain, at..end);
-            }
-        }
-        mapped.trim_line(line_start, original.len());
-        mapped
-    }
-
-    /// Takes the blanks at the end of a line away; what stands before them takes their place in the original over.
-    fn trim_line(&mut self, line_start: usize, line_end: usize) {
-        let kept = line_start + self.text[line_start..].trim_end().len();
-        self.text.truncate(kept);
-        self.starts.truncate(kept);
-        self.ends.truncate(kept);
-        if kept > line_start
-            && let Some(end) = self.ends.last_mut()
-        {
-            *end = line_end;
-        }
-    }
-
-    fn occurrences(&self, needle: &str) -> Vec<Hit> {
-        if needle.is_empty() {
-            return Vec::new();
-        }
-        self.text.match_indices(needle).map(|(at, _)| Hit(at)).collect()
-    }
-}
-
-fn plain_char(c: char) -> char {
-    match c {
-        '\u{2018}'..='\u{201b}' => '\'',
-        '\u{201c}'..='\u{201f}' => '"',
-        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
-        '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
-        other => other,
-    }
-}
-
-fn to_line_feeds(text: &str) -> String {
-    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// The words of refusals, which name the edit only when there are several.

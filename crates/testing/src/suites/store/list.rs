@@ -40,14 +40,17 @@ pub(super) fn summaries(place: &dyn Place) -> Result<(), String> {
 
 pub(super) fn scopes(place: &dyn Place) -> Result<(), String> {
     run(async {
-        // The last two lie in one folder where folders are named as pi names them.
-        for (n, cwd) in ["/x", "/a/b", "/a-b"].into_iter().enumerate() {
+        // Some lie in one folder where folders are named as pi names them, and some are too deep for such a name.
+        let deep = format!("/deep{}", "/d".repeat(300));
+        let deeper = format!("{deep}/d");
+        let cwds = ["/x", "/a/b", "/a-b", &deep, &deeper];
+        for (n, cwd) in cwds.into_iter().enumerate() {
             let new = NewSession { cwd: cwd.to_owned(), id: Some(format!("s{n}")), parent_session: None };
             let mut log = SessionLog::create(&host(n as u64), place.store(), new).await.map_err(text)?;
             append(&mut log, vec![user(cwd)]).await?;
         }
-        equal("sessions everywhere", list(place, ListScope::All).await?.len(), 3)?;
-        for (n, cwd) in ["/x", "/a/b", "/a-b"].into_iter().enumerate() {
+        equal("sessions everywhere", list(place, ListScope::All).await?.len(), cwds.len())?;
+        for (n, cwd) in cwds.into_iter().enumerate() {
             let found = list(place, ListScope::Cwd(cwd.to_owned())).await?;
             equal("sessions of one working directory", ids(&found), vec![format!("s{n}").as_str()])?;
             let recent = place.store().most_recent(cwd).await.map_err(text)?;

@@ -1,0 +1,142 @@
+//! The whole program with a model that asks for what it should not.
+
+#![cfg(unix)]
+
+use std::time::{Duration, Instant};
+
+use pinch_testing::server::Reply;
+use pinch_testing::wires::anthropic::Response;
+use serde_json::{Value, json};
+
+use crate::help::{Ran, User, interrupt};
+
+/// Makes the server ask for tools, and then be done.
+fn ask_for(user: &User, calls: &[(&str, Value)]) {
+    let calls = calls.iter().enumerate();
+    let asking = calls.fold(Response::new("msg_1"), |response, (n, (tool, input))| {
+        response.tool_call(&format!("t{n}"), tool, &input.to_string())
+    });
+    user.server.reply(Reply::sse(asking.stop("tool_use").concat()));
+    user.answer("Done.");
+}
+
+/// What the model is told of its calls.
+fn told(user: &User) -> Vec<String> {
+    let messages = user.asked().unwrap();
+    let results = messages.as_array().unwrap().last().unwrap()["content"].as_array().unwrap().clone();
+    let text = |result: &Value| match &result["content"] {
+        Value::String(text) => text.clone(),
+        blocks => blocks[0]["text"].as_str().unwrap_or_default().to_owned(),
+    };
+    results.iter().map(text).collect()
+}
+
+const ALL: [&str; 6] = ["--model", "local/m1", "-t", "read,bash,edit,write,grep,find,ls", "-p", "x"];
+
+/// Runs the program to its end; how it ended, and how many megabytes it had at most.
+#[cfg(target_os = "linux")]
+async fn measured(user: &User, mut command: tokio::process::Command) -> (Ran, u64) {
+    let child = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id().unwrap());
+    let mut ended = std::pin::pin!(child.wait_with_output());
+    let mut peak = 0;
+    loop {
+        tokio::select! {
+            output = &mut ended => return (user.ran(output.unwrap()), peak / 1024),
+            () = tokio::time::sleep(Duration::from_millis(5)) => {
+                let status = std::fs::read_to_string(&status).unwrap_or_default();
+                let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+                let now = line.and_then(|line| line.trim_end_matches("kB").trim().parse::<u64>().ok());
+                peak = peak.max(now.unwrap_or_default());
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_gigabyte_of_output_takes_little_memory() {
+    let user = User::new().await;
+    ask_for(&user, &[("bash", json!({"command": "yes | head -c 1073741824"}))]);
+    let mut command = user.command(&ALL);
+    // The whole output is kept among the temporary files.
+    let (ran, peak) = measured(&user, std::mem::replace(command.env("TMPDIR", user.path("")), user.command(&[]))).await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "Done.\n", ""));
+    let result = &told(&user)[0];
+    assert!(
+        result.len() < 60_000 && result.contains("of 536870912. Full output: "),
+        "{}",
+        &result[result.len() - 200..]
+    );
+    assert!((5..150).contains(&peak), "{peak} MB");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn files_without_an_end_are_refused_and_the_run_goes_on() {
+    let user = User::new().await;
+    std::fs::File::create(user.path("hole")).unwrap().set_len(10 << 30).unwrap();
+    user.write("a.txt", "hit\n");
+    assert!(std::process::Command::new("mkfifo").arg(user.path("pipe")).status().unwrap().success());
+    let began = Instant::now();
+    ask_for(
+        &user,
+        &[
+            ("read", json!({"path": "/dev/zero"})),
+            ("read", json!({"path": "/dev/stdin"})),
+            ("read", json!({"path": "pipe"})),
+            ("write", json!({"path": "pipe", "content": "x"})),
+            ("read", json!({"path": "hole"})),
+            ("read", json!({"path": "/proc/self/environ"})),
+            ("edit", json!({"path": "hole", "edits": [{"oldText": "a", "newText": "b"}]})),
+            ("grep", json!({"pattern": "^hit"})),
+        ],
+    );
+    let (ran, peak) = measured(&user, user.command(&ALL)).await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "Done.\n", ""));
+    let refused = "is not a regular file (a device, pipe or socket); it cannot be read";
+    let binary = "This is a binary file (it contains NUL bytes). Look at it with bash, e.g. file or xxd.";
+    let told = told(&user);
+    assert_eq!(told[..3], ["/dev/zero", "/dev/stdin", "pipe"].map(|name| format!("{name} {refused}")));
+    assert!(told[3].starts_with("ENXIO: "), "{}", told[3]);
+    assert_eq!(told[4..6], [binary, binary]);
+    assert_eq!(told[6..], ["Could not edit file: hole. Error code: EFBIG.", "a.txt:1: hit"]);
+    assert!((5..150).contains(&peak), "{peak} MB");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_a_search_that_would_take_for_ever() {
+    let user = User::new().await;
+    user.write("f0", &"a line\n".repeat(4 << 20));
+    (1..2000).for_each(|n| std::fs::hard_link(user.path("f0"), user.path(&format!("f{n}"))).unwrap());
+    ask_for(&user, &[("grep", json!({"pattern": r"[a-z]*e[a-z]{200}x"}))]);
+    let child = user.command(&ALL).spawn().unwrap();
+    user.server.wait_for_requests(1).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let began = Instant::now();
+    interrupt(&child).await;
+    let ran = user.ran(child.wait_with_output().await.unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn commands_know_their_own_session_and_not_the_one_around() {
+    let user = User::new().await;
+    let around = ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL", "AI_AGENT"];
+    for (flags, file) in [(&["--session", "s.jsonl"][..], true), (&["--no-session"], false)] {
+        ask_for(&user, &[("bash", json!({"command": "env | sort"}))]);
+        let mut command = user.command(&[&ALL[..], flags].concat());
+        around.iter().fold(command.env("KEPT", "as it is"), |command, name| command.env(name, "around"));
+        let ran = user.ran(command.output().await.unwrap());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let told = told(&user)[0].clone();
+        assert!(!told.contains("around"), "{told}");
+        for line in ["AI_AGENT=pi", "KEPT=as it is", "PI_CODING_AGENT=true", "PI_MODEL=m1", "PI_PROVIDER=local"] {
+            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+        }
+        assert!(told.contains("PI_SESSION_ID=") && told.contains("PI_REASONING_LEVEL=off"), "{told}");
+        assert_eq!(told.contains("PI_SESSION_FILE="), file, "{told}");
+    }
+}

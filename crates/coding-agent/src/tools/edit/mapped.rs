@@ -1,0 +1,197 @@
+//! Texts made comparable, which know where each of their bytes comes from.
+
+use std::ops::Range;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// How often a text stands in another one.
+#[derive(Clone, Copy)]
+pub(super) enum Found {
+    Never,
+    /// Here.
+    Once(usize),
+    Often(usize),
+}
+
+impl Found {
+    /// How often.
+    pub(super) fn count(self) -> usize {
+        match self {
+            Self::Never => 0,
+            Self::Once(_) => 1,
+            Self::Often(n) => n,
+        }
+    }
+}
+
+/// A text made comparable, with the place in the original that each of its bytes comes from.
+pub(super) struct Mapped {
+    /// The text.
+    pub(super) text: String,
+    /// Where the bytes come from, run by run in their order.
+    runs: Vec<Run>,
+}
+
+/// Bytes of a mapped text that come from one place.
+struct Run {
+    /// Where it begins in the mapped text.
+    at: usize,
+    /// Where it begins in the original.
+    from: usize,
+    /// Bytes of the original that all of it stands for; `None` when each byte stands for one.
+    piece: Option<usize>,
+}
+
+impl Mapped {
+    /// Text that stays as it is.
+    fn copy(&mut self, text: &str, from: usize) {
+        let at = self.text.len();
+        let goes_on = |run: &Run| run.piece.is_none() && run.from + (at - run.at) == from;
+        if !text.is_empty() && !self.runs.last().is_some_and(goes_on) {
+            self.runs.push(Run { at, from, piece: None });
+        }
+        self.text.push_str(text);
+    }
+
+    /// Text that takes the place of some of the original.
+    fn replace(&mut self, text: &str, from: Range<usize>) {
+        if !text.is_empty() {
+            self.runs.push(Run { at: self.text.len(), from: from.start, piece: Some(from.len()) });
+            self.text.push_str(text);
+        }
+    }
+
+    /// The bytes of the original that a byte comes from.
+    fn origin(&self, at: usize) -> Range<usize> {
+        let run = &self.runs[self.runs.partition_point(|run| run.at <= at).saturating_sub(1)];
+        match run.piece {
+            Some(len) => run.from..run.from + len,
+            None => run.from + (at - run.at)..run.from + (at - run.at) + 1,
+        }
+    }
+
+    /// The part of the original that a part of the text comes from. The part is not empty.
+    pub(super) fn original(&self, part: Range<usize>) -> Range<usize> {
+        self.origin(part.start).start..self.origin(part.end - 1).end
+    }
+
+    /// Every line ends with a line feed; nothing else changes.
+    pub(super) fn line_feeds(original: &str) -> Self {
+        let mut mapped = Self { text: String::with_capacity(original.len()), runs: Vec::new() };
+        for line in Lines::of(original) {
+            mapped.copy(&original[line.text.clone()], line.text.start);
+            mapped.line_end(original, &line);
+        }
+        mapped
+    }
+
+    /// Compatibility forms, typographic quotes, dashes and spaces become plain ones, and blanks at line ends vanish.
+    pub(super) fn nearly(original: &str) -> Self {
+        let normalizer = ComposingNormalizerBorrowed::new_nfkc();
+        let mut mapped = Self { text: String::with_capacity(original.len()), runs: Vec::new() };
+        for line in Lines::of(original) {
+            let line_start = mapped.text.len();
+            let text = &original[line.text.clone()];
+            if text.is_ascii() {
+                mapped.copy(text, line.text.start);
+            } else {
+                for (at, cluster) in text.grapheme_indices(true) {
+                    let from = line.text.start + at;
+                    let composed = normalizer.normalize(cluster);
+                    let plain: String = composed.chars().map(plain_char).collect();
+                    if plain == cluster {
+                        mapped.copy(cluster, from);
+                    } else {
+                        mapped.replace(&plain, from..from + cluster.len());
+                    }
+                }
+            }
+            mapped.trim_line(line_start, line.text.end);
+            mapped.line_end(original, &line);
+        }
+        mapped
+    }
+
+    fn line_end(&mut self, original: &str, line: &Line) {
+        let end = line.text.end..line.end;
+        match &original[end.clone()] {
+            "" => {}
+            "\n" => self.copy("\n", end.start),
+            _ => self.replace("\n", end),
+        }
+    }
+
+    /// Takes the blanks at the end of a line away; what stands before them takes their place in the original over.
+    fn trim_line(&mut self, line_start: usize, line_end: usize) {
+        let kept = line_start + self.text[line_start..].trim_end().len();
+        if kept == self.text.len() {
+            return;
+        }
+        let last = (kept > line_start).then(|| self.origin(kept - 1).start);
+        self.text.truncate(kept);
+        let n_runs = self.runs.partition_point(|run| run.at < kept.saturating_sub(usize::from(last.is_some())));
+        self.runs.truncate(n_runs);
+        if let Some(from) = last {
+            self.runs.push(Run { at: kept - 1, from, piece: Some(line_end - from) });
+        }
+    }
+
+    /// Where a text stands. Occurrences do not overlap.
+    pub(super) fn occurrences(&self, needle: &str) -> Found {
+        if needle.is_empty() {
+            return Found::Never;
+        }
+        let mut places = self.text.match_indices(needle).map(|(at, _)| at);
+        match (places.next(), places.count()) {
+            (None, _) => Found::Never,
+            (Some(at), 0) => Found::Once(at),
+            (Some(_), more) => Found::Often(1 + more),
+        }
+    }
+}
+
+/// A line of a text: where its words are, and where it ends with what ends it.
+struct Line {
+    text: Range<usize>,
+    end: usize,
+}
+
+/// The lines of a text, whichever way they end.
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        let rest = self.text.as_bytes().get(self.at..).filter(|rest| !rest.is_empty())?;
+        let n_bytes = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+        let n_end = match rest.get(n_bytes..) {
+            Some([b'\r', b'\n', ..]) => 2,
+            Some([_, ..]) => 1,
+            _ => 0,
+        };
+        let text = self.at..self.at + n_bytes;
+        self.at = text.end + n_end;
+        Some(Line { end: self.at, text })
+    }
+}
+
+fn plain_char(c: char) -> char {
+    match c {
+        '\u{2018}'..='\u{201b}' => '\'',
+        '\u{201c}'..='\u{201f}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
+        other => other,
+    }
+}

@@ -1,0 +1,54 @@
+//! Tools meet what is hostile, broken or far too large: each call ends, in time and with little memory, and leaves nothing running.
+//!
+//! Nothing outside of a test's own folder is written.
+#![cfg(unix)]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::child::Other;
+use crate::tool_calls::Tree;
+
+mod commands;
+mod devices;
+mod paths;
+mod sizes;
+
+/// Longer than any of these calls takes on a busy machine, and much shorter than one that hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Tree {
+    /// The text of a result or an error; fails when it takes too long.
+    async fn soon(&self, tool: &str, input: Value) -> String {
+        let began = Instant::now();
+        let text = tokio::time::timeout(PATIENCE, self.text(tool, input.clone())).await;
+        let text = text.unwrap_or_else(|_| panic!("{tool} hangs on {input}"));
+        assert!(began.elapsed() < PATIENCE, "{tool} took {:?} for {input}", began.elapsed());
+        text
+    }
+
+    /// Calls a tool in a process of its own: the text, and how many megabytes the process had at most.
+    fn measured(&self, tool: &str, input: &Value) -> (String, u64) {
+        let ask = tempfile::NamedTempFile::new().unwrap();
+        let task = json!({"folder": self.root(), "tool": tool, "input": input});
+        std::fs::write(ask.path(), task.to_string()).unwrap();
+        let mut child = Other::hurried("tool", ask.path(), 60);
+        let peak = child.wait_for("peak").unwrap_or_else(|| panic!("{tool} used its time up for {input:.200}"));
+        let told: String = serde_json::from_str(&child.wait_for("told").unwrap()).unwrap();
+        let told = told.replace(&*self.root().to_string_lossy(), ".");
+        (told, peak.parse::<u64>().unwrap_or_default() / 1024)
+    }
+}
+
+fn shell(script: &str, folder: &Path) {
+    let mut command = std::process::Command::new("sh");
+    assert!(command.args(["-c", script]).current_dir(folder).status().unwrap().success(), "{script}");
+}
+
+/// Says why a test looked at nothing.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}

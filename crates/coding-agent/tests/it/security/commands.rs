@@ -1,0 +1,158 @@
+//! Commands that print without end, do not want to end, or leave something behind.
+
+use std::time::{Duration, Instant};
+
+use pinch_agent_core::tool::ToolOutput;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::process::is_alive;
+use serde_json::json;
+
+use crate::tool_calls::Tree;
+
+/// Kills a process that a test left running on purpose, when the test ends however it does.
+struct Left(u32);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        let killed = std::process::Command::new("kill").args(["-9", &self.0.to_string()]).status();
+        assert!(killed.is_ok());
+    }
+}
+
+/// The process whose id is a line's only word.
+fn left(text: &str) -> Left {
+    Left(text.lines().find_map(|line| line.parse().ok()).unwrap_or_else(|| panic!("no id in {text}")))
+}
+
+async fn is_gone(id: u32) -> bool {
+    for _ in 0..500 {
+        if !is_alive(id) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+#[test]
+fn a_gigabyte_of_output() {
+    let tree = Tree::new(&[]);
+    let (told, peak) = tree.measured("bash", &json!({"command": "yes | head -c 1073741824"}));
+    let lines = (1_u64 << 30) / 2;
+    let (shown, notice) = told.rsplit_once("\n\n").unwrap();
+    assert!(shown.len() < 52_000 && shown.lines().all(|line| line == "y"), "{} bytes", shown.len());
+    let wanted = format!("[Showing lines {}-{lines} of {lines}. Full output: ./pinch-bash-", lines - 1999);
+    assert!(notice.starts_with(&wanted), "{notice}");
+    let log = notice.strip_suffix(']').unwrap().rsplit_once("./").unwrap().1;
+    assert_eq!(std::fs::metadata(tree.root().join(log)).unwrap().len(), 1 << 30);
+    assert!(peak < 120, "{peak} MB");
+}
+
+#[tokio::test]
+async fn a_command_that_ignores_the_wish_to_end() {
+    let tree = Tree::new(&[]);
+    let began = Instant::now();
+    let command = "trap '' TERM INT HUP; echo $$; while :; do sleep 1; done";
+    let told = tree.soon("bash", json!({"command": command, "timeout": 0.5})).await;
+    assert!(told.ends_with("\n\nCommand timed out after 0.5 seconds"), "{told}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(is_gone(left(&told).0).await);
+}
+
+#[tokio::test]
+async fn a_command_that_is_cancelled_while_it_floods() {
+    let tree = Tree::new(&[]);
+    let cancel = Cancel::new();
+    let stop = cancel.clone();
+    let later = async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stop.cancel(CancelReason::User);
+    };
+    let call = tree.call("bash", json!({"command": "echo $$; yes"}), &cancel);
+    let (output, ()) = tokio::time::timeout(super::PATIENCE, async { tokio::join!(call, later) }).await.unwrap();
+    let ToolOutput { content, failed, .. } = output.unwrap();
+    assert!(failed && content[0].as_text().unwrap().ends_with("\n\nCommand aborted"));
+}
+
+#[tokio::test]
+async fn a_daemon_that_holds_the_pipes_holds_nobody_up() {
+    let tree = Tree::new(&[]);
+    for command in [
+        "sleep 300 & echo $!",
+        "nohup sleep 300 & echo $!",
+        "setsid sh -c 'echo $$; exec sleep 300' & sleep 0.5",
+        "(setsid sh -c 'echo $$; trap \"\" TERM; while :; do echo noise; sleep 0.01; done' &) ; sleep 0.5",
+    ] {
+        let began = Instant::now();
+        let told = tree.soon("bash", json!({"command": command})).await;
+        let daemon = left(&told);
+        assert!(began.elapsed() < Duration::from_secs(10), "{command}: {:?}", began.elapsed());
+        assert!(!told.contains("Command "), "it ended well: {told}");
+        assert!(is_alive(daemon.0), "what is left running on purpose stays: {command}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_leaves_its_group_is_not_waited_for() {
+    let tree = Tree::new(&[]);
+    let began = Instant::now();
+    let command = "setsid -w sh -c 'echo $$; exec sleep 300'";
+    let told = tree.soon("bash", json!({"command": command, "timeout": 1})).await;
+    let _own_session = left(&told);
+    assert!(told.ends_with("\n\nCommand timed out after 1 seconds"), "{told}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+/// Doubles itself as often as the system lets it. Its user may have a hundred processes, and is nobody else.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_fork_bomb_dies_when_its_time_is_up() {
+    const BOMBER: u32 = 3_999_999_990;
+    let id = BOMBER.to_string();
+    let as_bomber =
+        ["--nproc=100:100", "--", "setpriv", "--reuid", &id, "--regid", &id, "--clear-groups", "--", "bash"];
+    let can = std::process::Command::new("prlimit").args(as_bomber).args(["-c", ":"]).current_dir("/").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        super::skipped("no limit can be set for a user of its own here");
+        return;
+    }
+    let tree = Tree::new(&[]);
+    // The first shell only waits: it must not end by itself. The others try for ever, and do not listen to a polite word.
+    let bomb = "trap \"\" TERM; b() { b | b & }; { b; b; b; } 2>/dev/null; echo begun; read x <&3";
+    let command = format!("mkfifo p; exec 3<>p; cd /; exec prlimit {} -c '{bomb}'", as_bomber.join(" "));
+    let input = json!({"command": command, "timeout": 2});
+    let counting = async {
+        let mut most = 0;
+        for _ in 0..150 {
+            most = most.max(living(BOMBER).len());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        most
+    };
+    let (told, most) = tokio::join!(tree.soon("bash", input), counting);
+    let mut left = living(BOMBER);
+    for _ in 0..500 {
+        if left.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        left = living(BOMBER);
+    }
+    let n_left = left.len();
+    left.into_iter().for_each(|id| drop(Left(id)));
+    assert_eq!(told, "begun\n\n\nCommand timed out after 2 seconds");
+    assert!(most > 20, "there were {most} at most: that is no bomb");
+    assert_eq!(n_left, 0, "all of the group are gone");
+}
+
+/// Living processes of a user.
+#[cfg(target_os = "linux")]
+fn living(user: u32) -> Vec<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let ids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let entry = entry.ok()?;
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        (entry.metadata().ok()?.uid() == user).then_some(id)
+    });
+    ids.filter(|id| is_alive(*id)).collect()
+}

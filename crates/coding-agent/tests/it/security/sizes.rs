@@ -1,0 +1,221 @@
+//! What is far larger than it should be: files, lines, arguments, pictures, and the work a pattern asks for.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use serde_json::json;
+
+use crate::tool_calls::Tree;
+
+/// Megabytes that a process may have had at most, the test's own included.
+const SMALL: u64 = 120;
+
+#[test]
+fn a_file_of_ten_gigabytes() {
+    let tree = Tree::new(&[("head", b"hit\nhit\n")]);
+    for name in ["hole", "head"] {
+        // Without a single block on disk.
+        File::options().append(true).create(true).open(tree.root().join(name)).unwrap().set_len(10 << 30).unwrap();
+    }
+    let edits = json!([{"oldText": "hit", "newText": "miss"}]);
+    let binary = "error: This is a binary file (it contains NUL bytes). Look at it with bash, e.g. file or xxd.";
+    for (tool, input, expected) in [
+        ("read", json!({"path": "hole"}), binary),
+        ("read", json!({"path": "head", "offset": 2, "limit": 1}), binary),
+        ("edit", json!({"path": "hole", "edits": edits}), "error: Could not edit file: hole. Error code: EFBIG."),
+        ("edit", json!({"path": "head", "edits": edits}), "error: Could not edit file: head. Error code: EFBIG."),
+        ("grep", json!({"pattern": "hit"}), "No matches found"),
+        (
+            "grep",
+            json!({"pattern": "hit", "path": "head", "limit": 1}),
+            "head:1: hit\n\n[1 matches limit reached. Use limit=2 for more, or refine pattern]",
+        ),
+        ("find", json!({"pattern": "h*"}), "head\nhole"),
+        ("ls", json!({}), "head\nhole"),
+    ] {
+        let (told, peak) = tree.measured(tool, &input);
+        assert_eq!(told, expected, "{tool} {input}");
+        assert!(peak < SMALL, "{tool} {input}: {peak} MB");
+    }
+}
+
+#[test]
+fn a_named_file_of_zeros_is_searched_no_further_than_makes_sense() {
+    let tree = Tree::new(&[]);
+    File::create(tree.root().join("hole")).unwrap().set_len(10 << 30).unwrap();
+    let (told, peak) = tree.measured("grep", &json!({"pattern": "hit", "path": "hole"}));
+    assert_eq!(told, "No matches found");
+    assert!(peak < SMALL, "{peak} MB");
+}
+
+#[test]
+fn one_line_of_two_hundred_megabytes() {
+    let tree = Tree::new(&[]);
+    let mut file = File::create(tree.root().join("line")).unwrap();
+    (0..200).for_each(|_| file.write_all(&[b'x'; 1 << 20]).unwrap());
+    let edits = json!([{"oldText": "xyz", "newText": "z"}]);
+    let hint = "[Line 1 is 200.0MB, exceeds 50.0KB limit. Use bash: sed -n '1p' line | head -c 51200]";
+    for (tool, input, most, expected) in [
+        ("read", json!({"path": "line"}), SMALL, hint),
+        (
+            "edit",
+            json!({"path": "line", "edits": edits}),
+            SMALL,
+            "error: Could not edit file: line. Error code: EFBIG.",
+        ),
+        ("grep", json!({"pattern": "xyz"}), 2 * SMALL, "No matches found\n\n[1 file or folder could not be read]"),
+        (
+            "grep",
+            json!({"pattern": "xyz", "path": "line"}),
+            2 * SMALL,
+            "error: EIO: the file has a line that is too long to be searched, read './line'",
+        ),
+        ("bash", json!({"command": "cat line | tail -c 10"}), SMALL, "xxxxxxxxxx"),
+    ] {
+        let (told, peak) = tree.measured(tool, &input);
+        assert_eq!(told, expected, "{tool} {input}");
+        assert!(peak < most, "{tool} {input}: {peak} MB");
+    }
+}
+
+#[test]
+fn a_large_file_is_edited_with_a_few_times_its_size() {
+    for end in ["\n", "\r\n"] {
+        let tree = Tree::new(&[]);
+        let text: String = (0..600_000).map(|n| format!("{n:06} and some words of a usual line{end}")).collect();
+        std::fs::write(tree.root().join("f"), &text).unwrap();
+        let size = text.len() as u64 >> 20;
+        // The second is found only nearly: the file has no typographic quotes.
+        for old in ["300000 and some words", "000123 and some words of a usual line  \n000124"] {
+            let input = json!({"path": "f", "edits": [{"oldText": old, "newText": "new words"}]});
+            let (told, peak) = tree.measured("edit", &input);
+            assert_eq!(told, "Successfully replaced 1 block(s) in f.");
+            assert!(peak < SMALL + 10 * size, "{peak} MB for a file of {size} MB");
+        }
+    }
+}
+
+#[test]
+fn an_edit_that_replaces_very_many_lines_ends() {
+    let tree = Tree::new(&[]);
+    let lines = |word: &str| (0..60_000).map(|n| format!("{word} {}\n", n * 7919 % 1000)).collect::<String>();
+    let old = lines("a");
+    std::fs::write(tree.root().join("f"), &old).unwrap();
+    let new: String = old.lines().rev().map(|line| format!("{line}\n")).collect();
+    let input = json!({"path": "f", "edits": [{"oldText": old, "newText": new}]});
+    let (told, peak) = tree.measured("edit", &input);
+    assert_eq!(told, "Successfully replaced 1 block(s) in f.");
+    assert!(peak < 3 * SMALL, "{peak} MB");
+}
+
+#[tokio::test]
+async fn arguments_of_ten_megabytes() {
+    let tree = Tree::new(&[("f", b"text\n")]);
+    let long = "(a/".repeat(10 << 20 >> 2);
+    let edit = |old: &str| json!({"path": "f", "edits": [{"oldText": old, "newText": "x"}]});
+    for (tool, input) in [
+        ("read", json!({"path": long})),
+        ("write", json!({"path": long, "content": "x"})),
+        ("edit", json!({"path": long, "edits": [{"oldText": "a", "newText": "b"}]})),
+        ("edit", edit(&long)),
+        ("grep", json!({"pattern": long})),
+        ("grep", json!({"pattern": "x", "path": long})),
+        ("grep", json!({"pattern": "x", "glob": format!("{long}[")})),
+        ("find", json!({"pattern": format!("{long}[")})),
+        ("find", json!({"pattern": "x", "path": long})),
+        ("ls", json!({"path": long})),
+        ("bash", json!({"command": long})),
+    ] {
+        let told = tree.soon(tool, input).await;
+        assert!(told.starts_with("error: "), "{tool}: {told:.200}");
+        assert!(told.len() < 10_000, "{tool}: {} bytes of {told:.200}", told.len());
+    }
+    let literal = tree.soon("grep", json!({"pattern": long, "literal": true})).await;
+    assert!(literal == "No matches found" || literal.len() < 10_000, "{literal:.200}");
+    // No name has such a byte, and no file is taken for one without it.
+    for tool in ["read", "write", "edit", "grep", "find", "ls"] {
+        let input =
+            json!({"path": "f\u{0}", "pattern": "x", "content": "x", "edits": [{"oldText": "a", "newText": "b"}]});
+        let told = tree.soon(tool, input).await;
+        assert!(told.starts_with("error: ") && told.contains("EINVAL"), "{tool}: {told}");
+    }
+    let told = tree.soon("bash", json!({"command": "echo \u{0}"})).await;
+    assert!(told.starts_with("error: EINVAL: "), "{told}");
+    assert_eq!(std::fs::read(tree.root().join("f")).unwrap(), b"text\n");
+}
+
+#[tokio::test]
+async fn numbers_without_a_measure() {
+    let tree = Tree::new(&[("f", b"a\nb\nc\n")]);
+    for huge in [1e300, 1.8e19, 9e15] {
+        for limit in [json!({"path": "f", "offset": 2, "limit": huge}), json!({"path": "f", "offset": 2.5})] {
+            assert_eq!(tree.soon("read", limit).await, "b\nc\n");
+        }
+        let beyond = tree.soon("read", json!({"path": "f", "offset": huge, "limit": huge})).await;
+        assert!(beyond.starts_with("error: Offset ") && beyond.ends_with(" (4 lines total)"), "{beyond}");
+        let grep = json!({"pattern": "b", "context": huge, "limit": huge});
+        assert_eq!(tree.soon("grep", grep).await, "f-1- a\nf:2: b\nf-3- c");
+        assert_eq!(tree.soon("find", json!({"pattern": "*", "limit": huge})).await, "f");
+        assert_eq!(tree.soon("ls", json!({"limit": huge})).await, "f");
+        let bash = tree.soon("bash", json!({"command": "echo x", "timeout": huge})).await;
+        assert!(bash.starts_with("error: Invalid timeout: "), "{bash}");
+    }
+}
+
+#[tokio::test]
+async fn patterns_that_ask_for_too_much() {
+    let tree = Tree::new(&[("f", format!("{}\n", "a0".repeat(100_000)).as_bytes())]);
+    for pattern in [
+        r"(a*)*b",
+        r"(a|a|0)*x$",
+        r"(.*)*(.*)*(.*)*x",
+        r"[a0]*a[a0]{400}x",
+        r"(((a{100}){100}){100}){100}",
+        r"(\w{100}){100}",
+        r"(?i)\pL{500}",
+        &"(".repeat(5_000),
+        &format!("{}x{}", "(".repeat(400), ")?".repeat(400)),
+    ] {
+        let told = tree.soon("grep", json!({"pattern": pattern})).await;
+        assert!(told == "No matches found" || told.starts_with("error: "), "{pattern:.50}: {told:.300}");
+        assert!(told.len() < 10_000, "{pattern:.50}: {} bytes", told.len());
+    }
+    let braces = "{a,".repeat(1000);
+    for glob in [
+        format!("{}x", "**/".repeat(1000)),
+        format!("{braces}b{}", "}".repeat(1000)),
+        "*a".repeat(2000),
+        "[".repeat(5000),
+    ] {
+        let found = tree.soon("find", json!({"pattern": glob})).await;
+        assert!(found.starts_with("No files found") || found.starts_with("error: "), "{glob:.50}: {found:.300}");
+        let told = tree.soon("grep", json!({"pattern": "x", "glob": glob})).await;
+        assert!(told == "No matches found" || told.starts_with("error: "), "{glob:.50}: {told:.300}");
+    }
+}
+
+#[cfg(feature = "images")]
+#[test]
+fn pictures_that_are_larger_than_they_look() {
+    let tree = Tree::new(&[]);
+    let save = |name: &str, picture: image::DynamicImage| {
+        picture.save_with_format(tree.root().join(name), image::ImageFormat::Png).unwrap();
+    };
+    // A few kilobytes each. The first is large, the second larger than anything that is decoded.
+    save("large", image::GrayImage::new(6000, 6000).into());
+    save("huge", image::GrayImage::new(30_000, 2_000).into());
+    // Four gigapixels are all that is said; nothing follows.
+    tree.write("bomb", b"GIF89a\xff\xff\xff\xff\xf0\0\0\x2c\0\0\0\0\xff\xff\xff\xff\0\x08\x02\x4c\x01\0\x3b");
+    let refused = |mime: &str| {
+        format!("Read image file [{mime}]\n[Image omitted: could not be resized below the inline image size limit.]")
+    };
+    let shown = "Read image file [image/png]\n[Image: original 6000x6000, displayed at 2000x2000. Multiply coordinates by 3.00 \
+                 to map to original image.]";
+    for (name, expected) in
+        [("large", shown.to_owned()), ("huge", refused("image/png")), ("bomb", refused("image/gif"))]
+    {
+        let (told, peak) = tree.measured("read", &json!({"path": name}));
+        assert_eq!(told, expected, "{name}");
+        assert!(peak < 5 * SMALL, "{name}: {peak} MB");
+    }
+}

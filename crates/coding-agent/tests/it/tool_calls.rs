@@ -1,0 +1,78 @@
+//! A folder to work in, and tools at work there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_agent_core::tool::{Progress, ToolCx, ToolError, ToolOutput};
+use pinch_coding_agent::machine::LocalMachine;
+use pinch_coding_agent::tools::bash::Shell;
+use pinch_coding_agent::tools::facts::SessionFacts;
+use pinch_coding_agent::tools::file_queue::FileQueue;
+use pinch_coding_agent::tools::path::Place;
+use pinch_coding_agent::tools::{ToolParts, all_tools};
+use pinch_llm::ids::ToolCallId;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with files.
+pub(crate) struct Tree(TempDir);
+
+impl Tree {
+    /// Files as `path: content`; a path with `/` at its end is an empty folder.
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        for (name, content) in files {
+            tree.write(name, content);
+        }
+        tree
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn write(&self, name: &str, content: &[u8]) {
+        let path = self.root().join(name);
+        if name.ends_with('/') {
+            return std::fs::create_dir_all(path).unwrap();
+        }
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::io::Write::write_all(&mut std::fs::File::create(path).unwrap(), content).unwrap();
+    }
+
+    pub(crate) async fn call(&self, tool: &str, input: Value, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
+        call(&self.root(), tool, input, cancel).await
+    }
+
+    /// The text of a result or an error, with `.` for the folder's path.
+    pub(crate) async fn text(&self, tool: &str, input: Value) -> String {
+        let text = told(self.call(tool, input, &Cancel::new()).await);
+        text.replace(&*self.root().to_string_lossy(), ".")
+    }
+}
+
+/// Calls a tool that works in a folder.
+pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
+    let parts = ToolParts {
+        machine: Arc::new(LocalMachine),
+        place: Place { cwd: root.to_owned(), home: None },
+        files: FileQueue::default(),
+        shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: root.to_owned() },
+        facts: SessionFacts::default(),
+        resize_images: true,
+    };
+    let (id, progress, host) = (ToolCallId::from("call"), Progress::ignored(), Host::builder().build());
+    let cx = ToolCx { call: &id, cancel, progress: &progress, host: &host };
+    let input = input.as_object().unwrap().clone();
+    all_tools(&parts).get(tool).unwrap().run(input, &cx).await
+}
+
+/// The text of a result or an error.
+pub(crate) fn told(result: Result<ToolOutput, ToolError>) -> String {
+    match result {
+        Ok(output) => output.content[0].as_text().unwrap().to_owned(),
+        Err(error) => format!("error: {}", error.text),
+    }
+}

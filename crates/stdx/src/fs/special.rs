@@ -1,0 +1,167 @@
+//! Files, and what only looks like one: devices, pipes, and files that the system makes up. Nothing here waits for ever.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a writer waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Opens a regular file for reading. Folders, devices, pipes and sockets are refused: they have no end, or no content.
+///
+/// Some files of the system say that they are regular, and wait for news; reading them fails with [`io::ErrorKind::WouldBlock`] then.
+///
+/// # Errors
+/// The system's error; [`io::ErrorKind::IsADirectory`] for a folder.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Looked at before: opening a device can do something to it.
+    check(&std::fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    let file = at_once(options.read(true)).open(path)?;
+    // And again: something else may have taken the name.
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check(meta: &std::fs::Metadata) -> io::Result<()> {
+    if meta.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if meta.is_file() { Ok(()) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// Writes into a device or a pipe that is there. A reader that takes nothing for as long as `patience` is not waited for.
+///
+/// # Errors
+/// The system's error, also where nobody reads the pipe; [`io::ErrorKind::TimedOut`] when patience ends. Part of the content may be written then.
+pub fn write_special(path: &Path, mut content: &[u8], patience: Duration) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = at_once(options.write(true)).open(path)?;
+    let mut last_taken = Instant::now();
+    while !content.is_empty() {
+        match file.write(content) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n_taken) => {
+                content = &content[n_taken..];
+                last_taken = Instant::now();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if last_taken.elapsed() >= patience {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                std::thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Moves a file on to the next bytes that it really has: a hole reads as zeros, and may be larger than the disk. Answers whether anything was
+/// passed over; where the system knows of no holes, nothing is.
+///
+/// # Errors
+/// The system's error.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub fn skip_hole(file: &mut File) -> io::Result<bool> {
+    use io::Seek as _;
+    use rustix::fs::{SeekFrom, seek};
+    let (Ok(at), len) = (file.stream_position(), file.metadata()?.len()) else { return Ok(false) };
+    // Files that the system makes up have no length.
+    if at >= len {
+        return Ok(false);
+    }
+    match seek(&*file, SeekFrom::Data(at)) {
+        Ok(next) => Ok(next > at),
+        // No more bytes.
+        Err(rustix::io::Errno::NXIO) => file.seek(io::SeekFrom::Start(len)).map(|_| true),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Moves nothing: where holes are is known on other systems only.
+///
+/// # Errors
+/// None.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub fn skip_hole(_: &mut File) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Neither opening nor reading nor writing waits for somebody at the other end.
+#[cfg(unix)]
+fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
+}
+
+#[cfg(not(unix))]
+fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_opened_and_folders_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, "text").unwrap();
+        assert_eq!(io::read_to_string(open_regular(&path).unwrap()).unwrap(), "text");
+        assert_eq!(open_regular(dir.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(open_regular(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn holes_are_passed_over() {
+        use std::io::{Read as _, Seek as _, SeekFrom};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let far = 1 << 30;
+        file.seek(SeekFrom::Start(far)).unwrap();
+        file.write_all(b"end").unwrap();
+        file.set_len(2 * far).unwrap();
+        file.rewind().unwrap();
+        let mut passed = Vec::new();
+        let mut byte = [0];
+        loop {
+            let skipped = skip_hole(&mut file).unwrap();
+            passed.push((skipped, file.stream_position().unwrap()));
+            if file.read(&mut byte).unwrap() == 0 {
+                break;
+            }
+        }
+        assert_eq!(passed.last(), Some(&(true, 2 * far)));
+        assert!(passed.iter().any(|(skipped, at)| *skipped && *at > far - (1 << 20) && *at <= far), "{passed:?}");
+        let mut made_up = File::open("/proc/self/status").unwrap();
+        assert!(!skip_hole(&mut made_up).unwrap());
+        assert!(io::read_to_string(made_up).unwrap().contains("VmHWM"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_without_a_reader_is_refused_and_a_sleeping_reader_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(open_regular(&path).unwrap_err().to_string(), "not a regular file");
+        let patience = Duration::from_millis(50);
+        let refused = write_special(&path, b"x", patience).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()));
+        // Open for both, so that opening waits for nobody.
+        let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        write_special(&path, b"word", patience).unwrap();
+        let mut taken = [0; 4];
+        io::Read::read_exact(&mut reader, &mut taken).unwrap();
+        assert_eq!(&taken, b"word");
+        let late = write_special(&path, &[0; 1 << 20], patience).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+    }
+}
