@@ -17,7 +17,7 @@ use super::compacting::{Summariser, Wanted};
 use super::input::{Prompt, expanded, user_message};
 use super::tell::{SessionItem, Tell};
 use super::{AgentSession, SessionError};
-use crate::compaction::{self, CompactError, CompactionReason};
+use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
 use crate::extension::host::Heard;
 use crate::extension::{self, BeforeAgentStart, FoundCommand, Point, Told};
@@ -388,9 +388,7 @@ impl Running<'_> {
             }
             Recovery::CompactForOutput => {
                 self.omit_last_answer().await?;
-                let settings = self.session.compaction.for_model(&self.session.agent.model);
-                let can = compaction::prepare_log(&self.session.log, &settings).is_ok();
-                let compacted = can && self.compact(CompactionReason::Overflow, true).await?;
+                let compacted = self.compact(CompactionReason::Overflow, true).await?;
                 Ok(if compacted { Next::Again } else { Next::Settled })
             }
             Recovery::StillTooLong => {
