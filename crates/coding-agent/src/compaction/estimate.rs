@@ -8,7 +8,7 @@ use pinch_stdx::json::write;
 use pinch_stdx::text::utf16_len;
 use serde_json::Value;
 
-use crate::session_log::roles;
+use crate::session_log::{Context, roles};
 
 /// Units an image counts as.
 const IMAGE_UNITS: usize = 4800;
@@ -82,6 +82,15 @@ pub struct ContextEstimate {
 /// Failed answers and answers that report nothing do not count, nor do those that are older than a compaction's summary: they measured what
 /// the summary replaced.
 pub fn context_tokens(messages: &[Arc<Message>]) -> ContextEstimate {
+    tokens_with_usage_from(messages, 0)
+}
+
+/// Estimates a context of a log as [`context_tokens`] does; answers that are older than its last edit do not count either.
+pub fn tokens_of(context: &Context) -> ContextEstimate {
+    tokens_with_usage_from(&context.messages, context.n_edited)
+}
+
+fn tokens_with_usage_from(messages: &[Arc<Message>], first: usize) -> ContextEstimate {
     let compacted = messages.iter().filter(|message| is_summary(message)).map(|message| message.timestamp()).max();
     let is_good = |assistant: &AssistantMessage| {
         !assistant.stop_reason.is_failure()
@@ -89,6 +98,7 @@ pub fn context_tokens(messages: &[Arc<Message>]) -> ContextEstimate {
             && compacted.is_none_or(|compacted| assistant.timestamp > compacted)
     };
     let last = messages.iter().rposition(|message| message.as_assistant().is_some_and(|found| is_good(found)));
+    let last = last.filter(|at| *at >= first);
     let usage_tokens =
         last.and_then(|at| messages[at].as_assistant()).map_or(0, |assistant| assistant.usage.context_tokens());
     let rest = &messages[last.map_or(0, |at| at + 1)..];

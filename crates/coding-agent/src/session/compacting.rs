@@ -21,7 +21,7 @@ use crate::entry::BranchSummary;
 use crate::event::{SessionEvent, SummarySource};
 use crate::extension::Told;
 use crate::recovery::TurnRetry;
-use crate::session_log::SessionLog;
+use crate::session_log::{Context, SessionLog};
 
 use super::AgentSession;
 use super::attend::attended;
@@ -199,8 +199,8 @@ impl Summariser {
     }
 
     /// Whether a conversation has come near to the model's window.
-    pub(super) fn is_due(&self, messages: &[Arc<Message>]) -> bool {
-        compaction::due(&self.settings, estimate::context_tokens(messages).tokens, self.model.context_window)
+    pub(super) fn is_due(&self, context: &Context) -> bool {
+        compaction::due(&self.settings, estimate::tokens_of(context).tokens, self.model.context_window)
     }
 }
 

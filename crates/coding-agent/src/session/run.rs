@@ -317,7 +317,7 @@ impl Running<'_> {
                     log.sync().await?;
                     tell.give(SessionEvent::Agent(event)).await;
                     let follows = goes_on || !queues.is_empty();
-                    if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context().messages) {
+                    if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context()) {
                         let wanted = Wanted::by_itself(CompactionReason::Threshold, false);
                         compact(tell, &summariser, log, wanted, &self.cancel).await?;
                         moved = true;
@@ -462,7 +462,7 @@ impl Running<'_> {
     }
 
     async fn compact_when_due(&mut self) -> Result<(), SessionError> {
-        if Summariser::of(self.session).is_due(&self.session.agent.messages) {
+        if Summariser::of(self.session).is_due(&self.session.log.context()) {
             self.compact(CompactionReason::Threshold, false).await?;
         }
         Ok(())
