@@ -219,7 +219,7 @@ pub async fn store(
         system_message: prepare::system_state(&log.context().messages),
     };
     let entry_id = log.append(EntryBody::Compaction(entry)).await?;
-    let estimated_tokens_after = estimate::context_tokens(&log.context().messages).tokens;
+    let estimated_tokens_after = estimate::tokens_of(&log.context()).tokens;
     Ok(Compacted {
         entry_id,
         reason,

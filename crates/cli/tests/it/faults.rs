@@ -1,5 +1,8 @@
 //! Bad input: one clear message and the right exit code; nothing of the user's is harmed.
 
+use pinch_testing::server::Reply;
+use serde_json::json;
+
 use crate::help::{Ran, User, files};
 
 /// A failure says `err`, prints nothing, and ends with `code`.
@@ -33,6 +36,16 @@ async fn wrong_flags_are_the_users_mistake() {
     fails(&user, &["--model", "local/m1", "-p"], 1, nothing).await;
     assert_eq!(user.server.requests().len(), 0);
     assert!(files(&user.path("agent/sessions")).is_empty(), "no session is begun for a mistake");
+}
+
+#[tokio::test]
+async fn a_prompt_that_fails_holds_up_no_other() {
+    let user = User::new().await;
+    let refused = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "bad thing"}});
+    user.server.reply(Reply::json(400, &refused));
+    user.answer("two");
+    let ran = user.run(&["--model", "local/m1", "-p", "one", "two"]).await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "two\n", ""));
 }
 
 #[tokio::test]

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use pinch_llm::message::{AssistantMessage, Block, Content, Message};
+use pinch_llm::normalise::system::SystemState;
 use pinch_stdx::json::write;
 use pinch_stdx::text::utf16_len;
 use serde_json::Value;
 
-use crate::session_log::roles;
+use crate::session_log::{Context, roles};
 
 /// Units an image counts as.
 const IMAGE_UNITS: usize = 4800;
 
-/// Tokens of one message.
+/// Tokens of one message; none of a system message, which stands for no part of the conversation. [`context_tokens`] counts them.
 pub fn message_tokens(message: &Message) -> u64 {
     (units(message) as u64).div_ceil(4)
 }
@@ -75,11 +76,21 @@ pub struct ContextEstimate {
     pub last_usage: Option<usize>,
 }
 
-/// Estimates a context: the last good answer's usage and the messages after it.
+/// Estimates a context: the last good answer's usage and the messages after it. Without such an answer the system prompt and the tools count
+/// as they stand after all changes; behind it only what was changed.
 ///
 /// Failed answers and answers that report nothing do not count, nor do those that are older than a compaction's summary: they measured what
 /// the summary replaced.
 pub fn context_tokens(messages: &[Arc<Message>]) -> ContextEstimate {
+    tokens_with_usage_from(messages, 0)
+}
+
+/// Estimates a context of a log as [`context_tokens`] does; answers that are older than its last edit do not count either.
+pub fn tokens_of(context: &Context) -> ContextEstimate {
+    tokens_with_usage_from(&context.messages, context.n_edited)
+}
+
+fn tokens_with_usage_from(messages: &[Arc<Message>], first: usize) -> ContextEstimate {
     let compacted = messages.iter().filter(|message| is_summary(message)).map(|message| message.timestamp()).max();
     let is_good = |assistant: &AssistantMessage| {
         !assistant.stop_reason.is_failure()
@@ -87,11 +98,30 @@ pub fn context_tokens(messages: &[Arc<Message>]) -> ContextEstimate {
             && compacted.is_none_or(|compacted| assistant.timestamp > compacted)
     };
     let last = messages.iter().rposition(|message| message.as_assistant().is_some_and(|found| is_good(found)));
+    let last = last.filter(|at| *at >= first);
     let usage_tokens =
         last.and_then(|at| messages[at].as_assistant()).map_or(0, |assistant| assistant.usage.context_tokens());
     let rest = &messages[last.map_or(0, |at| at + 1)..];
-    let trailing_tokens = rest.iter().map(|message| message_tokens(message)).sum();
+    let said: u64 = rest.iter().map(|message| message_tokens(message)).sum();
+    let trailing_tokens = said + system_tokens(rest);
     ContextEstimate { tokens: usage_tokens + trailing_tokens, usage_tokens, trailing_tokens, last_usage: last }
+}
+
+/// Tokens of the prompt and the tools that system messages make together.
+fn system_tokens(messages: &[Arc<Message>]) -> u64 {
+    let mut state = SystemState::default();
+    for message in messages {
+        if let Message::System(system) = &**message {
+            state.apply(system);
+        }
+    }
+    let texts = state.instructions.iter().chain(state.sections.iter().map(|(_, text)| text));
+    let tools = match state.tools.as_slice() {
+        [] => 0,
+        tools => write::to_string(&tools).map_or(0, |json| utf16_len(&json)),
+    };
+    let units = texts.map(|text| utf16_len(text)).sum::<usize>() + tools;
+    (units as u64).div_ceil(4)
 }
 
 fn is_summary(message: &Message) -> bool {
@@ -117,6 +147,32 @@ impl ContextUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_usage_the_prompt_and_the_tools_count_as_they_stand() {
+        let message = |text: &str| Arc::new(Message::from_json(text).unwrap());
+        let system = message(
+            r#"{"role":"system","content":"","sections":{"preamble":"12345678","cwd":"1234"},"toolsAdded":[{"name":"t","description":"d","parameters":{}}],"timestamp":1}"#,
+        );
+        let patch = message(
+            r#"{"role":"system","content":"","sections":{"preamble":"1234"},"toolsRemoved":[{"name":"t"}],"timestamp":2}"#,
+        );
+        let user = message(r#"{"role":"user","content":"12345678","timestamp":3}"#);
+        let answer = message(r#"{"role":"assistant","content":[],"usage":{"totalTokens":900},"timestamp":5}"#);
+        // [{"name":"t","description":"d","parameters":{}}]
+        let tools = 48_u64;
+        assert_eq!(context_tokens(&[system.clone(), user.clone()]).tokens, (12 + tools).div_ceil(4) + 2);
+        assert_eq!(
+            context_tokens(&[system.clone(), user.clone(), patch.clone()]).tokens,
+            2 + 2,
+            "what was replaced is gone"
+        );
+        assert_eq!(
+            context_tokens(&[system, user, answer, patch]).tokens,
+            900 + 1,
+            "what comes later adds to the usage"
+        );
+    }
 
     #[test]
     fn usage_older_than_a_summary_does_not_count() {

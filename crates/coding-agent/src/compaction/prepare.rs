@@ -6,7 +6,7 @@ use pinch_llm::message::{Content, Message, SystemMessage};
 use pinch_llm::normalise::system::SystemState;
 
 use super::cut;
-use super::estimate::context_tokens;
+use super::estimate::tokens_of;
 use super::file_list::FileList;
 use super::{CompactError, CompactionSettings};
 use crate::entry::scan::{Kind, Role};
@@ -89,7 +89,7 @@ pub fn prepare(path: &[Arc<Entry>], settings: &CompactionSettings) -> Result<Pre
         messages_to_summarise,
         turn_prefix,
         previous_summary: previous.map(|previous| previous.summary.clone()),
-        tokens_before: context_tokens(&context_of(path).messages).tokens,
+        tokens_before: tokens_of(&context_of(path)).tokens,
         files,
         verbatim: Verbatim::default(),
         settings: *settings,

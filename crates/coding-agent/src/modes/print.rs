@@ -39,7 +39,8 @@ pub enum PrintError {
     Output(#[from] io::Error),
 }
 
-/// Asks the prompts one after another and prints the text blocks of the last answer, a line feed after each.
+/// Asks the prompts one after another and prints the text blocks of the last answer, a line feed after each. One that fails holds up no
+/// other; one that is cancelled ends it all.
 ///
 /// # Errors
 /// [`PrintError`].
@@ -56,7 +57,7 @@ pub async fn print(
                 last = Some(message);
             }
         }
-        if last.as_ref().is_some_and(|answer| answer.stop_reason.is_failure()) {
+        if last.as_ref().is_some_and(|answer| answer.stop_reason == StopReason::Aborted) {
             break;
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn answer_questions(control: &SessionControl, log: &SessionLog) {
             Act::Entries => Acted::Entries(log.entries().collect()),
             _ => {
                 let context_window = control.peek(|state| state.now.model.context_window);
-                Acted::Usage(usage_of(log, &log.context().messages, context_window))
+                Acted::Usage(usage_of(log, &log.context(), context_window))
             }
         };
         // Who asked may have given up meanwhile.

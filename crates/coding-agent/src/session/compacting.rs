@@ -14,14 +14,14 @@ use pinch_stdx::host::Host;
 use crate::compaction::branch::{BranchInstructions, LeftBranch};
 use crate::compaction::hooks::{BeforeCompaction, CompactionAhead};
 use crate::compaction::{
-    self, CompactError, Compacted, CompactionReason, CompactionRules, CompactionSettings, Strategy as _, Summarised,
-    SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep, branch, estimate,
+    self, CompactError, Compacted, CompactionReason, CompactionRules, CompactionSettings, Preparation, Strategy as _,
+    Summarised, SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep, branch, estimate,
 };
 use crate::entry::BranchSummary;
 use crate::event::{SessionEvent, SummarySource};
 use crate::extension::Told;
 use crate::recovery::TurnRetry;
-use crate::session_log::SessionLog;
+use crate::session_log::{Context, SessionLog};
 
 use super::AgentSession;
 use super::attend::attended;
@@ -80,7 +80,8 @@ impl Summariser {
         self.thinking = standing.thinking;
     }
 
-    /// Compacts a log and says so: the start, repetitions, and how it ended.
+    /// Compacts a log and says so: the start, repetitions, and how it ended. One that nobody asked for does not start, and is not told of,
+    /// when there is nothing to sum up.
     pub(super) async fn compact(
         &self,
         log: &mut SessionLog,
@@ -88,8 +89,17 @@ impl Summariser {
         tell: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
+        let preparation = compaction::prepare_log(log, &self.settings);
+        if wanted.reason != CompactionReason::Manual
+            && let Err(nothing) = preparation
+        {
+            return Err(nothing);
+        }
         tell.event(SessionEvent::CompactionStart { reason: wanted.reason }).await;
-        let made = self.make(log, wanted, tell, cancel).await;
+        let made = match preparation {
+            Ok(preparation) => self.make(log, preparation, wanted, tell, cancel).await,
+            Err(nothing) => Err(nothing),
+        };
         match &made {
             Ok(done) => {
                 self.hooks.compacted(done);
@@ -109,12 +119,12 @@ impl Summariser {
     async fn make(
         &self,
         log: &mut SessionLog,
+        preparation: Preparation,
         wanted: Wanted<'_>,
         tell: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
         let Wanted { reason, focus, will_retry } = wanted;
-        let preparation = compaction::prepare_log(log, &self.settings)?;
         let ahead = CompactionAhead { preparation: &preparation, reason, focus, will_retry };
         let asking = async {
             match self.hooks.before_compaction(&ahead, cancel).await {
@@ -189,8 +199,8 @@ impl Summariser {
     }
 
     /// Whether a conversation has come near to the model's window.
-    pub(super) fn is_due(&self, messages: &[Arc<Message>]) -> bool {
-        compaction::due(&self.settings, estimate::context_tokens(messages).tokens, self.model.context_window)
+    pub(super) fn is_due(&self, context: &Context) -> bool {
+        compaction::due(&self.settings, estimate::tokens_of(context).tokens, self.model.context_window)
     }
 }
 
@@ -223,20 +233,17 @@ fn end_of(made: &Result<Compacted, CompactError>, wanted: Wanted<'_>) -> Session
     let (result, aborted, error_message) = match made {
         Ok(done) => (Some(Box::new(done.clone())), false, None),
         Err(CompactError::Cancelled) => (None, true, None),
-        Err(error) => (None, false, failure_text(error, reason)),
+        Err(error) => (None, false, Some(failure_text(error, reason))),
     };
     let will_retry = wanted.will_retry && made.is_ok();
     SessionEvent::CompactionEnd { reason, result, aborted, will_retry, error_message }
 }
 
-/// What is said of a failure; nothing when a threshold was met and there was nothing to do.
-fn failure_text(error: &CompactError, reason: CompactionReason) -> Option<String> {
-    let is_small = matches!(error, CompactError::AlreadyCompacted | CompactError::NothingToCompact);
+/// What is said of a failure.
+fn failure_text(error: &CompactError, reason: CompactionReason) -> String {
     match reason {
-        CompactionReason::Manual => Some(format!("Compaction failed: {error}")),
-        CompactionReason::Threshold if is_small => None,
-        CompactionReason::Threshold => Some(format!("Auto-compaction failed: {error}")),
-        CompactionReason::Overflow if is_small => Some("Nothing left to compact".to_owned()),
-        CompactionReason::Overflow => Some(format!("Context overflow recovery failed: {error}")),
+        CompactionReason::Manual => format!("Compaction failed: {error}"),
+        CompactionReason::Threshold => format!("Auto-compaction failed: {error}"),
+        CompactionReason::Overflow => format!("Context overflow recovery failed: {error}"),
     }
 }

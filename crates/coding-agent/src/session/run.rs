@@ -17,7 +17,7 @@ use super::compacting::{Summariser, Wanted};
 use super::input::{Prompt, expanded, user_message};
 use super::tell::{SessionItem, Tell};
 use super::{AgentSession, SessionError};
-use crate::compaction::{self, CompactError, CompactionReason};
+use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
 use crate::extension::host::Heard;
 use crate::extension::{self, BeforeAgentStart, FoundCommand, Point, Told};
@@ -317,7 +317,7 @@ impl Running<'_> {
                     log.sync().await?;
                     tell.give(SessionEvent::Agent(event)).await;
                     let follows = goes_on || !queues.is_empty();
-                    if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context().messages) {
+                    if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context()) {
                         let wanted = Wanted::by_itself(CompactionReason::Threshold, false);
                         compact(tell, &summariser, log, wanted, &self.cancel).await?;
                         moved = true;
@@ -388,9 +388,7 @@ impl Running<'_> {
             }
             Recovery::CompactForOutput => {
                 self.omit_last_answer().await?;
-                let settings = self.session.compaction.for_model(&self.session.agent.model);
-                let can = compaction::prepare_log(&self.session.log, &settings).is_ok();
-                let compacted = can && self.compact(CompactionReason::Overflow, true).await?;
+                let compacted = self.compact(CompactionReason::Overflow, true).await?;
                 Ok(if compacted { Next::Again } else { Next::Settled })
             }
             Recovery::StillTooLong => {
@@ -464,7 +462,7 @@ impl Running<'_> {
     }
 
     async fn compact_when_due(&mut self) -> Result<(), SessionError> {
-        if Summariser::of(self.session).is_due(&self.session.agent.messages) {
+        if Summariser::of(self.session).is_due(&self.session.log.context()) {
             self.compact(CompactionReason::Threshold, false).await?;
         }
         Ok(())

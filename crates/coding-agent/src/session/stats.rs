@@ -1,7 +1,6 @@
 //! What a session has come to: counts, tokens, money, and how full the model's window is.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pinch_llm::message::{Message, Usage};
 
@@ -9,7 +8,7 @@ use super::{AgentSession, SessionView};
 use crate::compaction::estimate;
 pub use crate::compaction::estimate::ContextUsage;
 use crate::entry::EntryBody;
-use crate::session_log::SessionLog;
+use crate::session_log::{Context, SessionLog};
 
 /// What a session has come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,12 +126,12 @@ impl SessionView<'_> {
 
     /// How full the model's window is; `None` when the model does not tell its size.
     pub fn context_usage(&self) -> Option<ContextUsage> {
-        usage_of(self.log, &self.messages(), self.model.context_window)
+        usage_of(self.log, &self.log.context(), self.model.context_window)
     }
 }
 
 /// How full a window is with a conversation.
-pub(super) fn usage_of(log: &SessionLog, messages: &[Arc<Message>], context_window: u64) -> Option<ContextUsage> {
+pub(super) fn usage_of(log: &SessionLog, context: &Context, context_window: u64) -> Option<ContextUsage> {
     if context_window == 0 {
         return None;
     }
@@ -144,6 +143,6 @@ pub(super) fn usage_of(log: &SessionLog, messages: &[Arc<Message>], context_wind
         }
         _ => None,
     });
-    let tokens = is_known.unwrap_or(true).then(|| estimate::context_tokens(messages).tokens);
+    let tokens = is_known.unwrap_or(true).then(|| estimate::tokens_of(context).tokens);
     Some(ContextUsage { tokens, context_window })
 }

@@ -18,6 +18,8 @@ pub struct Context {
     pub messages: Vec<Arc<Message>>,
     /// The entry of each message.
     pub entry_ids: Vec<EntryId>,
+    /// How many of the messages came before the last edit: what providers counted with them is not what they are now.
+    pub n_edited: usize,
     /// The thinking level of the branch; `off` when nothing set it.
     pub thinking_level: String,
     /// The model of the branch, when something named one.
@@ -35,7 +37,7 @@ pub struct BranchModel {
 
 impl Default for Context {
     fn default() -> Self {
-        Self { messages: Vec::new(), entry_ids: Vec::new(), thinking_level: "off".to_owned(), model: None }
+        Self { messages: Vec::new(), entry_ids: Vec::new(), n_edited: 0, thinking_level: "off".to_owned(), model: None }
     }
 }
 
@@ -133,6 +135,9 @@ fn first_kept(compaction: &Entry, find: impl FnOnce(&EntryId) -> Option<usize>) 
 fn emit(shown: &[Arc<Entry>]) -> Context {
     let mut context = Context::default();
     for (entry, message) in shown.iter().zip(edited_messages(shown)) {
+        if matches!(entry.body, EntryBody::ContextEdit { .. }) {
+            context.n_edited = context.messages.len();
+        }
         let Some(message) = message else { continue };
         if let EntryBody::Compaction(compaction) = &entry.body
             && let Some(system) = &compaction.system_message

@@ -10,27 +10,26 @@ use super::{rename, unchanged};
 use crate::document::{self, Problem, change_object};
 
 /// Puts `oauth.json` and the `apiKeys` of settings.json into a new auth.json, and answers with the providers in it. Where there is an
-/// auth.json nothing is done. A part that cannot be read is reported and stays where it is.
+/// auth.json nothing is done. A part that cannot be read stays where it is; the settings' own readers report theirs.
 pub(super) fn fold(agent_dir: &Path, host: &Host, problems: &mut Vec<Problem>) -> Result<Vec<String>, Problem> {
     let [auth, oauth, settings] = ["auth.json", "oauth.json", "settings.json"].map(|name| agent_dir.join(name));
     if auth.symlink_metadata().is_ok() {
         return Ok(Vec::new());
     }
-    let mut read = |path: &Path| {
-        document::read_object(path).unwrap_or_else(|problem| {
-            problems.push(problem);
-            Map::new()
-        })
-    };
+    let of_oauth = document::read_object(&oauth).unwrap_or_else(|problem| {
+        problems.push(problem);
+        Map::new()
+    });
     let mut entries = Map::new();
-    for (provider, entry) in read(&oauth) {
+    for (provider, entry) in of_oauth {
         if let Value::Object(mut members) = entry {
             members.insert("type".into(), "oauth".into());
             entries.insert(provider, members.into());
         }
     }
     let has_oauth = !entries.is_empty();
-    let keys = read(&settings).get("apiKeys").and_then(Value::as_object).cloned().unwrap_or_default();
+    let of_settings = document::read_object(&settings).unwrap_or_default();
+    let keys = of_settings.get("apiKeys").and_then(Value::as_object).cloned().unwrap_or_default();
     for (provider, key) in &keys {
         if let (Some(key), None) = (key.as_str(), entries.get(provider)) {
             entries.insert(provider.clone(), json!({"type": "api_key", "key": key}));

@@ -34,30 +34,9 @@ pub struct EditTool {
 impl EditTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::new(json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["path", "edits"],
-            "properties": {
-                "path": {"type": "string", "description": "File to change, relative to the working directory or absolute"},
-                "edits": {
-                    "type": "array",
-                    "description": "Replacements. Each is matched against the file as it was before the call; they must not overlap",
-                    "items": {
-                        "type": "object",
-                        "additionalProperties": false,
-                        "required": ["oldText", "newText"],
-                        "properties": {
-                            "oldText": {"type": "string", "description": "Text to find. It must stand exactly once in the file"},
-                            "newText": {"type": "string", "description": "Text to put in its place"},
-                        },
-                    },
-                },
-            },
-        })).lenient();
         let about = "Changes places in one file. Every oldText must match the file exactly and stand there once; \
                      edits must be small and must not overlap.";
-        let spec = super::spec("edit", about, parameters);
+        let spec = super::spec("edit", about, parameters());
         Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
 }
@@ -112,6 +91,29 @@ fn change(content: &[u8], edits: &[Edit], path: &str) -> Result<(String, Shown),
     let new = matching::apply(old, edits, path).map_err(ToolError::new)?;
     let shown = diff::show(old, &new, path);
     Ok((new, shown))
+}
+
+fn parameters() -> Schema {
+    let schema = json!({
+        "type": "object",
+        "required": ["path", "edits"],
+        "properties": {
+            "path": {"type": "string", "description": "File to change, relative to the working directory or absolute"},
+            "edits": {
+                "type": "array",
+                "description": "Replacements. Each is matched against the file as it was before the call; they must not overlap",
+                "items": {
+                    "type": "object",
+                    "required": ["oldText", "newText"],
+                    "properties": {
+                        "oldText": {"type": "string", "description": "Text to find. It must stand exactly once in the file"},
+                        "newText": {"type": "string", "description": "Text to put in its place"},
+                    },
+                },
+            },
+        },
+    });
+    Schema::new(schema).lenient()
 }
 
 /// Takes the spellings in that models have learned elsewhere: one pair at the top, a list as JSON text, one object instead of a list.
@@ -169,6 +171,14 @@ fn edits(input: &JsonObject) -> Result<Vec<Edit>, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn models_may_say_more_than_is_needed() {
+        let args = json!({"path": "f", "edits": [{"oldText": "a", "newText": "b", "why": "x"}], "note": 1});
+        let args = args.as_object().unwrap();
+        let checked = pinch_llm::schema::validate_tool_arguments("edit", &parameters(), args);
+        assert_eq!(checked.map_err(|why| why.text), Ok(args.clone()));
+    }
 
     #[track_caller]
     fn check(raw: Value, expected: Value) {

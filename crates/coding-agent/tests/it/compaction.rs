@@ -39,6 +39,21 @@ async fn compact(log: &mut SessionLog, tokens: u64) -> Result<compaction::Compac
 }
 
 #[tokio::test]
+async fn what_a_provider_counted_before_an_edit_counts_no_longer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = create(dir.path()).await;
+    let turn = |question: String| [user(&question), answer("1234", &[])];
+    let ids = append(&mut log, turn("x".repeat(4000))).await;
+    append(&mut log, turn("y".repeat(400))).await;
+    let tokens = |log: &SessionLog| compaction::prepare_log(log, &keep(50)).unwrap().tokens_before;
+    assert_eq!(tokens(&log), 2, "as the provider says");
+    append(&mut log, [EntryBody::ContextEdit { target_id: ids[0].clone(), replacement: None }]).await;
+    assert_eq!(tokens(&log), 1 + 100 + 1, "the rest, by its length");
+    append(&mut log, turn("z".to_owned())).await;
+    assert_eq!(tokens(&log), 2, "as the provider says now");
+}
+
+#[tokio::test]
 async fn the_summary_stands_for_what_came_before() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;

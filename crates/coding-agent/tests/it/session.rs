@@ -300,6 +300,24 @@ async fn a_compaction_can_be_stopped_while_it_waits() {
     assert!(!control.is_running());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_compaction_that_nobody_asked_for_is_not_told_of_when_there_is_nothing_to_sum_up() {
+    let mut log = in_memory();
+    append(&mut log, [user(&"x".repeat(400_000))]).await;
+    let too_long = || Reply::refused(StatusCode::BAD_REQUEST, "400 prompt is too long: 100001 tokens > 100000 maximum");
+    let mut scene = scene(log, [Reply::text("near the window"), too_long()]).await;
+    scene.session.compaction_mut().settings.keep_recent_tokens = 1_000_000;
+    let of_threshold = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
+    assert_eq!(of_threshold, ["system", "user", "assistant", "agent_end", "agent_settled"]);
+    let of_overflow = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
+    assert_eq!(of_overflow, ["user", "assistant", "agent_end", "entry context_edit", "agent_settled"]);
+    let told: Mutex<Vec<String>> = Mutex::default();
+    let tell = |event: SessionEvent| told.lock().unwrap().extend(word(&event));
+    let asked = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap_err();
+    assert!(matches!(asked, CompactError::NothingToCompact), "{asked}");
+    assert_eq!(*told.lock().unwrap(), ["compaction_start", "compaction_end"]);
+}
+
 #[tokio::test]
 async fn models_and_levels_go_round() {
     let mut scene = scene_with(in_memory(), [], |parts| SessionParts {

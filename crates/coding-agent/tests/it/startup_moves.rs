@@ -147,6 +147,14 @@ fn one_failure_stops_nothing_else() {
     assert!(moved.warnings[0].contains("agent/hooks counts no longer") && moved.warnings[1].contains("w/.pi/tools"));
 }
 
+/// Whoever reads the settings says so.
+#[test]
+fn settings_that_cannot_be_read_are_not_told_of_twice() {
+    let place = Place::new(&[("agent/settings.json", "{oops"), ("agent/oauth.json", r#"{"p": {"access": "a"}}"#)]);
+    let moved = place.run();
+    assert_eq!((moved.providers, moved.problems), (vec!["p".to_owned()], vec![]));
+}
+
 #[test]
 fn without_folders_nothing_is_made() {
     let place = Place::new(&[]);

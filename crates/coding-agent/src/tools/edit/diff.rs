@@ -27,7 +27,8 @@ pub struct Shown {
 pub fn show(old: &str, new: &str, path: &str) -> Shown {
     let (old, new) = (comparable(old), comparable(new));
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
-    let view = View { old: lines(&old), new: lines(&new), ops: diff.ops() };
+    let last_place = old.split('\n').count().max(new.split('\n').count());
+    let view = View { old: lines(&old), new: lines(&new), ops: diff.ops(), last_place };
     let first_changed_line = view.ops.iter().find(|op| !is_equal(op)).map_or(1, |op| op.new_range().start + 1);
     Shown { diff: view.numbered(), patch: view.patch(&diff, path, &old, &new), first_changed_line }
 }
@@ -48,11 +49,13 @@ struct View<'a> {
     old: Vec<&'a str>,
     new: Vec<&'a str>,
     ops: &'a [DiffOp],
+    /// The number of the longer one's last line; that behind a last line feed counts, as in an editor.
+    last_place: usize,
 }
 
 impl View<'_> {
     fn numbered(&self) -> String {
-        let width = self.old.len().max(self.new.len()).max(1).to_string().len();
+        let width = self.last_place.to_string().len();
         let mut out: Vec<String> = Vec::new();
         let line = |sign: char, number: usize, text: &str| format!("{sign}{:>width$} {text}", number + 1);
         let dots = || format!(" {:width$} ...", "");
@@ -154,6 +157,16 @@ mod tests {
         ");
         assert_eq!(shown.first_changed_line, 5);
         assert!(shown.patch.contains("\n@@ -26,9 +26,10 @@\n L26\n"), "{}", shown.patch);
+    }
+
+    /// The place behind the last line feed counts as a line, as it does in an editor.
+    #[test]
+    fn numbers_are_as_wide_as_that_of_the_last_place() {
+        let old: String = (1..=9).map(|n| format!("L{n}\n")).collect();
+        let shown = show(&old, &old.replace("L9", "nine"), "a.txt");
+        assert!(shown.diff.ends_with("\n- 9 L9\n+ 9 nine"), "{}", shown.diff);
+        let shown = show(old.trim_end(), &old.trim_end().replace("L9", "nine"), "a.txt");
+        assert!(shown.diff.ends_with("\n-9 L9\n+9 nine"), "{}", shown.diff);
     }
 
     #[test]

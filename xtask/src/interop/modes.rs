@@ -1,0 +1,138 @@
+//! pi's own program beside pinch: the same command lines and the same answers of a model, in folders of their own.
+//!
+//! Both must ask the model the same, say the same, write the same session and end the same way, but for ids, times and folders, the wording of
+//! the system prompt and of tool descriptions, what later versions of pi added, and what is known.
+
+mod known;
+mod scenarios;
+mod view;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::matrix::{Cell, Matrix};
+use super::neutral::{self, KnownList};
+use super::pi::peer::{Installed, VERSIONS};
+use crate::cases::program::{self, Program};
+use known::KNOWN;
+use scenarios::Scenario;
+use view::ASPECTS;
+
+/// What `cargo xtask interop modes` takes.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Runs only the scenarios whose names hold this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Writes what both programs said, as it is compared, into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    into: Option<PathBuf>,
+}
+
+/// Runs the check.
+pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
+    let installed = Installed::get(&VERSIONS[..1])?;
+    let pi = Program {
+        path: installed.node_program(),
+        first_args: vec![installed.package(VERSIONS[0]).join("dist/bundle/cli.js").into()],
+        variables: vec![("PATH", installed.with_search_programs()?)],
+    };
+    let pinch = Program { path: program::pinch().map_err(anyhow::Error::msg)?.to_owned(), ..Program::default() };
+    let is_wanted = |scenario: &Scenario| args.only.as_ref().is_none_or(|text| scenario.name.contains(text.as_str()));
+    let scenarios: Vec<Scenario> = scenarios::all().into_iter().filter(is_wanted).collect();
+    println!("==> {} scenarios, about two seconds each", scenarios.len());
+    let mut matrix = Matrix::new(
+        ASPECTS.iter().map(|aspect| (*aspect).to_owned()).collect(),
+        scenarios.iter().map(|scenario| scenario.name).collect(),
+    );
+    let configuration = scenarios::configuration();
+    let mut known = KnownList::new(KNOWN);
+    for (row, scenario) in scenarios.iter().enumerate() {
+        let said = [("pi", &pi), ("pinch", &pinch)].map(|(name, program)| {
+            let said = said(program, &configuration, scenario).with_context(|| format!("{name}: {}", scenario.name))?;
+            keep(args.into.as_deref(), scenario.name, name, &said)?;
+            anyhow::Ok(said)
+        });
+        let [theirs, ours] = said;
+        let (theirs, ours) = (theirs?, ours?);
+        for (column, aspect) in ASPECTS.iter().enumerate() {
+            matrix.set(row, column, compare(&mut known, scenario.name, aspect, &theirs, &ours));
+        }
+    }
+    let ran = |name: &str| scenarios.iter().any(|scenario| scenario.name == name);
+    let gone: Vec<String> = (known.gone().iter())
+        .filter(|known| ran(known.step) || (known.step == "*" && args.only.is_none()))
+        .map(|known| format!("{}: {} does not differ any more: {}", known.step, known.at, known.reason))
+        .collect();
+    let all_held = matrix.finish();
+    for gone in &gone {
+        println!("FAILED {gone}");
+    }
+    Ok(all_held && gone.is_empty())
+}
+
+/// Everything a program does in a scenario, without what is different each time.
+fn said(program: &Program, configuration: &Value, scenario: &Scenario) -> anyhow::Result<Value> {
+    let ran = program::run_as(program, configuration, &scenario.input).map_err(anyhow::Error::msg)?;
+    view::of(&ran)
+}
+
+/// Writes what a program said into a folder that was asked for.
+fn keep(folder: Option<&Path>, scenario: &str, program: &str, said: &Value) -> anyhow::Result<()> {
+    let Some(folder) = folder else { return Ok(()) };
+    let path = folder.join(format!("{}.{program}.json", scenario.replace([' ', '/'], "-")));
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::write(&path, serde_json::to_string_pretty(said)?)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What became of one aspect of a scenario.
+fn compare(known: &mut KnownList, scenario: &str, aspect: &str, theirs: &Value, ours: &Value) -> Cell {
+    let is_empty = |side: &Value| match &side[aspect] {
+        Value::Array(list) => list.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        other => other.is_null(),
+    };
+    if is_empty(theirs) && is_empty(ours) {
+        return Cell::None;
+    }
+    let found = neutral::differences(&json!({aspect: theirs[aspect]}), &json!({aspect: ours[aspect]}));
+    match known.judge(scenario, found) {
+        Ok(reasons) if reasons.is_empty() => Cell::Ok,
+        Ok(reasons) => Cell::Known(reasons.join("; ")),
+        Err(new) => Cell::Failed(format!("{}: {}", new.at, new.how)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without pi there is still pinch's half: every scenario runs, and what is known is known of scenarios there are.
+    #[test]
+    fn every_scenario_is_one_and_every_known_difference_has_one() {
+        let scenarios = scenarios::all();
+        let names: Vec<&str> = scenarios.iter().map(|scenario| scenario.name).collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{name} stands there twice");
+        }
+        for known in KNOWN {
+            assert!(known.step == "*" || names.contains(&known.step), "no scenario {}", known.step);
+            let aspect = known.at.split('/').nth(1).unwrap_or_default();
+            assert!(ASPECTS.contains(&aspect), "no aspect {aspect}");
+        }
+    }
+
+    #[test]
+    fn what_is_new_fails_and_what_is_known_does_not() {
+        let mut known = KnownList::new(&[neutral::Known { step: "s", at: "/exit", reason: "why" }]);
+        let side = |exit: i32| json!({"exit": [exit], "events": [], "stdout": ["x"]});
+        assert_eq!(compare(&mut known, "s", "exit", &side(1), &side(2)), Cell::Known("why".into()));
+        assert_eq!(compare(&mut known, "s", "stdout", &side(1), &side(2)), Cell::Ok);
+        assert_eq!(compare(&mut known, "s", "events", &side(1), &side(2)), Cell::None);
+        let new = compare(&mut known, "t", "exit", &side(1), &side(2));
+        assert_eq!(new, Cell::Failed("/exit/0: pi 1, pinch 2".into()));
+    }
+}

@@ -1,0 +1,94 @@
+//! What is known to differ between pinch and pi 0.87.1 in print and JSON mode.
+
+use crate::interop::neutral::Known;
+
+const EMPTY: &str = "pi ends without a word when nothing is asked; pinch says that there is no message";
+const FOLDER: &str = "pi dies of a folder; pinch says that it is no file";
+const BLANK: &str =
+    "pi joins standard input, files and the message without anything between them; pinch with a blank line";
+const AMBIGUOUS: &str = "pinch says in fewer words which models a name could mean";
+const PROVIDER: &str = "pi ignores a provider without a model; pinch says that it needs one, as pi does since 1.0";
+const NO_TOOL: &str = "pi ignores tools that nobody has; pinch names those there are";
+const TRUST: &str = "pinch says what it leaves out of a project that is not trusted";
+const DOCUMENT: &str = "pinch names the place of the mistake, and what became of the document";
+const COLLISION: &str = "pinch says which of two skills of one name it takes";
+const ADVICE: &str = "pinch says in its own words how to get a model or a key";
+const CODES: &str = "pinch's exit codes tell the kind of a failure: 2 the configuration, 3 the provider";
+const ENDS: &str = "pi ends in the middle; pinch ends the run first, and its prompt is on disk before the model is asked, as in pi since 0.99";
+const CUT: &str = "an answer that is cut is a failure in print mode, as in pi since 1.2";
+const CAUSE: &str = "pinch names the cause of a broken connection, as pi does since 1.5";
+const REPEATED: &str = "pi repeats the output in the details of its result; pinch does not";
+const TIMEOUT: &str = "pinch says which timeouts there are";
+const BROKEN: &str = "pi fills up arguments that are cut off; pinch refuses them, as pi does since 1.3";
+const CHANGES: &str = "pi does not note a change of the model on the command line; pinch does";
+
+const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Known {
+    Known { step, at, reason }
+}
+
+/// What is known. A difference that does not show any more is a failure, too.
+pub(super) const KNOWN: &[Known] = &[
+    known("without anything to say", "/stderr", EMPTY),
+    known("without anything to say", "/exit", EMPTY),
+    known("an empty message", "/stderr", EMPTY),
+    known("an empty message", "/exit", EMPTY),
+    known("a folder as file", "/stderr", FOLDER),
+    known("standard input and a message", "/requests/0/body/messages/1/content/0/text", BLANK),
+    known("standard input and a message", "/session/0/entries/4/message/content/0/text", BLANK),
+    known("standard input without -p", "/requests/0/body/messages/1/content/0/text", BLANK),
+    known("standard input without -p", "/session/0/entries/4/message/content/0/text", BLANK),
+    known("standard input, a file and messages", "/requests/*/body/messages/1/content/0/text", BLANK),
+    known("standard input, a file and messages", "/events/5/message/content/0/text", BLANK),
+    known("standard input, a file and messages", "/session/0/entries/4/message/content/0/text", BLANK),
+    known("a model that two have", "/stderr", AMBIGUOUS),
+    known("a provider without a model", "/requests", PROVIDER),
+    known("a provider without a model", "/session", PROVIDER),
+    known("a provider without a model", "/stdout", PROVIDER),
+    known("a provider without a model", "/stderr", PROVIDER),
+    known("a provider without a model", "/exit", PROVIDER),
+    known("a tool that nobody has", "/requests", NO_TOOL),
+    known("a tool that nobody has", "/events", NO_TOOL),
+    known("a tool that nobody has", "/session", NO_TOOL),
+    known("a tool that nobody has", "/stderr", NO_TOOL),
+    known("a tool that nobody has", "/exit", NO_TOOL),
+    known("prompts of a project that is not trusted", "/stderr", TRUST),
+    known("settings that are none", "/stderr", DOCUMENT),
+    known("models that are none", "/stderr", DOCUMENT),
+    known("models that are none", "/exit", CODES),
+    known("skills of a project", "/stderr", COLLISION),
+    known("no model at all", "/stderr", ADVICE),
+    known("no model at all", "/exit", CODES),
+    known("a model without a key", "/stderr", ADVICE),
+    known("a model without a key", "/exit", CODES),
+    known("bash that takes too long", "/events/*/result/content/0/text", TIMEOUT),
+    known("bash that takes too long", "/events/*/message/content/0/text", TIMEOUT),
+    known("bash that takes too long", "/session/0/entries/*/message/content/0/text", TIMEOUT),
+    known("bash that takes too long", "/requests/*/body/messages/*/content", TIMEOUT),
+    known("*", "/events/*/result/details/truncation/content", REPEATED),
+    known("*", "/events/*/message/details/truncation/content", REPEATED),
+    known("*", "/session/0/entries/*/message/details/truncation/content", REPEATED),
+    known("a call that is cut off", "/events", BROKEN),
+    known("a call that is cut off", "/session", BROKEN),
+    known("a call that is cut off", "/requests", BROKEN),
+    known("go on with another model", "/session", CHANGES),
+    known("go on with another provider", "/session", CHANGES),
+    known("an error in print mode", "/exit", CODES),
+    known("tried again in vain in print mode", "/exit", CODES),
+    known("a connection that breaks off", "/events/*/message/errorMessage", CAUSE),
+    known("a connection that breaks off", "/session/0/entries/*/message/errorMessage", CAUSE),
+    known("nobody at the other end", "/events/*/message/errorMessage", CAUSE),
+    known("nobody at the other end", "/session/0/entries/*/message/errorMessage", CAUSE),
+    known("an answer that is cut in print mode", "/stderr", CUT),
+    known("an answer that is cut in print mode", "/exit", CUT),
+    known("an interrupt in print mode", "/session", ENDS),
+    known("an interrupt in json mode", "/events", ENDS),
+    known("an interrupt in json mode", "/session", ENDS),
+    known("an interrupt while a tool works", "/events", ENDS),
+    known("an interrupt while a tool works", "/session", ENDS),
+    known("an end in print mode", "/session", ENDS),
+    known("an end in json mode", "/events", ENDS),
+    known("an end in json mode", "/session", ENDS),
+    known("an end while a tool works", "/events", ENDS),
+    known("an end while a tool works", "/session", ENDS),
+    known("a line that is cut", "/session", ENDS),
+];

@@ -1,0 +1,230 @@
+//! What a program did in a scenario, without what is different each time and without wording that is its own.
+
+use anyhow::Context;
+use regex::{Captures, Regex};
+use serde_json::{Map, Value, json};
+
+use crate::cases::program::{Ended, Ran};
+use crate::interop::events;
+use crate::interop::neutral::Neutral;
+
+/// What is compared, a column each.
+pub(super) const ASPECTS: [&str; 7] = ["requests", "events", "session", "stdout", "stderr", "exit", "files"];
+
+/// Headers of requests that mean something to a model's server.
+const HEADERS: [&str; 12] = [
+    "accept",
+    "anthropic-beta",
+    "anthropic-version",
+    "authorization",
+    "content-type",
+    "session-id",
+    "session_id",
+    "x-api-key",
+    "x-app",
+    "x-client-request-id",
+    "x-session-affinity",
+    "x-session-id",
+];
+
+/// Sections of the system prompt whose wording is each program's own.
+const OWN_WORDS: [&str; 3] = ["tools", "rules", "docs"];
+
+/// Everything a program did.
+pub(super) fn of(ran: &Ran) -> anyhow::Result<Value> {
+    let mut neutral = Neutral::of(&ran.cwd, &ran.agent_dir, ran.port)?;
+    let words = OwnWords::new()?;
+    let mut requests = Vec::new();
+    for request in &ran.requests {
+        let headers = HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), request.header(name)?.into())));
+        let mut body = request.json();
+        words.take_out_of_request(&mut body);
+        requests.push(json!({"path": request.path, "headers": headers.collect::<Map<_, _>>(), "body": body}));
+    }
+    let mut sessions = Vec::new();
+    for (file, text) in &ran.sessions {
+        let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+        sessions.push(json!({"file": file, "entries": lines.with_context(|| format!("{file} is no session"))?}));
+    }
+    let spoken: Vec<Spoken> = ran.runs.iter().map(spoken).collect();
+    let all: [Value; 7] = [
+        requests.into(),
+        spoken.iter().flat_map(|run| events::compared(&run.events)).collect(),
+        sessions.into(),
+        spoken.iter().map(|run| run.text.as_str()).collect(),
+        ran.runs.iter().map(|run| run.stderr.as_str()).collect(),
+        ran.runs.iter().map(|run| run.exit_code).collect(),
+        files(&ran.files_after),
+    ];
+    let mut view = Map::new();
+    for (name, mut value) in ASPECTS.into_iter().zip(all) {
+        listed_sections(&mut value);
+        // An aspect stands for itself: what is missing in one changes no number in another.
+        neutral.forget_ids();
+        view.insert(name.to_owned(), neutral.value(&value));
+    }
+    Ok(view.into())
+}
+
+/// The files that a scenario looks at; those of sessions by their lines.
+fn files(after: &Value) -> Value {
+    let lines = |text: &str| text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>().ok();
+    let file = |(name, text): (&String, &Value)| {
+        let is_session = name.ends_with(".jsonl");
+        let lines = text.as_str().filter(|_| is_session).and_then(lines);
+        (name.clone(), lines.map_or_else(|| text.clone(), Value::from))
+    };
+    after.as_object().into_iter().flatten().map(file).collect()
+}
+
+/// What a run wrote to standard output.
+struct Spoken {
+    /// Lines of JSON mode.
+    events: Vec<Value>,
+    /// What is none of them.
+    text: String,
+}
+
+fn spoken(run: &Ended) -> Spoken {
+    let is_event = |line: &Value| line["type"].is_string();
+    let events: Vec<Value> =
+        run.stdout.lines().map_while(|line| serde_json::from_str(line).ok().filter(is_event)).collect();
+    let text = run.stdout.split_inclusive('\n').skip(events.len()).collect();
+    Spoken { events, text }
+}
+
+/// Sections as lists: their order counts, and most of their texts are compared.
+fn listed_sections(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if let Some(sections) = members.get("sections").and_then(Value::as_object) {
+                let is_usual = OWN_WORDS.iter().any(|name| sections.contains_key(*name));
+                let text = |(name, text): (&String, &Value)| {
+                    let is_own = OWN_WORDS.contains(&name.as_str()) || (is_usual && name == "preamble");
+                    match text.as_str() {
+                        Some(_) if is_own => json!([name, "$text"]),
+                        Some(text) => json!([name, without_introduction(text)]),
+                        None => json!([name, text]),
+                    }
+                };
+                let listed: Value = sections.iter().map(text).collect();
+                members.remove("sections");
+                members.insert("sectionList".to_owned(), listed);
+            }
+            members.values_mut().for_each(listed_sections);
+        }
+        Value::Array(list) => list.iter_mut().for_each(listed_sections),
+        _ => {}
+    }
+}
+
+/// The list of skills without the words before it.
+fn without_introduction(text: &str) -> String {
+    match (text.find("<skills>\n"), text.find("<available_skills>")) {
+        (Some(from), Some(to)) if from < to => format!("{}<skills>$text {}", &text[..from], &text[to..]),
+        _ => text.to_owned(),
+    }
+}
+
+/// Finds the wording that is each program's own.
+struct OwnWords {
+    sections: Vec<Regex>,
+    preamble: Regex,
+}
+
+impl OwnWords {
+    fn new() -> Result<Self, regex::Error> {
+        let section = |name: &&str| Regex::new(&format!(r"(?s)<({name})>\n.*?\n</{name}>"));
+        Ok(Self {
+            sections: OWN_WORDS.iter().map(section).collect::<Result<_, _>>()?,
+            preamble: Regex::new(r"(?s)^.*?<(tools|rules|docs)/>")?,
+        })
+    }
+
+    /// The text of a system prompt; one that is a user's own stays as it is.
+    fn text(&self, text: &str) -> String {
+        let text = self.sections.iter().fold(text.to_owned(), |text, section| {
+            section.replace_all(&text, |found: &Captures<'_>| format!("<{}/>", &found[1])).into_owned()
+        });
+        let text = self.preamble.replace(&text, |found: &Captures<'_>| format!("$preamble <{}/>", &found[1]));
+        without_introduction(&text)
+    }
+
+    fn take_out_of_request(&self, body: &mut Value) {
+        self.take_out_of_content(&mut body["system"]);
+        for message in body["messages"].as_array_mut().into_iter().flatten() {
+            if message["role"] == "system" || message["role"] == "developer" {
+                self.take_out_of_content(&mut message["content"]);
+            }
+        }
+        for tool in body["tools"].as_array_mut().into_iter().flatten() {
+            undescribed(tool);
+        }
+        // Nothing stands where nothing is sent.
+        if let Some(members) = body.as_object_mut() {
+            members.retain(|_, value| !value.is_null());
+        }
+    }
+
+    fn take_out_of_content(&self, content: &mut Value) {
+        match content {
+            Value::String(text) => *text = self.text(text),
+            Value::Array(blocks) => {
+                for block in blocks {
+                    if let Value::String(text) = &mut block["text"] {
+                        *text = self.text(text);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A tool without its descriptions.
+fn undescribed(tool: &mut Value) {
+    match tool {
+        Value::Object(members) => {
+            members.retain(|name, value| name != "description" || !value.is_string());
+            members.values_mut().for_each(undescribed);
+        }
+        Value::Array(list) => list.iter_mut().for_each(undescribed),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_wording_of_its_own_is_taken_out_of_a_prompt() {
+        let words = OwnWords::new().unwrap();
+        let usual = "You are.\n\n<tools>\n- read\n</tools>\n\n<rules>\n- short\n</rules>\n\n<docs>\nx\n</docs>\n\n<skills>\nRead.\n<available_skills>\n</available_skills>\n</skills>\n\n<cwd>\n/w\n</cwd>";
+        assert_eq!(
+            words.text(usual),
+            "$preamble <tools/>\n\n<rules/>\n\n<docs/>\n\n<skills>$text <available_skills>\n</available_skills>\n</skills>\n\n<cwd>\n/w\n</cwd>"
+        );
+        let own = "Be brief.\n\n<cwd>\n/w\n</cwd>";
+        assert_eq!(words.text(own), own);
+    }
+
+    #[test]
+    fn sections_are_compared_in_their_order() {
+        let mut message = json!([{"sections": {"preamble": "You", "tools": "t", "cwd": "/w"}}, {"sections": {"preamble": "Own", "skills": null}}]);
+        listed_sections(&mut message);
+        let expected = json!([
+            {"sectionList": [["preamble", "$text"], ["tools", "$text"], ["cwd", "/w"]]},
+            {"sectionList": [["preamble", "Own"], ["skills", null]]},
+        ]);
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn lines_of_events_are_told_from_text() {
+        let run = |stdout: &str| Ended { stdout: stdout.into(), stderr: String::new(), exit_code: Some(0) };
+        let both = spoken(&run("{\"type\":\"session\"}\n{\"type\":\"a\"}\nrest\n"));
+        assert_eq!((both.events.len(), both.text.as_str()), (2, "rest\n"));
+        assert_eq!(spoken(&run("{\"a\": 1}\n")).text, "{\"a\": 1}\n");
+    }
+}
