@@ -4,11 +4,17 @@
 
 mod table;
 
+mod matrix;
+
 mod llama;
 
 pub(crate) mod pi;
 
 mod neutral;
+
+mod events;
+
+mod modes;
 
 mod rpc;
 
@@ -37,15 +43,21 @@ enum Peer {
     Pi,
     /// Drives pinch's RPC mode with pi's own client, and pi's beside it. Needs npm.
     Rpc,
+    /// Runs pi's program and pinch with the same command lines, in print and JSON mode, and compares what they ask the model, say and write.
+    ///
+    /// Each scenario runs in folders of its own against a scripted server on the loopback. Needs npm for pi, and cargo for the programs it
+    /// searches files with.
+    Modes(modes::Args),
 }
 
 /// Runs the command; true when everything held.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
-    match args.peer {
+    match &args.peer {
         Peer::Llama => llama::run(),
         Peer::Sdk => sdk::run(),
         Peer::Pi => pi::run(),
         Peer::Rpc => rpc::run(),
+        Peer::Modes(args) => modes::run(args),
     }
 }
 

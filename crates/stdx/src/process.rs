@@ -107,13 +107,34 @@ pub enum SpawnError {
 }
 
 impl Process {
-    /// Starts a command in a process group of its own, its output piped and its input empty.
+    /// Starts a command in a process group of its own, its output piped and its input empty. Where the system has it, one pipe takes both
+    /// outputs, so that what comes of them keeps the order in which it was written; [`Process::take_stdout`] gives both then.
     ///
     /// # Errors
     /// [`SpawnError`].
     pub fn spawn(mut command: std::process::Command) -> Result<Self, SpawnError> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self::spawn_as_is(command)
+        command.stdin(Stdio::null());
+        #[cfg(unix)]
+        let spawned = Self::spawn_on_one_pipe(command);
+        #[cfg(not(unix))]
+        let spawned = {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            Self::spawn_as_is(command)
+        };
+        spawned
+    }
+
+    #[cfg(unix)]
+    fn spawn_on_one_pipe(mut command: std::process::Command) -> Result<Self, SpawnError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let failed = |source| SpawnError::Io { program: program.clone(), source };
+        let (reader, writer) = io::pipe().map_err(failed)?;
+        command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+        let reader = std::process::ChildStdout::from(std::os::fd::OwnedFd::from(reader));
+        // The command is gone after this, and with it our ends for writing: the pipe ends with the child's.
+        let mut process = Self::spawn_as_is(command)?;
+        process.child.stdout = Some(ChildStdout::from_std(reader).map_err(failed)?);
+        Ok(process)
     }
 
     /// Starts a command in a process group of its own, with input and output as the command says.

@@ -33,6 +33,14 @@ pub(crate) struct Program {
     pub(crate) variables: Vec<(&'static str, OsString)>,
 }
 
+/// What came of one run.
+pub(crate) struct Ended {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// As shells tell it: above 128 when a signal ended the program.
+    pub(crate) exit_code: Option<i32>,
+}
+
 /// What came of a case.
 pub(crate) struct Ran {
     /// All requests to the model, in order.
@@ -43,10 +51,10 @@ pub(crate) struct Ran {
     pub(crate) lines: Vec<Value>,
     /// What the last run wrote to standard error.
     pub(crate) stderr: String,
-    /// What every run wrote to standard error, in order.
-    pub(crate) all_stderr: Vec<String>,
     /// How the last run ended.
     pub(crate) exit_code: Option<i32>,
+    /// All runs, in order.
+    pub(crate) runs: Vec<Ended>,
     /// The content of the files that the case asks for, by name.
     pub(crate) files_after: Value,
     /// The session files below the agent's folder, by name: their paths there and their content.
@@ -119,7 +127,7 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, 
     let places = Places::new(folder.path(), server.port())?;
     places.write_configuration(file, input)?;
     let whole_runs = input["runs"].as_array().cloned().unwrap_or_else(|| vec![json!({"args": input["args"]})]);
-    let (mut stdout, mut lines, mut all_stderr, mut exit_code) = (String::new(), Vec::new(), Vec::new(), None);
+    let (mut lines, mut runs) = (Vec::new(), Vec::new());
     for one in &whole_runs {
         places.write_files(&places.cwd, &one["files"])?;
         let args = one["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -161,20 +169,22 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, 
         };
         let output = tokio::time::timeout(MAX_TIME, work).await;
         let output = output.map_err(|_| format!("not over after {MAX_TIME:?}"))??;
-        stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let exit_code = output.status.code().or_else(|| signal_code(output.status));
+        let ended = Ended { stdout: text(&output.stdout), stderr: text(&output.stderr), exit_code };
         if !is_talk {
-            lines = stdout.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+            lines = ended.stdout.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
         }
-        all_stderr.push(String::from_utf8_lossy(&output.stderr).into_owned());
-        exit_code = output.status.code().or_else(|| signal_code(output.status));
+        runs.push(ended);
     }
+    let last = |text: fn(&Ended) -> &String| runs.last().map(text).cloned().unwrap_or_default();
     Ok(Ran {
         requests: server.requests(),
-        stdout,
+        stdout: last(|run| &run.stdout),
         lines,
-        stderr: all_stderr.last().cloned().unwrap_or_default(),
-        all_stderr,
-        exit_code,
+        stderr: last(|run| &run.stderr),
+        exit_code: runs.last().and_then(|run| run.exit_code),
+        runs,
         files_after: places.read_files(&input["filesToCompare"]),
         sessions: places.read_sessions(),
         cwd: places.cwd.to_string_lossy().into_owned(),

@@ -4,7 +4,6 @@
 //! the same to both: the tree, the labels, the name, the context and what a model is sent of it. Where pi of the newest version writes the
 //! same session, its lines must be ours byte for byte.
 
-mod matrix;
 pub(crate) mod peer;
 mod program;
 mod scenarios;
@@ -15,8 +14,8 @@ use anyhow::{Context, bail};
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::matrix::{Cell, Matrix};
 use crate::cases::compare::same;
-use matrix::{Cell, Matrix};
 use peer::{Installed, VERSIONS};
 use program::{Pinch, Program};
 use scenarios::{KNOWN, Known, Scenario};
@@ -76,7 +75,7 @@ fn check(pinch: &mut Pinch, pi: &mut dyn Program, version: &str, scenario: &Scen
     if direction != Direction::FromPinch
         && let Some(cannot) = known.iter().find(|known| known.members.is_empty())
     {
-        return Cell::Known(cannot.reason.to_owned());
+        return Cell::Known(format!("this version {}", cannot.reason));
     }
     if direction == Direction::InTurn && scenario.steps.iter().any(goes_over) {
         return Cell::None;
@@ -224,7 +223,7 @@ fn compare(ours: &Value, theirs: &Value, known: &[&Known]) -> Cell {
         return Cell::Failed(format!("there is no difference any more: {}", known.reason));
     }
     let reasons: Vec<&str> = known.iter().filter(|known| is_shown(known)).map(|known| known.reason).collect();
-    if reasons.is_empty() { Cell::Ok } else { Cell::Known(reasons.join("; ")) }
+    if reasons.is_empty() { Cell::Ok } else { Cell::Known(format!("this version {}", reasons.join("; "))) }
 }
 
 /// Lets both write the same scenario and compares the lines, but for ids, times and paths.

@@ -16,10 +16,10 @@ use pinch_testing::server::{Recorded, Server};
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::events;
 use super::neutral::{self, KnownList, Neutral};
 use super::pi::peer::{Installed, VERSIONS};
 use crate::cases::program;
-use crate::cases::program::lines::shortened;
 use crate::cases::program::places::Places;
 use crate::cases::program::server::{Calls, reply};
 use known::KNOWN;
@@ -97,7 +97,7 @@ async fn talk(installed: &Installed, cli: &Path, pinch: &Path) -> anyhow::Result
         // A step stands for itself: what is missing before it changes no number in it.
         neutral.forget_ids();
         let lines = row["lines"].as_array().map_or(&[][..], Vec::as_slice);
-        row["lines"] = with_whole_output(shortened(lines)).into_iter().map(begun).collect();
+        row["lines"] = events::compared(lines).into();
         *row = neutral.value(row);
     }
     Ok(Talk { rows, forgotten, broken: end["broken"].as_str().map(str::to_owned) })
@@ -193,33 +193,6 @@ fn said_last(request: &Recorded) -> String {
             texts.collect::<Vec<_>>().join("\n")
         }
     }
-}
-
-/// An answer that begins: how much of it has come by then depends on the hour.
-fn begun(mut line: Value) -> Value {
-    if line["type"] == "message_start" && line["message"]["role"] == "assistant" {
-        line["message"] = "$begun".into();
-    }
-    line
-}
-
-/// Joins what a command said in pieces: where they are cut depends on the hour.
-fn with_whole_output(lines: Vec<Value>) -> Vec<Value> {
-    let mut joined: Vec<Value> = Vec::new();
-    for line in lines {
-        if line["type"] == "bash_execution_update"
-            && let Some(before) = joined
-                .iter_mut()
-                .rev()
-                .find(|before| before["type"] == "bash_execution_update" && before["id"] == line["id"])
-        {
-            let both = format!("{}{}", before["delta"].as_str().unwrap_or(""), line["delta"].as_str().unwrap_or(""));
-            before["delta"] = both.into();
-            continue;
-        }
-        joined.push(line);
-    }
-    joined
 }
 
 /// Prints the table; true when nothing is new.

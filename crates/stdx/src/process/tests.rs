@@ -40,6 +40,16 @@ async fn output_comes_whole_and_the_code_too() {
     assert_eq!(output.len(), 300_000);
 }
 
+/// What a child says on both ways at nearly the same time stays in its order.
+#[cfg(unix)]
+#[tokio::test]
+async fn both_outputs_come_in_the_order_in_which_they_were_written() {
+    let script = "for n in 1 2 3 4 5 6 7 8; do echo out $n; echo err $n >&2; done";
+    let (output, ended) = run(script, None, LONG).await;
+    let wanted: String = (1..=8).map(|n| format!("out {n}\nerr {n}\n")).collect();
+    assert_eq!((output, ended), (wanted, Ended::Exited(Exit::Code(0))));
+}
+
 #[tokio::test]
 async fn a_signal_is_a_failure() {
     let (_, ended) = run("kill -9 $$", None, LONG).await;

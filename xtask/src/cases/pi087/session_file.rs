@@ -105,7 +105,7 @@ fn one(what: &str, expected: &Value, seen: &Seen<'_>) -> Option<Value> {
         return Some(ran.requests.len().into());
     }
     if has("stderr") {
-        let all = || ran.all_stderr.iter().map(|text| text.trim()).collect();
+        let all = || ran.runs.iter().map(|run| run.stderr.trim()).collect();
         return Some(if expected.is_array() { all() } else { ran.stderr.trim().into() });
     }
     if has("exit code") {

@@ -22,6 +22,21 @@ const TIMEOUT: &str = "pinch says which timeouts there are";
 const BROKEN: &str = "pi fills up arguments that are cut off; pinch refuses them, as pi does since 1.3";
 const CHANGES: &str = "pi does not note a change of the model on the command line; pinch does";
 
+const BLANKS: &str = "pinch leaves no blanks at the ends of lines";
+const SKILL: &str = "pinch says why it leaves a skill out";
+const PREPARED: &str = "pi changes the calls of the conversation while it runs them; pinch leaves them as they came";
+const TOOLS: &str = "a session that goes on has the tools it had, as in pi since 1.3";
+const BY_VALUE: &str = "pinch tells claude of new tools by value, as pi does since 1.0.1";
+const FOREIGN: &str = "thinking of another model is dropped, as in pi since 1.3";
+const REQUEST: &str = "pinch repeats the newest request of the user below a summary that stands for it";
+const PROMPT: &str = "an estimate counts the descriptions of tools, whose wording is each program's own";
+
+const MKDIR: &str = "pinch names the file that it cannot write, pi the folder that it cannot make";
+const WINDOWS: &str = "lines around two matches are shown once, as in pi since 1.4";
+const LIMIT: &str = "a limit is spoken of when something was left out, as in pi since 1.5.1";
+const LOG: &str = "the name of the file with the whole output is longer";
+const CAP: &str = "pinch says in its own words that a summary was cut";
+
 const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Known {
     Known { step, at, reason }
 }
@@ -33,6 +48,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("an empty message", "/stderr", EMPTY),
     known("an empty message", "/exit", EMPTY),
     known("a folder as file", "/stderr", FOLDER),
+    known("the list of models", "/stdout", BLANKS),
     known("standard input and a message", "/requests/0/body/messages/1/content/0/text", BLANK),
     known("standard input and a message", "/session/0/entries/4/message/content/0/text", BLANK),
     known("standard input without -p", "/requests/0/body/messages/1/content/0/text", BLANK),
@@ -56,6 +72,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("models that are none", "/stderr", DOCUMENT),
     known("models that are none", "/exit", CODES),
     known("skills of a project", "/stderr", COLLISION),
+    known("skills", "/stderr", SKILL),
     known("no model at all", "/stderr", ADVICE),
     known("no model at all", "/exit", CODES),
     known("a model without a key", "/stderr", ADVICE),
@@ -70,8 +87,35 @@ pub(super) const KNOWN: &[Known] = &[
     known("a call that is cut off", "/events", BROKEN),
     known("a call that is cut off", "/session", BROKEN),
     known("a call that is cut off", "/requests", BROKEN),
+    known("edit in other forms", "/requests/*/body/messages/*/tool_calls/0/function/arguments", PREPARED),
+    known("edit in other forms", "/events/*/message", PREPARED),
+    known("write", "/requests/*/body/messages/*/content", MKDIR),
+    known("write", "/events/*/result/content/0/text", MKDIR),
+    known("write", "/events/*/message/content/0/text", MKDIR),
+    known("write", "/session/0/entries/*/message/content/0/text", MKDIR),
+    known("grep", "/requests/*/body/messages/*/content", WINDOWS),
+    known("grep", "/events/*/result/content/0/text", WINDOWS),
+    known("grep", "/events/*/message/content/0/text", WINDOWS),
+    known("grep", "/session/0/entries/*/message/content/0/text", WINDOWS),
+    known("find", "/requests/*/body/messages/*/content", LIMIT),
+    known("find", "/events/*/result", LIMIT),
+    known("find", "/events/*/message", LIMIT),
+    known("find", "/session/0/entries/*/message", LIMIT),
+    known("go on with other tools", "/requests/2", TOOLS),
+    known("go on with other tools", "/events", TOOLS),
+    known("go on with other tools", "/session", TOOLS),
+    known("go on with claude who is told of changes", "/requests", BY_VALUE),
+    known("go on with another model", "/requests/2/body/reasoning_effort", CHANGES),
     known("go on with another model", "/session", CHANGES),
+    known("go on with another provider", "/requests/1/body/messages", FOREIGN),
     known("go on with another provider", "/session", CHANGES),
+    known("summed up between turns", "/events/*/result/summary", REQUEST),
+    known("summed up between turns", "/session/0/entries/*/summary", REQUEST),
+    known("summed up between turns", "/requests/*/body/messages/*/content", REQUEST),
+    known("summed up between turns", "/events/*/result/estimatedTokensAfter", PROMPT),
+    known("summed up between turns", "/events/*/result/tokensBefore", LOG),
+    known("summed up between turns", "/session/0/entries/*/tokensBefore", LOG),
+    known("a summary that is cut", "/events/*/errorMessage", CAP),
     known("an error in print mode", "/exit", CODES),
     known("tried again in vain in print mode", "/exit", CODES),
     known("a connection that breaks off", "/events/*/message/errorMessage", CAUSE),

@@ -68,11 +68,10 @@ pub(super) fn of(ran: &Ran) -> anyhow::Result<Value> {
 
 /// The files that a scenario looks at; those of sessions by their lines.
 fn files(after: &Value) -> Value {
-    let lines = |text: &str| text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>().ok();
+    let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
     let file = |(name, text): (&String, &Value)| {
-        let is_session = name.ends_with(".jsonl");
-        let lines = text.as_str().filter(|_| is_session).and_then(lines);
-        (name.clone(), lines.map_or_else(|| text.clone(), Value::from))
+        let session = text.as_str().filter(|_| name.ends_with(".jsonl"));
+        (name.clone(), session.map_or_else(|| text.clone(), |session| session.lines().map(line).collect()))
     };
     after.as_object().into_iter().flatten().map(file).collect()
 }
@@ -151,11 +150,17 @@ impl OwnWords {
     }
 
     fn take_out_of_request(&self, body: &mut Value) {
-        self.take_out_of_content(&mut body["system"]);
-        for message in body["messages"].as_array_mut().into_iter().flatten() {
-            if message["role"] == "system" || message["role"] == "developer" {
-                self.take_out_of_content(&mut message["content"]);
+        let is_summary = take_out_instructions(body);
+        let prompts = body["messages"].as_array_mut().into_iter().flatten();
+        let prompts = prompts.filter(|message| message["role"] == "system" || message["role"] == "developer");
+        for prompt in prompts.filter_map(|message| message.get_mut("content")) {
+            if is_summary {
+                *prompt = "$summary".into();
             }
+            self.take_out_of_content(prompt);
+        }
+        if let Some(prompt) = body.get_mut("system") {
+            self.take_out_of_content(prompt);
         }
         for tool in body["tools"].as_array_mut().into_iter().flatten() {
             undescribed(tool);
@@ -170,15 +175,38 @@ impl OwnWords {
         match content {
             Value::String(text) => *text = self.text(text),
             Value::Array(blocks) => {
-                for block in blocks {
-                    if let Value::String(text) = &mut block["text"] {
-                        *text = self.text(text);
-                    }
+                for text in blocks.iter_mut().filter_map(|block| block.get_mut("text")) {
+                    self.take_out_of_content(text);
                 }
             }
             _ => {}
         }
     }
+}
+
+/// Takes its own words out of a request for a summary; what is to be summed up stays. False when it is none.
+fn take_out_instructions(body: &mut Value) -> bool {
+    let mut texts = Vec::new();
+    for message in body["messages"].as_array_mut().into_iter().flatten().filter(|message| message["role"] == "user") {
+        match &mut message["content"] {
+            Value::String(text) => texts.push(text),
+            Value::Array(blocks) => texts.extend(blocks.iter_mut().filter_map(|block| match block.get_mut("text") {
+                Some(Value::String(text)) => Some(text),
+                _ => None,
+            })),
+            _ => {}
+        }
+    }
+    let [text] = texts.as_mut_slice() else { return false };
+    let behind = |tag: &str| text.rfind(tag).map(|at| at + tag.len());
+    let end = match text.starts_with("# Conversation\n") {
+        true => text.find("# Instructions\n"),
+        false => behind("</conversation>").max(behind("</previous-summary>")),
+    };
+    if let Some(end) = end {
+        text.replace_range(end.., "$instructions");
+    }
+    end.is_some()
 }
 
 /// A tool without its descriptions.
@@ -207,6 +235,23 @@ mod tests {
         );
         let own = "Be brief.\n\n<cwd>\n/w\n</cwd>";
         assert_eq!(words.text(own), own);
+    }
+
+    #[test]
+    fn of_a_request_for_a_summary_the_conversation_stays() {
+        let words = OwnWords::new().unwrap();
+        let check = |text: &str, expected: &str| {
+            let mut body = json!({"messages": [{"role": "system", "content": "Sum up."}, {"role": "user", "content": [{"type": "text", "text": text}]}]});
+            words.take_out_of_request(&mut body);
+            assert_eq!(body["messages"][1]["content"], json!([{"type": "text", "text": expected}]));
+            body["messages"][0]["content"] == "$summary"
+        };
+        assert!(check(
+            "<conversation>\nx\n</conversation>\n\nSum up",
+            "<conversation>\nx\n</conversation>$instructions"
+        ));
+        assert!(check("# Conversation\nx\n\n# Instructions\nSum up", "# Conversation\nx\n\n$instructions"));
+        assert!(!check("hello", "hello"));
     }
 
     #[test]

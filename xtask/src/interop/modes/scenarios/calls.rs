@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<Scenario> {
     let text = |text: &str| json!({"files": {"a.txt": text}, "filesToCompare": ["a.txt"]});
     let tree = json!({"args": ["--mode", "json", "-t", "grep,find,ls", "-p", "go"], "files": {
         ".gitignore": "ignored/\n*.log\n", ".git/HEAD": "x", "a.txt": "one\nneedle two\nthree\nNeedle four\nfive\n", "b/c.rs": "fn needle() {}\n",
-        "b/d.txt": "needle.\nneedle\n", "ignored/e.txt": "needle\n", "f.log": "needle\n", ".hidden/g.txt": "needle\n", "b/long.txt": format!("needle {}\n", "y".repeat(700)),
+        "b/d.txt": "needle.\nneedle\n", "ignored/e.txt": "needle ignored\n", "f.log": "needle\n", ".hidden/g.txt": "needle hidden\n", "b/long.txt": format!("needle {}\n", "y".repeat(700)),
     }});
     vec![
         calls(
@@ -145,8 +145,10 @@ pub(super) fn all() -> Vec<Scenario> {
         calls(
             "grep",
             &[
-                ("grep", json!({"pattern": "needle"})),
-                ("grep", json!({"pattern": "needle", "path": "b"})),
+                ("grep", json!({"pattern": "needle", "path": "a.txt"})),
+                ("grep", json!({"pattern": "needle hidden"})),
+                ("grep", json!({"pattern": "needle ignored"})),
+                ("grep", json!({"pattern": "y{600}", "path": "b"})),
                 ("grep", json!({"pattern": "needle", "path": "a.txt", "ignoreCase": true, "context": 1})),
                 ("grep", json!({"pattern": "needle.", "literal": true})),
                 ("grep", json!({"pattern": "needle", "glob": "*.rs"})),
@@ -164,7 +166,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 ("find", json!({"pattern": "**/*.rs"})),
                 ("find", json!({"pattern": "b/*.txt"})),
                 ("find", json!({"pattern": "*.txt", "path": "b"})),
-                ("find", json!({"pattern": "*.txt", "limit": 1})),
+                ("find", json!({"pattern": "*.rs", "limit": 1})),
                 ("find", json!({"pattern": "*.zip"})),
                 ("find", json!({"pattern": "*", "path": "missing"})),
             ],

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Scenario, answered, asked, runs, scenario, session};
+use super::{Scenario, answered, asked, runs, scenario, session, words};
 
 pub(super) fn all() -> Vec<Scenario> {
     let talk = || {
@@ -17,13 +17,15 @@ pub(super) fn all() -> Vec<Scenario> {
     let elsewhere =
         || json!({"files": {"s.jsonl": session("/no/such/folder", &talk())}, "filesToCompare": ["s.jsonl"]});
     let none = || json!({});
-    // The whole prompt is the user's: estimates of tokens are the same then.
-    let long = "x".repeat(30_000);
-    let long = long.as_str();
-    let summed =
-        |settings: Value, answers: Value| json!({"settings": {"compaction": settings}, "serverScript": answers});
-    let own = "--system-prompt Own. -nt";
-    let own_run = |more: &str| json!({"args": super::words(&format!("--mode json --model small {own} {more}"))});
+    // A long prompt, one that is kept, and one that finds the conversation near its limit. The whole system prompt is the user's: estimates
+    // of tokens are the same then.
+    let prompts = format!("'one {}' 'short {}' two", "x".repeat(30_000), "y".repeat(600));
+    let own = |words: &str| format!("--model small --system-prompt Own. -nt {words}");
+    let in_json = |words: &str| own(&format!("--mode json {words}"));
+    let first = in_json(&format!("-p {prompts}"));
+    let first = first.as_str();
+    let summary = json!({"text": "## Goal\nSummary."});
+    let too_long = json!({"status": 400, "message": "prompt is too long: 21000 tokens > 20000 maximum"});
     vec![
         runs("go on", &["-p hello", "-c -p again", "-c --mode json -p 'and again'"], none()),
         scenario("go on from nothing", "-c -p hello", none()),
@@ -101,71 +103,81 @@ pub(super) fn all() -> Vec<Scenario> {
             "--mode json --session $CWD/s.jsonl -p more",
             json!({"files": {"s.jsonl": session("$CWD", &talk()) + "{\"type\":\"mess"}, "filesToCompare": ["s.jsonl"]}),
         ),
-        scenario("summed up when it is long", "", {
-            let mut input = summed(
-                json!({"keepRecentTokens": 100, "reserveTokens": 4000}),
-                json!([{"text": "one", "usage": {"input": 9000}}, {"text": "two", "usage": {"input": 17_000}}, {"text": "## Goal\nSummary."}, {"text": "three"}]),
-            );
-            input["runs"] = json!([own_run(&format!("-p 'one {long}' two")), own_run("-c -p three")]);
-            input
-        }),
-        scenario("summed up before a prompt", "", {
-            let mut input = summed(
-                json!({"enabled": false}),
-                json!([{"text": "one", "usage": {"input": 9000}}, {"text": "two", "usage": {"input": 17_000}}]),
-            );
-            input["runs"] = json!([own_run(&format!("-p 'one {long}' two")), {"args": super::words(&format!("-c --mode json --model small {own} -p three")), "files": {"note": "x"}}]);
-            input
-        }),
-        scenario("summed up between turns", "", {
-            let mut input = summed(
-                json!({"keepRecentTokens": 100, "reserveTokens": 4000}),
-                json!([{"text": "one", "usage": {"input": 5000}}, {"tool": {"name": "bash", "args": {"command": "seq 1 9000"}}, "usage": {"input": 16_500}}, {"text": "## Goal\nSummary."}, {"text": "Prefix."}, {"text": "done"}]),
-            );
-            input["args"] = json!(super::words("--mode json --model small --system-prompt Own. -t bash -p one two"));
-            input
-        }),
-        scenario("nothing to sum up", "", {
-            let mut input = summed(
-                json!({"reserveTokens": 4000}),
-                json!([{"text": "one", "usage": {"input": 17_000}}, {"text": "two", "usage": {"input": 17_100}}]),
-            );
-            input["args"] = own_run("-p one two")["args"].clone();
-            input
-        }),
-        scenario("summed up because it is too long", "", {
-            let mut input = summed(
-                json!({"keepRecentTokens": 100}),
-                json!([{"text": "one"}, {"status": 400, "message": "prompt is too long: 21000 tokens > 20000 maximum"}, {"text": "## Goal\nSummary."}, {"text": "two"}]),
-            );
-            input["args"] = own_run(&format!("-p 'one {long}' two"))["args"].clone();
-            input
-        }),
-        scenario("too long for ever", "", {
-            let too_long = json!({"status": 400, "message": "prompt is too long: 21000 tokens > 20000 maximum"});
-            let mut input = summed(
-                json!({"keepRecentTokens": 100}),
-                json!([{"text": "one"}, too_long, {"text": "## Goal\nSummary."}, too_long]),
-            );
-            input["args"] = own_run(&format!("-p 'one {long}' two"))["args"].clone();
-            input
-        }),
-        scenario("a summary that fails", "", {
-            let too_long = json!({"status": 400, "message": "prompt is too long: 21000 tokens > 20000 maximum"});
-            let mut input = summed(
-                json!({"keepRecentTokens": 100}),
-                json!([{"text": "one"}, too_long, {"status": 400, "message": "no summary"}]),
-            );
-            input["args"] = own_run(&format!("-p 'one {long}' two"))["args"].clone();
-            input
-        }),
-        scenario("an answer that is cut is summed up for", "", {
-            let mut input = summed(
-                json!({"keepRecentTokens": 100}),
-                json!([{"text": "one"}, {"text": "cut", "stop": "length", "usage": {"input": 19_990, "output": 10}}, {"text": "## Goal\nSummary."}, {"text": "two"}]),
-            );
-            input["args"] = own_run(&format!("-p 'one {long}' two"))["args"].clone();
-            input
-        }),
+        summed_up(
+            "summed up when it is long",
+            &[first, &in_json("-c -p three")],
+            json!([{"text": "one", "usage": {"input": 9000}},
+            {"text": "short", "usage": {"input": 17_000}}, summary, {"text": "two"}, {"text": "three"}]),
+        ),
+        scenario(
+            "summed up before a prompt",
+            "",
+            json!({
+                "settings": {"compaction": {"enabled": false}},
+                "serverScript": [{"text": "one", "usage": {"input": 9000}}, {"text": "short"}, {"text": "two", "usage": {"input": 17_000}}, summary, {"text": "three"}],
+                "runs": [{"args": words(first)}, {"args": words(&in_json("-c -a -p three")),
+                    "files": {".pi/settings.json": "{\"compaction\": {\"enabled\": true, \"keepRecentTokens\": 100, \"reserveTokens\": 4000}}"}}],
+            }),
+        ),
+        summed_up(
+            "summed up twice",
+            &[first, &in_json("-c -p three four")],
+            json!([{"text": "one", "usage": {"input": 9000}},
+            {"text": "short", "usage": {"input": 17_000}}, summary, {"text": "two", "usage": {"input": 16_500}}, summary, {"text": "three"}, {"text": "four"}]),
+        ),
+        summed_up(
+            "summed up between turns",
+            &["--mode json --model small --system-prompt Own. -t bash -p one two"],
+            json!([{"text": "one", "usage": {"input": 5000}},
+            {"tool": {"name": "bash", "args": {"command": "seq 1 9000"}}, "usage": {"input": 16_500}}, summary, {"text": "Prefix."}, {"text": "done"}]),
+        ),
+        summed_up(
+            "nothing to sum up",
+            &["--mode json --model small --system-prompt Own. -nt -p one two"],
+            json!([{"text": "one", "usage": {"input": 17_000}}, {"text": "two", "usage": {"input": 17_100}}]),
+        ),
+        summed_up(
+            "summed up because it is too long",
+            &[first],
+            json!([{"text": "one"}, {"text": "short"}, too_long, summary, {"text": "two"}]),
+        ),
+        summed_up(
+            "too long for ever",
+            &[first],
+            json!([{"text": "one"}, {"text": "short"}, too_long, summary, too_long]),
+        ),
+        summed_up(
+            "too long in print mode",
+            &[&own(&format!("-p {prompts}"))],
+            json!([{"text": "one"}, {"text": "short"}, too_long, summary, {"text": "two"}]),
+        ),
+        summed_up(
+            "too long and nothing to sum up",
+            &["--mode json --model small --system-prompt Own. -nt -p one"],
+            json!([too_long, {"text": "two"}]),
+        ),
+        summed_up(
+            "a summary that fails",
+            &[first],
+            json!([{"text": "one"}, {"text": "short"}, too_long, {"status": 400, "message": "no summary"}]),
+        ),
+        summed_up(
+            "a summary that is cut",
+            &[first],
+            json!([{"text": "one"}, {"text": "short"}, too_long, {"text": "## Goal", "stop": "length"}]),
+        ),
+        summed_up(
+            "an answer that is cut is summed up for",
+            &[first],
+            json!([{"text": "one"}, {"text": "short"},
+            {"text": "cut", "stop": "length", "usage": {"input": 19_990, "output": 10}}, summary, {"text": "two"}]),
+        ),
     ]
+}
+
+/// Command lines with a model of a small window, of which little is kept.
+fn summed_up(name: &'static str, lines: &[&str], answers: Value) -> Scenario {
+    let more =
+        json!({"settings": {"compaction": {"keepRecentTokens": 100, "reserveTokens": 4000}}, "serverScript": answers});
+    runs(name, lines, more)
 }
