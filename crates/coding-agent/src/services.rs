@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_llm::ids::ProviderId;
@@ -17,7 +17,9 @@ use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
 use crate::resources::themes::Theme;
 use crate::resources::trust::{self, TrustDecision, TrustQuestion, TrustStore};
-use crate::resources::{CommandLinePaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without};
+use crate::resources::{
+    CommandLinePaths, Commands, ExtraPaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without,
+};
 use crate::settings::{Scope, Settings, SettingsFiles, SettingsManager};
 use crate::tools::file_queue::FileQueue;
 
@@ -66,7 +68,7 @@ pub struct Services {
     settings: SettingsManager,
     models: Arc<ModelRegistry>,
     auth: Arc<RegistryAuth>,
-    resources: ResourceLoader,
+    resources: Mutex<ResourceLoader>,
     trust: TrustDecision,
     /// Keeps changes of one file apart, whichever session makes them.
     files: FileQueue,
@@ -115,7 +117,7 @@ impl Services {
             settings,
             models,
             auth,
-            resources,
+            resources: Mutex::new(resources),
             trust: decision,
             files: FileQueue::default(),
             problems: Mutex::new(problems),
@@ -160,9 +162,34 @@ impl Services {
         &self.auth
     }
 
-    /// Instructions, skills, prompts, themes.
-    pub fn resources(&self) -> &Resources {
-        self.resources.resources()
+    fn loader(&self) -> MutexGuard<'_, ResourceLoader> {
+        self.resources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Instructions, skills, prompts, themes, as they are now.
+    pub fn resources(&self) -> Arc<Resources> {
+        Arc::clone(self.loader().resources())
+    }
+
+    /// Loads what extensions bring, in the place of what they brought before. What is new about documents is told with the other problems.
+    pub fn extend_resources(&self, paths: Vec<ExtraPaths>) {
+        let (before, now) = {
+            let mut loader = self.loader();
+            let before = Arc::clone(loader.resources());
+            loader.extend_resources(paths);
+            (before, Arc::clone(loader.resources()))
+        };
+        let new = now.diagnostics.iter().filter(|problem| !before.diagnostics.contains(problem));
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(new.map(ToString::to_string));
+    }
+
+    /// What a slash at the beginning of a prompt stands for; skills only where the settings let them be called.
+    pub fn slash_commands(&self) -> Commands {
+        let mut commands = self.resources().commands.clone();
+        if !self.settings.settings().skill_commands {
+            commands.skills.clear();
+        }
+        commands
     }
 
     /// Whether the project's own settings and resources count.
@@ -189,7 +216,7 @@ impl Services {
 
     /// What can be written after a `/`, as clients see it: commands of extensions, then prompt templates, then skills.
     pub fn commands(&self, extensions: &Extensions) -> Vec<Value> {
-        let commands = &self.resources().commands;
+        let (commands, resources) = (self.slash_commands(), self.resources());
         let one = |name: String, description: &str, source: &str, info: Value| {
             let mut command = json!({"name": name, "description": description, "source": source, "sourceInfo": info});
             if description.is_empty()
@@ -203,13 +230,12 @@ impl Services {
             .templates
             .iter()
             .map(|template| one(template.name.clone(), &template.description, "prompt", template.info.to_value()));
-        let with_skills = self.settings.settings().skill_commands;
-        let skills = commands.skills.iter().filter(|_| with_skills);
-        let skills = skills
+        let skills = commands
+            .skills
+            .iter()
             .map(|skill| one(format!("skill:{}", skill.name), &skill.description, "skill", skill.info.to_value()));
         let of_extensions = extensions.commands().into_iter().map(|found| {
-            let entries = &self.resources().extensions;
-            let entry = entries.iter().find(|entry| *entry.path.to_string_lossy() == *found.extension);
+            let entry = resources.extensions.iter().find(|entry| *entry.path.to_string_lossy() == *found.extension);
             let info = entry.map_or_else(|| own_extension(&found.extension), |entry| entry.info.to_value());
             one(found.name.clone(), found.command.description().unwrap_or_default(), "extension", info)
         });
@@ -217,11 +243,12 @@ impl Services {
     }
 
     /// The theme of pages: the settings' own, else the dark one.
-    pub fn theme(&self) -> Option<&Theme> {
+    pub fn theme(&self) -> Option<Theme> {
         let named = self.settings.value("theme");
-        let themes = &self.resources().themes;
+        let resources = self.resources();
+        let themes = &resources.themes;
         let find = |name: &str| themes.iter().find(|theme| theme.name == name);
-        named.as_ref().and_then(Value::as_str).and_then(find).or_else(|| find("dark")).or(themes.first())
+        named.as_ref().and_then(Value::as_str).and_then(find).or_else(|| find("dark")).or(themes.first()).cloned()
     }
 
     /// Keeps how waiting messages are taken.

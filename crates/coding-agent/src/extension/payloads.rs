@@ -173,7 +173,7 @@ impl Told<'_> {
 /// Folders are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourcesDiscover {
-    /// Why.
+    /// Why: [`SessionReason::Reload`], else [`SessionReason::Startup`].
     pub reason: SessionReason,
 }
 
@@ -186,15 +186,6 @@ pub struct Resources {
     pub prompts: Vec<PathBuf>,
     /// Themes, or folders of them.
     pub themes: Vec<PathBuf>,
-}
-
-impl Resources {
-    /// Puts others behind these.
-    pub fn extend(&mut self, others: Self) {
-        self.skills.extend(others.skills);
-        self.prompts.extend(others.prompts);
-        self.themes.extend(others.themes);
-    }
 }
 
 /// The session is about to be replaced.

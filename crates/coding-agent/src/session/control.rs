@@ -28,7 +28,6 @@ use crate::session_log::roles::{self, BashExecution};
 pub struct SessionControl {
     queues: Queues,
     host: Host,
-    commands: Arc<Commands>,
     extensions: Extensions,
     shared: Arc<Shared>,
 }
@@ -55,6 +54,8 @@ pub(super) struct State {
     switches: Switches,
     /// What is known of the session without having it.
     pub(super) now: Arc<SessionNow>,
+    /// What a slash stands for.
+    pub(super) commands: Arc<Commands>,
     /// Which tools there are.
     pub(super) tooling: Tooling,
     /// What extensions ask for.
@@ -139,11 +140,12 @@ impl SessionControl {
             looks: Vec::new(),
             switches: Switches::default(),
             now: Arc::new(now),
+            commands,
             tooling,
             errands: Errands::default(),
         };
         let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
-        Self { queues, host, commands, extensions, shared: Arc::new(shared) }
+        Self { queues, host, extensions, shared: Arc::new(shared) }
     }
 
     /// The session's extensions.
@@ -151,8 +153,8 @@ impl SessionControl {
         &self.extensions
     }
 
-    pub(super) fn commands(&self) -> &Commands {
-        &self.commands
+    pub(super) fn commands(&self) -> Arc<Commands> {
+        self.peek(|state| Arc::clone(&state.commands))
     }
 
     /// Looks at or changes what the handles of the session share, and wakes those who wait for a change of it.
@@ -204,7 +206,7 @@ impl SessionControl {
     }
 
     fn push(&self, kind: QueueKind, text: &str, images: Vec<Image>) {
-        let text = expanded(&self.commands, text);
+        let text = expanded(&self.commands(), text);
         self.push_message(kind, user_message(text, images, self.host.now_ms()));
     }
 

@@ -221,7 +221,8 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         (is_new || !log.active_branch().has_level()).then_some(usual)
     });
     let services = Arc::new(services);
-    let (known, telling) = (Arc::clone(&services), Arc::clone(&services));
+    let (known, telling, loading) = (Arc::clone(&services), Arc::clone(&services), Arc::clone(&services));
+    let slash = services.slash_commands();
     let usual = SessionParts::new(host, log, choice.model, provider);
     let session = AgentSession::start(SessionParts {
         thinking,
@@ -236,11 +237,12 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, tools))),
         extensions: extensions.clone(),
         reason: options.reason,
-        templates: services.resources().commands.templates.clone(),
-        skills: match settings.skill_commands {
-            true => services.resources().commands.skills.clone(),
-            false => Vec::new(),
-        },
+        templates: slash.templates,
+        skills: slash.skills,
+        load_found: Some(Arc::new(move |found| {
+            loading.extend_resources(found.to_vec());
+            loading.slash_commands()
+        })),
         hooks: Arc::clone(&options.hooks),
         block_images: settings.images.block,
         branch_reserve_tokens: settings.branch_reserve_tokens,

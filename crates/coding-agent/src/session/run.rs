@@ -110,7 +110,7 @@ impl Running<'_> {
         let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
         let heard = attended(&control, &self.session.log, control.extensions().input(input)).await;
         let Heard::Say(extension::Input { text, images, .. }) = heard else { return Ok(()) };
-        let text = if prompt.verbatim { text } else { expanded(control.commands(), &text) };
+        let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
         let message = user_message(text, images, self.session.host.now_ms());
         self.answer(Some(Arc::new(message))).await
     }

@@ -335,7 +335,9 @@ async fn they_are_told_in_the_order_they_were_loaded_in() {
         stage.notes(),
         ["a start startup false", "b start startup false", "a resources startup", "b resources startup"]
     );
-    assert_eq!(stage.scene.session.discovered().skills, [std::path::PathBuf::from("a"), "b".into()]);
+    let found: Vec<(&str, &[std::path::PathBuf])> =
+        stage.scene.session.discovered().iter().map(|one| (one.extension.as_str(), one.skills.as_slice())).collect();
+    assert_eq!(found, [("a", &["a".into()][..]), ("b", &["b".into()])]);
     stage.ask("go").await;
     let of_a: Vec<String> =
         stage.notes().into_iter().filter_map(|note| Some(note.strip_prefix("a ")?.to_owned())).collect();

@@ -8,6 +8,7 @@ mod compaction;
 mod contention;
 mod crash;
 mod credentials;
+mod discovered;
 mod export;
 mod extension_actions;
 mod extension_hooks;

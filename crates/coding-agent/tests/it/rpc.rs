@@ -21,22 +21,35 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// A client and the session it drives.
-struct Client {
-    folder: TempDir,
-    model: Arc<ScriptedProvider>,
+pub(crate) struct Client {
+    pub(crate) folder: TempDir,
+    pub(crate) model: Arc<ScriptedProvider>,
     to: Option<mpsc::Sender<Incoming>>,
     from: mpsc::Receiver<Bytes>,
-    heard: Vec<Value>,
+    pub(crate) heard: Vec<Value>,
     served: JoinSet<Result<(), RpcError>>,
 }
 
 impl Client {
-    async fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) async fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::with(replies, LogWish::InMemory, Vec::new()).await
     }
 
-    async fn with(replies: impl IntoIterator<Item = Reply>, log: LogWish, extensions: Vec<Arc<dyn Extension>>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    pub(crate) async fn with(
+        replies: impl IntoIterator<Item = Reply>,
+        log: LogWish,
+        extensions: Vec<Arc<dyn Extension>>,
+    ) -> Self {
+        Self::at(tempfile::tempdir().unwrap(), replies, log, extensions).await
+    }
+
+    /// A client of a session that works in a folder.
+    pub(crate) async fn at(
+        folder: TempDir,
+        replies: impl IntoIterator<Item = Reply>,
+        log: LogWish,
+        extensions: Vec<Arc<dyn Extension>>,
+    ) -> Self {
         let model = Arc::new(ScriptedProvider::new(replies));
         let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
         let ui = ClientUi::new(&host);
@@ -59,12 +72,12 @@ impl Client {
         Self { folder, model, to: Some(to), from, heard: Vec::new(), served }
     }
 
-    async fn say(&self, line: Value) {
+    pub(crate) async fn say(&self, line: Value) {
         self.to.as_ref().unwrap().send(Incoming::Line(line.to_string().into())).await.unwrap();
     }
 
     /// The next line that is such.
-    async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = tokio::time::timeout(Duration::from_secs(20), self.from.recv()).await;
             let line = line.unwrap_or_else(|_| panic!("nothing more comes after {:#?}", self.heard.last()));
@@ -76,19 +89,19 @@ impl Client {
         }
     }
 
-    async fn event(&mut self, kind: &str) -> Value {
+    pub(crate) async fn event(&mut self, kind: &str) -> Value {
         self.until(|line| line["type"] == kind).await
     }
 
     /// Says something and waits for the answer to it.
-    async fn ask(&mut self, command: Value) -> Value {
+    pub(crate) async fn ask(&mut self, command: Value) -> Value {
         let id = command["id"].clone();
         self.say(command).await;
         self.until(|line| line["type"] == "response" && line["id"] == id).await
     }
 
     /// The client has nothing more to say; how it ends, and every line that was heard.
-    async fn leave(mut self) -> (Result<(), RpcError>, Vec<Value>) {
+    pub(crate) async fn leave(mut self) -> (Result<(), RpcError>, Vec<Value>) {
         self.to = None;
         while let Some(line) = self.from.recv().await {
             self.heard.push(serde_json::from_slice(&line).unwrap());
@@ -104,7 +117,7 @@ async fn serve(mut runtime: SessionRuntime, ui: ClientUi, lines: Lines) -> Resul
 }
 
 /// An answer that comes when the gate opens.
-fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Sender<()> {
+pub(crate) fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Sender<()> {
     let (open, gate) = oneshot::channel();
     let gate = std::sync::Mutex::new(Some(gate));
     model.push_made(move |_, _| {

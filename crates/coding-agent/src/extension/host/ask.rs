@@ -1,5 +1,6 @@
 //! Asking all extensions at one point.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,6 +19,7 @@ use crate::extension::{
     UserBashAction,
 };
 use crate::prompt::Prompt;
+use crate::resources::ExtraPaths;
 
 /// What came of asking about something the user says.
 #[derive(Clone, Debug)]
@@ -38,13 +40,15 @@ impl Extensions {
         }
     }
 
-    pub(crate) async fn resources(&self, ask: ResourcesDiscover) -> Resources {
+    /// What each of them has found.
+    pub(crate) async fn resources(&self, ask: ResourcesDiscover) -> Vec<ExtraPaths> {
         let point = Point::ResourcesDiscover;
-        let mut all = Resources::default();
+        let mut all = Vec::new();
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let found = call.attempt(|| one.extension.resources_discover(ask, &call.cx)).await;
-            all.extend(found.unwrap_or_default());
+            let Resources { skills, prompts, themes } = found.unwrap_or_default();
+            all.push(ExtraPaths { extension: short_name(&one.name).to_owned(), skills, prompts, themes });
         }
         all
     }
@@ -279,6 +283,12 @@ impl Extensions {
         }
         Heard::Say(input)
     }
+}
+
+/// An extension's name without the folder it lies in and without the ending of a script.
+fn short_name(name: &str) -> &str {
+    let file = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
+    file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).unwrap_or(file)
 }
 
 /// Whether a message can stand in the place of another one: it has the same role, and a result answers the same call.

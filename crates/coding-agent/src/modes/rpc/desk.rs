@@ -219,7 +219,7 @@ impl Question {
             Command::ExportHtml { path } => {
                 let Some(theme) = desk.services.theme() else { return answerer.failed("There is no theme") };
                 let path = path.as_deref().map(Path::new);
-                match html::export(view.log, &Look::new(theme), path, desk.services.cwd()) {
+                match html::export(view.log, &Look::new(&theme), path, desk.services.cwd()) {
                     Ok(path) => answerer.with(&json!({"path": path.to_string_lossy()})),
                     Err(error) => answerer.failed(&with_causes(&error)),
                 }
