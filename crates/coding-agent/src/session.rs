@@ -48,6 +48,7 @@ mod hooks;
 mod acting;
 mod tell;
 mod changes;
+mod boundary;
 mod compacting;
 pub mod tree;
 pub mod replace;

@@ -28,6 +28,8 @@ pub enum Point {
     SessionInfoChanged,
     /// A request's messages are chosen.
     Context,
+    /// They are whole, with prompt and tools among them.
+    ContextWithSystem,
     /// A request's body is made.
     BeforeProviderRequest,
     /// A request's headers are made.
@@ -40,8 +42,14 @@ pub enum Point {
     AgentStart,
     /// A run is over.
     AgentEnd,
+    /// Nothing would go on by itself any more.
+    AgentBeforeSettle,
     /// Nothing goes on by itself any more.
     AgentSettled,
+    /// A person is asked something.
+    UiPromptStart,
+    /// A person is not asked any more.
+    UiPromptEnd,
     /// A turn begins.
     TurnStart,
     /// A turn is over.
@@ -74,7 +82,7 @@ pub enum Point {
 
 impl Point {
     /// All points.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 37] = [
         Self::ResourcesDiscover,
         Self::SessionStart,
         Self::SessionBeforeSwitch,
@@ -87,13 +95,17 @@ impl Point {
         Self::SessionTree,
         Self::SessionInfoChanged,
         Self::Context,
+        Self::ContextWithSystem,
         Self::BeforeProviderRequest,
         Self::BeforeProviderHeaders,
         Self::AfterProviderResponse,
         Self::BeforeAgentStart,
         Self::AgentStart,
         Self::AgentEnd,
+        Self::AgentBeforeSettle,
         Self::AgentSettled,
+        Self::UiPromptStart,
+        Self::UiPromptEnd,
         Self::TurnStart,
         Self::TurnEnd,
         Self::MessageStart,
@@ -125,13 +137,17 @@ impl Point {
             Self::SessionTree => "session_tree",
             Self::SessionInfoChanged => "session_info_changed",
             Self::Context => "context",
+            Self::ContextWithSystem => "context_with_system",
             Self::BeforeProviderRequest => "before_provider_request",
             Self::BeforeProviderHeaders => "before_provider_headers",
             Self::AfterProviderResponse => "after_provider_response",
             Self::BeforeAgentStart => "before_agent_start",
             Self::AgentStart => "agent_start",
             Self::AgentEnd => "agent_end",
+            Self::AgentBeforeSettle => "agent_before_settle",
             Self::AgentSettled => "agent_settled",
+            Self::UiPromptStart => "ui_prompt_start",
+            Self::UiPromptEnd => "ui_prompt_end",
             Self::TurnStart => "turn_start",
             Self::TurnEnd => "turn_end",
             Self::MessageStart => "message_start",

@@ -15,11 +15,12 @@ use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
+use super::boundary::{BeforeSettle, Boundary, BoundaryAction, TurnEnd};
 use super::cx::{ExtensionCx, ExtensionHandle};
 use super::error::ExtensionError;
 use super::payloads::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, Leave,
-    MessageAction, PayloadAction, Resources, ResourcesDiscover, Told, TurnEnd, TurnEndAction, UserBash, UserBashAction,
+    MessageAction, PayloadAction, Resources, ResourcesDiscover, Told, UserBash, UserBashAction,
 };
 use super::points::{Point, Points};
 use super::register::Registrations;
@@ -246,6 +247,17 @@ impl Extension for ProcessExtension {
         })
     }
 
+    fn context_with_system<'a>(
+        &'a self,
+        messages: &'a [Arc<Message>],
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, ContextAction> {
+        Box::pin(async move {
+            let payload = json!({"messages": messages});
+            json_of::context_answer(&self.ask_living(Point::ContextWithSystem, payload, cx).await?, messages)
+        })
+    }
+
     fn before_provider_request<'a>(
         &'a self,
         body: &'a Value,
@@ -286,13 +298,27 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, cx: &'a ExtensionCx) -> Answer<'a, TurnEndAction> {
+    fn turn_end<'a>(
+        &'a self,
+        turn: TurnEnd<'a>,
+        so_far: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
         Box::pin(async move {
-            let message = json_of::value(&**turn.message);
-            let payload = json!({"turnIndex": turn.turn_index, "message": message, "toolResults": turn.results});
-            let answer = self.ask_living(Point::TurnEnd, payload, cx).await?;
-            let goes_on = json_of::member(&answer, "continue")?.unwrap_or(false);
-            Ok(if goes_on { TurnEndAction::Continue } else { TurnEndAction::GoOn })
+            let payload = json_of::turn_end(&turn, so_far);
+            json_of::boundary_answer(&self.ask_living(Point::TurnEnd, payload, cx).await?)
+        })
+    }
+
+    fn agent_before_settle<'a>(
+        &'a self,
+        ahead: BeforeSettle,
+        so_far: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
+        Box::pin(async move {
+            let payload = json_of::boundary(so_far, ahead.outcome);
+            json_of::boundary_answer(&self.ask_living(Point::AgentBeforeSettle, payload, cx).await?)
         })
     }
 

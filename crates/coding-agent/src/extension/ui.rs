@@ -4,6 +4,7 @@
 //! the time limits, and shows one dialog after another.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -46,6 +47,18 @@ pub enum DialogKind {
         /// What stands there at first.
         prefill: Option<String>,
     },
+}
+
+impl DialogKind {
+    /// The word used in the protocols.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Select { .. } => "select",
+            Self::Confirm { .. } => "confirm",
+            Self::Input { .. } => "input",
+            Self::Editor { .. } => "editor",
+        }
+    }
 }
 
 /// What a person answered.
@@ -170,16 +183,46 @@ impl Ui for NoUi {
     fn show(&self, _: Show) {}
 }
 
+/// Hears of dialogs.
+pub(super) trait Onlooker: Send + Sync {
+    /// A dialog begins to be shown, or is over.
+    fn dialog<'a>(&'a self, dialog: &'a Dialog, is_over: bool) -> BoxFuture<'a, ()>;
+}
+
 /// The one place at which a session's dialogs wait for each other.
 #[derive(Clone)]
 pub(super) struct Screen {
     pub(super) ui: Arc<dyn Ui>,
     turn: Arc<Mutex<()>>,
+    pub(super) onlooker: Option<Arc<dyn Onlooker>>,
 }
 
 impl Screen {
     pub(super) fn new(ui: Arc<dyn Ui>) -> Self {
-        Self { ui, turn: Arc::default() }
+        Self { ui, turn: Arc::default(), onlooker: None }
+    }
+
+    /// Shows a dialog when its turn has come. The onlooker is told beside it, so that nobody waits for that to be asked; it may ask something
+    /// itself, which comes after this.
+    async fn ask(&self, dialog: &Dialog, has_begun: &AtomicBool) -> Option<Reply> {
+        let shown = async {
+            let answer = self.ui.ask(dialog);
+            match dialog.timeout {
+                Some(limit) => tokio::time::timeout(limit, answer).await.ok().flatten(),
+                None => answer.await,
+            }
+        };
+        let turn = self.turn.lock().await;
+        has_begun.store(true, Ordering::Relaxed);
+        let shown = async move {
+            let reply = shown.await;
+            drop(turn);
+            reply
+        };
+        match &self.onlooker {
+            None => shown.await,
+            Some(onlooker) => futures::join!(shown, onlooker.dialog(dialog, false)).0,
+        }
     }
 }
 
@@ -219,15 +262,14 @@ impl Dialogs {
         }
         let _paused = self.watch.as_ref().map(|watch| watch.pause());
         let dialog = Dialog { title: title.to_owned(), kind, timeout };
-        let asking = async {
-            let _turn = self.screen.turn.lock().await;
-            let answer = self.screen.ui.ask(&dialog);
-            match timeout {
-                Some(limit) => tokio::time::timeout(limit, answer).await.ok().flatten(),
-                None => answer.await,
-            }
-        };
-        self.cancel.run(asking).await.ok().flatten()
+        let has_begun = AtomicBool::new(false);
+        let reply = self.cancel.run(self.screen.ask(&dialog, &has_begun)).await.ok().flatten();
+        if let Some(onlooker) = &self.screen.onlooker
+            && has_begun.into_inner()
+        {
+            onlooker.dialog(&dialog, true).await;
+        }
+        reply
     }
 
     /// Shows a note.

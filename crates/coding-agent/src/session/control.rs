@@ -12,11 +12,11 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use tokio::sync::Notify;
 
-use super::errands::Errands;
+use super::errands::{Drafted, Errands};
 use super::input::{expanded, user_message};
 use super::look::{Look, SessionView};
 use super::tooling::Tooling;
-use crate::entry::{CustomMessage, EntryBody};
+use crate::entry::{CustomMessage, EntryBody, EntryId};
 use crate::extension::Extensions;
 use crate::extension::actions::SessionNow;
 use crate::prompt::Prompt as SystemPrompt;
@@ -60,6 +60,17 @@ pub(super) struct State {
     pub(super) tooling: Tooling,
     /// What extensions ask for.
     pub(super) errands: Errands,
+    /// Entries that extensions want behind the turn under way.
+    pub(super) drafted: Option<Drafted>,
+    /// The entries of the turn under way.
+    pub(super) turn: TurnEntries,
+}
+
+/// The entries of a turn's messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TurnEntries {
+    pub(super) answer: Option<EntryId>,
+    pub(super) results: Vec<EntryId>,
 }
 
 /// What is switched on or off while the session lives; `None`: as its parts say.
@@ -143,6 +154,8 @@ impl SessionControl {
             commands,
             tooling,
             errands: Errands::default(),
+            drafted: None,
+            turn: TurnEntries::default(),
         };
         let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
         Self { queues, host, extensions, shared: Arc::new(shared) }

@@ -12,7 +12,7 @@ use pinch_llm::message::{Message, SystemMessage};
 use pinch_llm::normalise;
 
 use super::control::SessionControl;
-use crate::extension::{Extensions, Point, TurnEnd, TurnEndAction};
+use crate::extension::{Boundary, Extensions, Outcome, Point, TurnEnd};
 use crate::session_log::convert_to_llm;
 
 /// What stands in the place of images that must not reach a model.
@@ -110,12 +110,24 @@ impl Hooks for SessionHooks {
     fn after_turn<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
         Box::pin(async move {
             let owned = self.owner.after_turn(turn).await;
-            let turn_index = self.control.peek(|state| state.errands.turn_index);
-            let ended = TurnEnd { turn_index, message: &turn.message, results: &turn.results };
-            match self.extensions().turn_end(ended).await {
-                TurnEndAction::Continue if owned == AfterTurn::GoOn => AfterTurn::Continue,
-                _ => owned,
+            if !self.extensions().wants(Point::TurnEnd) {
+                return owned;
             }
+            let (turn_index, entries) = self.control.peek(|state| (state.errands.turn_index, state.turn.clone()));
+            let ended = TurnEnd {
+                turn_index,
+                message: &turn.message,
+                results: &turn.results,
+                message_entry: entries.answer.as_ref(),
+                result_entries: &entries.results,
+                outcome: Outcome::of(&turn.message.stop_reason),
+            };
+            let Boundary { drafts, goes_on } = self.extensions().turn_end(ended).await;
+            if let Err(why) = self.control.draft(drafts).await {
+                self.extensions().report_boundary(Point::TurnEnd, format!("Invalid boundary entries: {why}"));
+                return owned;
+            }
+            if goes_on && owned == AfterTurn::GoOn { AfterTurn::Continue } else { owned }
         })
     }
 }

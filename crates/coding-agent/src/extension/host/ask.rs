@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::Extensions;
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 use crate::entry::CustomMessage;
-use crate::extension::context::{with_system, without_system};
+use crate::extension::context::{is_system, with_system, without_system};
 use crate::extension::{
-    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, ExtensionError, Input, InputAction,
-    Leave, MessageAction, PayloadAction, Point, Resources, ResourcesDiscover, Told, TurnEnd, TurnEndAction, UserBash,
-    UserBashAction,
+    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSettle, BeforeSwitch, Boundary, ContextAction,
+    ExtensionError, Input, InputAction, Leave, MessageAction, PayloadAction, Point, Resources, ResourcesDiscover, Told,
+    TurnEnd, UserBash, UserBashAction,
 };
 use crate::prompt::Prompt;
 use crate::resources::ExtraPaths;
@@ -112,6 +112,27 @@ impl Extensions {
 
     /// Other messages for a request; `None`: as they are.
     pub(crate) async fn context(&self, messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
+        let mut changed = self.context_without_system(messages).await;
+        let point = Point::ContextWithSystem;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let now = changed.as_deref().unwrap_or(messages);
+            let answer = call.attempt(|| one.extension.context_with_system(now, &call.cx)).await;
+            match answer {
+                Some(ContextAction::Replace(others)) if others.first().is_some_and(|first| is_system(first)) => {
+                    changed = Some(others);
+                }
+                Some(ContextAction::Replace(_)) => {
+                    let error = ExtensionError::new("The first message must be one of the system");
+                    self.report(&one.name, point.name(), &error);
+                }
+                Some(ContextAction::Keep) | None => {}
+            }
+        }
+        changed
+    }
+
+    async fn context_without_system(&self, messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
         let point = Point::Context;
         if !self.wants(point) {
             return None;
@@ -167,8 +188,8 @@ impl Extensions {
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let answer = call.attempt(|| one.extension.before_agent_start(&start, &call.cx));
-            let AgentStartAction { message, system } = answer.await.unwrap_or_default();
-            messages.extend(message);
+            let AgentStartAction { messages: said, system } = answer.await.unwrap_or_default();
+            messages.extend(said);
             if let Some(system) = system {
                 start.system = system;
                 is_changed = true;
@@ -177,17 +198,31 @@ impl Extensions {
         (messages, is_changed.then_some(start.system))
     }
 
-    pub(crate) async fn turn_end(&self, turn: TurnEnd<'_>) -> TurnEndAction {
+    pub(crate) async fn turn_end(&self, turn: TurnEnd<'_>) -> Boundary {
         let point = Point::TurnEnd;
-        let mut action = TurnEndAction::GoOn;
+        let mut so_far = Boundary::default();
         for one in self.wanting(point) {
             let call = self.call(one, point);
-            let answer = call.attempt(|| one.extension.turn_end(turn, &call.cx));
-            if answer.await == Some(TurnEndAction::Continue) {
-                action = TurnEndAction::Continue;
-            }
+            let answer = call.attempt(|| one.extension.turn_end(turn, &so_far, &call.cx)).await;
+            so_far.add(answer.unwrap_or_default());
         }
-        action
+        so_far
+    }
+
+    pub(crate) async fn before_settle(&self, ahead: BeforeSettle) -> Boundary {
+        let point = Point::AgentBeforeSettle;
+        let mut so_far = Boundary::default();
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.agent_before_settle(ahead, &so_far, &call.cx)).await;
+            so_far.add(answer.unwrap_or_default());
+        }
+        so_far
+    }
+
+    /// Says that what all of them together want of a turn or a session at rest cannot be done.
+    pub(crate) fn report_boundary(&self, point: Point, why: String) {
+        self.report("<boundary>", point.name(), &ExtensionError::new(why));
     }
 
     /// Another message in the place of one that is whole; `None`: as it is.
