@@ -134,9 +134,7 @@ fn wishes(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
 fn failure(error: RuntimeError, folders: &Folders) -> Failure {
     match error {
         RuntimeError::Store(error) => error.into(),
-        RuntimeError::Missing { .. } | RuntimeError::FolderGone { .. } | RuntimeError::NotSaved => {
-            Failure::user(error.to_string())
-        }
+        RuntimeError::Missing { .. } | RuntimeError::FolderGone { .. } => Failure::user(error.to_string()),
         RuntimeError::Create(error) => match error {
             CreateError::Model(error) => find_model::not_found(&error),
             CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),

@@ -128,6 +128,44 @@ async fn what_extensions_find_is_loaded() {
 }
 
 #[tokio::test]
+async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
+    for log in [LogWish::InMemory, LogWish::New] {
+        let (folder, finds) = folder();
+        let theirs = folder.path().join("theirs");
+        let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), log.clone(), vec![finds]).await;
+        let state = client.ask(json!({"id": 0, "type": "get_state"})).await;
+        // Nothing has been said yet, so nothing is on disk.
+        std::fs::write(theirs.join("prompts/one.md"), "One.").unwrap();
+        client.ask(json!({"id": 1, "type": "prompt", "message": "/anew"})).await;
+        let (_, said) = prompt(&mut client, "/one").await;
+        assert_eq!(said, "One.");
+        let before = client.ask(json!({"id": 2, "type": "get_entries"})).await;
+        std::fs::write(theirs.join("prompts/two.md"), "Two.").unwrap();
+        client.ask(json!({"id": 3, "type": "prompt", "message": "/anew"})).await;
+        let after = client.ask(json!({"id": 2, "type": "get_entries"})).await;
+        assert_eq!(before, after, "the same entries, and the same leaf");
+        let (_, said) = prompt(&mut client, "/two").await;
+        assert_eq!(said, "Two.");
+        let sent: Vec<String> =
+            client.model.requests().last().unwrap().messages.iter().map(|message| text_of(message)).collect();
+        assert!(sent.contains(&"One.".to_owned()), "{sent:?}");
+        let now = client.ask(json!({"id": 0, "type": "get_state"})).await;
+        let member = |state: &Value, name: &str| state["data"][name].clone();
+        for name in ["sessionId", "sessionFile"] {
+            assert_eq!(member(&now, name), member(&state, name));
+        }
+        if let Some(file) = member(&now, "sessionFile").as_str() {
+            let text = std::fs::read_to_string(file).unwrap();
+            assert_eq!(text.lines().filter(|line| line.contains("\"type\":\"session\"")).count(), 1);
+        }
+        assert_eq!(member(&now, "sessionFile").is_null(), log == LogWish::InMemory);
+        let (done, heard) = client.leave().await;
+        done.unwrap();
+        assert!(heard.iter().all(|line| line["type"] != "session_error"));
+    }
+}
+
+#[tokio::test]
 async fn a_reload_finds_what_has_come_and_loses_what_has_gone() {
     let (folder, finds) = folder();
     let theirs = folder.path().join("theirs");
