@@ -8,29 +8,39 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use crate::help::User;
 
 /// A client.
-struct Client {
-    input: ChildStdin,
+pub(crate) struct Client {
+    input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     /// Ends with this value.
     _child: Child,
 }
 
 impl Client {
-    fn of(user: &User) -> Self {
+    pub(crate) fn of(user: &User) -> Self {
         let mut command = user.command(&["--mode", "rpc", "--model", "local/m1"]);
         let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { input: child.stdin.take().unwrap(), output, _child: child }
+        Self { input: child.stdin.take(), output, _child: child }
     }
 
     /// Sends a command and returns everything up to its answer.
-    async fn ask(&mut self, command: &Value) -> Vec<Value> {
-        self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
+    pub(crate) async fn ask(&mut self, command: &Value) -> Vec<Value> {
+        self.say(command).await;
         self.until(|line| line["type"] == "response").await
     }
 
+    /// Sends a line.
+    pub(crate) async fn say(&mut self, line: &Value) {
+        self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Has nothing more to say.
+    pub(crate) fn hang_up(&mut self) {
+        self.input = None;
+    }
+
     /// Returns everything up to a line.
-    async fn until(&mut self, is: impl Fn(&Value) -> bool) -> Vec<Value> {
+    pub(crate) async fn until(&mut self, is: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut lines = Vec::new();
         loop {
             let line = self.output.next_line().await.unwrap().unwrap();

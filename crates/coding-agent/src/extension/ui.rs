@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use pinch_agent_core::tool::JsonObject;
 use pinch_stdx::cancel::Cancel;
 use tokio::sync::Mutex;
 
@@ -153,6 +154,31 @@ pub enum Show {
     EditorText(String),
 }
 
+/// A call that a person may be asked about before it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolApproval<'a> {
+    /// The session it is made in.
+    pub session_id: &'a str,
+    /// The call.
+    pub call_id: &'a str,
+    /// The tool.
+    pub tool: &'a str,
+    /// The arguments it would run with.
+    pub args: &'a JsonObject,
+}
+
+/// Whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// It may.
+    Granted,
+    /// It may not.
+    Denied {
+        /// Why, for the model.
+        reason: String,
+    },
+}
+
 /// Somebody who can ask and show people something.
 pub trait Ui: Send + Sync {
     /// Whether there are people at all. Where there are none, nothing is asked.
@@ -165,6 +191,13 @@ pub trait Ui: Send + Sync {
 
     /// Shows something. Must not wait.
     fn show(&self, show: Show);
+
+    /// Says whether a call may run: asked before every call that hooks and extensions let through. Calls need nobody's approval unless this says
+    /// otherwise. Dropped when the prompt under way is cancelled; the call does not run then.
+    fn approve<'a>(&'a self, call: ToolApproval<'a>) -> BoxFuture<'a, Approval> {
+        let _ = call;
+        Box::pin(async { Approval::Granted })
+    }
 }
 
 /// Nobody is there: every question is left unanswered at once, and nothing is shown.

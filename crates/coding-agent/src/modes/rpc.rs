@@ -8,6 +8,7 @@ use pinch_stdx::cancel::Cancel;
 use crate::runtime::SessionRuntime;
 
 mod snapshots;
+mod approvals;
 mod dialogs;
 mod io;
 mod desk;

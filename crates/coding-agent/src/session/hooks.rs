@@ -1,6 +1,7 @@
 //! The owner's hooks, then the extensions', with what the session adds: its roles become messages of the user, and changes made during a run
 //! reach the next request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,6 +13,7 @@ use pinch_llm::message::{Message, SystemMessage};
 use pinch_llm::normalise;
 
 use super::control::SessionControl;
+use crate::extension::ui::Approval;
 use crate::extension::{Boundary, Extensions, Outcome, Point, TurnEnd};
 use crate::session_log::convert_to_llm;
 
@@ -80,17 +82,23 @@ impl Hooks for SessionHooks {
 
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         Box::pin(async move {
-            let owned = self.owner.before_tool(call).await;
-            match owned {
-                deny @ BeforeTool::Deny { .. } => deny,
-                BeforeTool::Allow => self.extensions().tool_call(call).await,
-                BeforeTool::Rewrite(input) => {
-                    let call = PendingCall { input, ..call.clone() };
-                    match self.extensions().tool_call(&call).await {
-                        BeforeTool::Allow => BeforeTool::Rewrite(call.input),
-                        other => other,
-                    }
-                }
+            let mut now = Cow::Borrowed(call);
+            match self.owner.before_tool(call).await {
+                BeforeTool::Allow => {}
+                BeforeTool::Rewrite(input) => now.to_mut().input = input,
+                deny @ BeforeTool::Deny { .. } => return deny,
+            }
+            match self.extensions().tool_call(&now).await {
+                BeforeTool::Allow => {}
+                BeforeTool::Rewrite(input) => now.to_mut().input = input,
+                deny @ BeforeTool::Deny { .. } => return deny,
+            }
+            // A person sees the call as it will run.
+            let session = self.control.peek(|state| Arc::clone(&state.now));
+            match (self.extensions().approved(&session.session_id, &now).await, now) {
+                (Approval::Denied { reason }, _) => BeforeTool::Deny { reason, end_run: false },
+                (Approval::Granted, Cow::Borrowed(_)) => BeforeTool::Allow,
+                (Approval::Granted, Cow::Owned(changed)) => BeforeTool::Rewrite(changed.input),
             }
         })
     }

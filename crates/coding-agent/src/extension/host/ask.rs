@@ -13,6 +13,7 @@ use super::Extensions;
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 use crate::entry::CustomMessage;
 use crate::extension::context::{is_system, with_system, without_system};
+use crate::extension::ui::{Approval, ToolApproval};
 use crate::extension::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSettle, BeforeSwitch, Boundary, ContextAction,
     ExtensionError, Input, InputAction, Leave, MessageAction, PayloadAction, Point, Resources, ResourcesDiscover, Told,
@@ -266,6 +267,17 @@ impl Extensions {
             }
         }
         if is_changed { BeforeTool::Rewrite(now.input) } else { BeforeTool::Allow }
+    }
+
+    /// Whether the person in front allows a call that nobody stood against.
+    pub(crate) async fn approved(&self, session_id: &str, pending: &PendingCall) -> Approval {
+        let call = ToolApproval {
+            session_id,
+            call_id: pending.call.id.as_str(),
+            tool: &pending.call.name,
+            args: &pending.input,
+        };
+        self.0.core.screen().ui.approve(call).await
     }
 
     /// Changes to a call's result.

@@ -193,6 +193,7 @@ impl<'a> Busy<'a> {
         match line.read() {
             Ok(ClientLine::Command(request)) => self.command(*request).await,
             Ok(ClientLine::UiReply(reply)) => self.desk.ui.reply(reply),
+            Ok(ClientLine::ToolReply(reply)) => self.desk.ui.reply_to_call(reply),
             Err(refused) => self.io.write(refused.line()).await,
         }
     }
