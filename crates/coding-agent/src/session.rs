@@ -39,6 +39,7 @@ mod look;
 mod errands;
 mod tooling;
 pub mod control;
+mod fitting;
 pub mod stats;
 mod attend;
 mod telling;
@@ -155,6 +156,9 @@ pub struct SessionParts {
     pub hooks: Arc<dyn Hooks>,
     /// No image reaches the model; it is told so instead.
     pub block_images: bool,
+    /// Images that enter the conversation are made to fit: see [`crate::images::admit`], which is told whether to resize them. `None`: they are
+    /// taken as they are.
+    pub fit_images: Option<bool>,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
     /// Where the owner steps into compactions and moves in the tree.
@@ -191,6 +195,7 @@ impl SessionParts {
             load_found: None,
             hooks: Arc::new(NoHooks),
             block_images: false,
+            fit_images: None,
             compaction: CompactionRules::default(),
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
@@ -294,7 +299,8 @@ impl AgentSession {
             system: system.clone(),
         };
         let queues = agent.queues();
-        let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling);
+        let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling)
+            .fitting_images(parts.fit_images);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
         let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
         parts.extensions.bind(Some(Arc::new(acting)));

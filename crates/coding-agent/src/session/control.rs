@@ -29,6 +29,8 @@ pub struct SessionControl {
     queues: Queues,
     host: Host,
     extensions: Extensions,
+    /// Images are made to fit, and whether they are resized for that.
+    fit_images: Option<bool>,
     shared: Arc<Shared>,
 }
 
@@ -158,7 +160,16 @@ impl SessionControl {
             turn: TurnEntries::default(),
         };
         let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
-        Self { queues, host, extensions, shared: Arc::new(shared) }
+        Self { queues, host, extensions, fit_images: None, shared: Arc::new(shared) }
+    }
+
+    /// Has images made to fit.
+    pub(super) fn fitting_images(self, fit_images: Option<bool>) -> Self {
+        Self { fit_images, ..self }
+    }
+
+    pub(super) fn fit_images(&self) -> Option<bool> {
+        self.fit_images
     }
 
     /// The session's extensions.

@@ -245,6 +245,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         })),
         hooks: Arc::clone(&options.hooks),
         block_images: settings.images.block,
+        fit_images: Some(settings.images.auto_resize),
         branch_reserve_tokens: settings.branch_reserve_tokens,
         compaction: settings.compaction.clone(),
         plan: settings.recovery,

@@ -51,8 +51,12 @@ impl Hooks for SessionHooks {
     fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         Box::pin(async move {
             let owned = self.owner.whole_message(message).await;
-            let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await;
-            changed.or(owned)
+            let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await.or(owned);
+            // A result has been looked at when its call ended.
+            if changed.is_none() && matches!(**message, Message::ToolResult(_)) {
+                return None;
+            }
+            self.control.fitted(changed.as_ref().unwrap_or(message)).await.or(changed)
         })
     }
 
@@ -106,10 +110,17 @@ impl Hooks for SessionHooks {
     fn after_tool<'a>(&'a self, done: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
         Box::pin(async move {
             let mut patch = self.owner.after_tool(done).await;
+            let mut seen = Cow::Borrowed(done);
+            if patch != ToolPatch::default() {
+                patch.clone().apply(&mut seen.to_mut().output);
+            }
             if self.extensions().wants(Point::ToolResult) {
-                let mut seen = done.clone();
-                patch.clone().apply(&mut seen.output);
-                patch.add(self.extensions().tool_result(&seen).await);
+                let theirs = self.extensions().tool_result(&seen).await;
+                theirs.clone().apply(&mut seen.to_mut().output);
+                patch.add(theirs);
+            }
+            if let Some(fitted) = self.control.fitted_result(&seen.output).await {
+                patch.add(fitted);
             }
             patch
         })

@@ -20,6 +20,7 @@ mod folders;
 mod full_disk;
 mod guard;
 mod help;
+mod images;
 mod long;
 mod packages;
 mod prompt;
