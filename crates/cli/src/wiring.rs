@@ -36,11 +36,11 @@ pub(crate) async fn runtime(
     } else {
         Services::load(&service_options(options, &folders, host), std::path::Path::new(log.cwd()))
     };
-    let problems = of_log.take_problems();
-    problems.iter().for_each(|problem| warn(problem));
+    let problems = of_log.problems();
     let started =
         SessionRuntime::with_services(service_options(options, &folders, host), of_log, wishes(options, ui), log).await;
     let mut runtime = started.map_err(|error| {
+        problems.iter().for_each(|problem| warn(problem));
         let failure = failure(error, &folders);
         // What is missing may stand in the part that cannot be read.
         let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };

@@ -246,6 +246,8 @@ function merge(event, payload, answers, answer) {
   switch (event) {
     case "tool_call":
       return answer.block === true;
+    case "project_trust":
+      return answer.trusted !== "undecided";
     case "input":
       if (answer.action === "transform") Object.assign(payload, { text: answer.text, images: answer.images ?? payload.images });
       return answer.action === "handled";

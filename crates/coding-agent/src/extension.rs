@@ -20,6 +20,7 @@ pub mod error;
 mod limit;
 pub mod ui;
 pub mod boundary;
+pub(crate) mod trust;
 pub mod payloads;
 pub mod actions;
 mod exec;
@@ -46,6 +47,7 @@ pub use payloads::{
 };
 pub use points::{Point, Points};
 pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
+pub use trust::{ProjectTrust, TrustAction};
 
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 
@@ -78,6 +80,13 @@ pub trait Extension: Send + Sync {
     /// The extension is not asked any more: it ends what it has running.
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// [`Point::ProjectTrust`]: whether a project's own settings, extensions and other things count. Asked before there is a session, and only of
+    /// extensions that are not the project's own, where nobody has said it for this run; the first one that decides counts. `ui` asks people.
+    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a ui::Dialogs) -> Answer<'a, TrustAction> {
+        let _ = (ask, ui);
+        Box::pin(async { Ok(TrustAction::Undecided) })
     }
 
     /// Something happened: all points at which there is nothing to answer.

@@ -62,6 +62,7 @@ impl ServiceOptions {
 
 /// What sessions of one working directory share.
 pub struct Services {
+    options: ServiceOptions,
     host: Host,
     cwd: PathBuf,
     agent_dir: PathBuf,
@@ -111,6 +112,7 @@ impl Services {
         let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, host.clone()));
         problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));
         Self {
+            options: options.clone(),
             host: host.clone(),
             cwd: cwd.to_owned(),
             agent_dir: agent_dir.clone(),
@@ -122,6 +124,27 @@ impl Services {
             files: FileQueue::default(),
             problems: Mutex::new(problems),
         }
+    }
+
+    /// Whether extensions are to be asked if the project is trusted: it has things that need it, and nobody has said it for this run.
+    pub(crate) fn needs_trust(&self) -> bool {
+        self.options.trust.is_none() && trust::needs_trust(&self.cwd, self.host.home())
+    }
+
+    /// Everything read again, with a decision about the project. It can be kept for later; what goes wrong with that is told with the problems.
+    pub(crate) fn decided(self, trusted: bool, remember: bool) -> Self {
+        let kept = remember.then(|| {
+            let (mut store, _) = TrustStore::load(&self.agent_dir.join("trust.json"));
+            store.decide(&self.cwd, Some(trusted), &self.host)
+        });
+        let decided = match self.trust.is_trusted() == trusted {
+            true => Self { trust: TrustDecision::Decided(trusted), ..self },
+            false => Self::load(&ServiceOptions { trust: Some(trusted), ..self.options }, &self.cwd),
+        };
+        if let Some(Err(error)) = kept {
+            decided.problems.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+        }
+        decided
     }
 
     /// The same with a key for one provider that stands in no file.
@@ -204,7 +227,16 @@ impl Services {
 
     /// Takes what was wrong in documents: sentences for people.
     pub fn take_problems(&self) -> Vec<String> {
-        let mut problems = std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner));
+        std::mem::take(&mut *self.known_problems())
+    }
+
+    /// What is wrong in documents and was not taken yet.
+    pub fn problems(&self) -> Vec<String> {
+        self.known_problems().clone()
+    }
+
+    fn known_problems(&self) -> MutexGuard<'_, Vec<String>> {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         problems.extend(self.models.take_new_problems().iter().map(ToString::to_string));
         problems
     }

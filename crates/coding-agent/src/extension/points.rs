@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Point {
+    /// A project may be trusted, or not.
+    ProjectTrust,
     /// Folders with further skills, prompts and themes are looked for.
     ResourcesDiscover,
     /// A session begins, or another one takes its place.
@@ -82,7 +84,8 @@ pub enum Point {
 
 impl Point {
     /// All points.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
+        Self::ProjectTrust,
         Self::ResourcesDiscover,
         Self::SessionStart,
         Self::SessionBeforeSwitch,
@@ -125,6 +128,7 @@ impl Point {
     /// The word used in reports and in the protocol.
     pub fn name(self) -> &'static str {
         match self {
+            Self::ProjectTrust => "project_trust",
             Self::ResourcesDiscover => "resources_discover",
             Self::SessionStart => "session_start",
             Self::SessionBeforeSwitch => "session_before_switch",

@@ -24,6 +24,8 @@ use super::payloads::{
 };
 use super::points::{Point, Points};
 use super::register::Registrations;
+use super::trust::{ProjectTrust, TrustAction};
+use super::ui::Dialogs;
 use super::{Answer, Extension, HeaderChanges};
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 use crate::protocol::EventWriter;
@@ -99,6 +101,12 @@ impl ProcessExtension {
 
     /// A message about a point: the head, the payload, and the facts about the session.
     fn event(&self, id: Option<u64>, point: Point, payload: &[u8], cx: &ExtensionCx) -> Vec<u8> {
+        // Of the pieces of an answer there are thousands.
+        let facts = if point == Point::MessageUpdate { json!({"generation": cx.generation()}) } else { facts(cx) };
+        Self::event_with(id, point, payload, &facts)
+    }
+
+    fn event_with(id: Option<u64>, point: Point, payload: &[u8], facts: &Value) -> Vec<u8> {
         let mut line = Vec::with_capacity(payload.len() + 512);
         line.extend_from_slice(br#"{"jsonrpc":"2.0","#);
         if let Some(id) = id {
@@ -108,8 +116,6 @@ impl ProcessExtension {
         line.extend_from_slice(head.as_bytes());
         line.extend_from_slice(payload);
         line.extend_from_slice(b",\"ctx\":");
-        // Of the pieces of an answer there are thousands.
-        let facts = if point == Point::MessageUpdate { json!({"generation": cx.generation()}) } else { facts(cx) };
         line.extend_from_slice(facts.to_string().as_bytes());
         line.extend_from_slice(b"}}\n");
         line
@@ -127,6 +133,22 @@ impl ProcessExtension {
             Err(ExtensionError::Gone { .. }) => Ok(Value::Null),
             other => other,
         }
+    }
+}
+
+/// The program may ask people as long as this lives, although there is no session.
+struct Lent<'a>(&'a Link);
+
+impl<'a> Lent<'a> {
+    fn to(link: &'a Link, ui: &Dialogs) -> Self {
+        link.lend(Some(ui.clone()));
+        Self(link)
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.lend(None);
     }
 }
 
@@ -162,6 +184,21 @@ impl Extension for ProcessExtension {
         Box::pin(async {
             self.link.close().await;
             Ok(())
+        })
+    }
+
+    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a Dialogs) -> Answer<'a, TrustAction> {
+        Box::pin(async move {
+            let cwd = ask.cwd.to_string_lossy();
+            let (payload, facts) = (json!({"cwd": cwd}).to_string(), json!({"cwd": cwd, "hasUI": ui.are_present()}));
+            let _lent = Lent::to(&self.link, ui);
+            let line = |id| Self::event_with(Some(id), Point::ProjectTrust, payload.as_bytes(), &facts);
+            match self.link.request_with(ui.watch.clone(), line).await {
+                Ok(answer) => json_of::trust_answer(&answer),
+                // Its end is told when it is loaded.
+                Err(ExtensionError::Gone { .. }) => Ok(TrustAction::Undecided),
+                Err(error) => Err(error),
+            }
         })
     }
 

@@ -261,6 +261,7 @@ impl Screen {
 
 /// What an extension asks and shows people with. A dialog waits for those before it; then its own time limit begins. While it waits or is shown,
 /// the time limit of the handler that asks stands still. When the run under way is cancelled, the answer is none.
+#[derive(Clone)]
 pub struct Dialogs {
     pub(super) screen: Screen,
     pub(super) watch: Option<Arc<Stopwatch>>,
@@ -268,6 +269,11 @@ pub struct Dialogs {
 }
 
 impl Dialogs {
+    /// Whether there are people to ask.
+    pub fn are_present(&self) -> bool {
+        self.screen.ui.is_present()
+    }
+
     /// Lets a person choose; `None` when they do not.
     pub async fn select(&self, title: &str, options: &[String], timeout: Option<Duration>) -> Option<String> {
         text(self.ask(title, DialogKind::Select { options: options.to_vec() }, timeout).await)
@@ -290,7 +296,7 @@ impl Dialogs {
     }
 
     async fn ask(&self, title: &str, kind: DialogKind, timeout: Option<Duration>) -> Option<Reply> {
-        if !self.screen.ui.is_present() {
+        if !self.are_present() {
             return None;
         }
         let _paused = self.watch.as_ref().map(|watch| watch.pause());
@@ -332,7 +338,7 @@ impl Dialogs {
 
     /// Shows something.
     pub fn show(&self, show: Show) {
-        if self.screen.ui.is_present() {
+        if self.are_present() {
             self.screen.ui.show(show);
         }
     }

@@ -15,6 +15,7 @@ mod extension_boundary;
 mod extension_hooks;
 mod extension_node;
 mod extension_process;
+mod extension_trust;
 mod faults;
 mod folders;
 mod full_disk;

@@ -14,7 +14,7 @@ use crate::compaction::{ByExtension, Compacted, Summarised};
 use crate::entry::{CustomMessage, EntryId};
 use crate::extension::{
     AgentStartAction, BeforeAgentStart, Boundary, BoundaryAction, ContextAction, Draft, ExtensionError, Input,
-    InputAction, Leave, MessageAction, Outcome, Resources, Told, TurnEnd, UserBashAction,
+    InputAction, Leave, MessageAction, Outcome, Resources, Told, TrustAction, TurnEnd, UserBashAction,
 };
 use crate::prompt::Prompt;
 use crate::tools::bash::UserCommand;
@@ -113,6 +113,16 @@ fn compacted(done: &Compacted) -> Value {
         ("tokensBefore", Some(done.tokens_before.into())),
         ("details", done.details.clone()),
     ])
+}
+
+pub(super) fn trust_answer(answer: &Value) -> Answer<TrustAction> {
+    let trusted = match member::<String>(answer, "trusted")?.as_deref() {
+        None | Some("undecided") => return Ok(TrustAction::Undecided),
+        Some("yes") => true,
+        Some("no") => false,
+        Some(other) => return Err(ExtensionError::new(format!("Unknown decision: {other}"))),
+    };
+    Ok(TrustAction::Decided { trusted, remember: member(answer, "remember")?.unwrap_or(false) })
 }
 
 pub(super) fn resources(answer: &Value) -> Answer<Resources> {
