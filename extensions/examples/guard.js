@@ -1,4 +1,4 @@
-// An extension for the Node host: `node extensions/node/pinch-extension-host.mjs extensions/examples/guard.js`.
+// An extension for the Node host: `node crates/coding-agent/extension-host/pinch-extension-host.mjs extensions/examples/guard.js`.
 //
 // It blocks commands that remove everything, and brings a tool along that counts words.
 

@@ -36,11 +36,11 @@ pub(crate) async fn runtime(
     } else {
         Services::load_installing(&service_options(options, &folders, host), std::path::Path::new(log.cwd())).await
     };
-    let problems = of_log.take_problems();
-    problems.iter().for_each(|problem| warn(problem));
+    let problems = of_log.problems();
     let started =
         SessionRuntime::with_services(service_options(options, &folders, host), of_log, wishes(options, ui), log).await;
     let mut runtime = started.map_err(|error| {
+        problems.iter().for_each(|problem| warn(problem));
         let failure = failure(error, &folders);
         // What is missing may stand in the part that cannot be read.
         let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
@@ -136,9 +136,7 @@ fn wishes(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
 fn failure(error: RuntimeError, folders: &Folders) -> Failure {
     match error {
         RuntimeError::Store(error) => error.into(),
-        RuntimeError::Missing { .. } | RuntimeError::FolderGone { .. } | RuntimeError::NotSaved => {
-            Failure::user(error.to_string())
-        }
+        RuntimeError::Missing { .. } | RuntimeError::FolderGone { .. } => Failure::user(error.to_string()),
         RuntimeError::Create(error) => match error {
             CreateError::Model(error) => find_model::not_found(&error),
             CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),

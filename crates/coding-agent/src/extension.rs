@@ -19,6 +19,8 @@ pub mod points;
 pub mod error;
 mod limit;
 pub mod ui;
+pub mod boundary;
+pub(crate) mod trust;
 pub mod payloads;
 pub mod actions;
 mod exec;
@@ -31,6 +33,7 @@ pub mod process;
 pub mod launch;
 
 pub use crate::event::ExtensionFailure;
+pub use boundary::{BeforeSettle, Boundary, BoundaryAction, Draft, Outcome, TurnEnd};
 pub use core::{FoundCommand, Heard};
 pub use cx::{CommandCx, ExtensionCx, ExtensionHandle, Left};
 pub use error::ExtensionError;
@@ -39,11 +42,12 @@ pub use host::Extensions;
 pub use limit::HANDLER_LIMIT;
 pub use payloads::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, InputSource,
-    Leave, MessageAction, ModelSource, PayloadAction, Resources, ResourcesDiscover, SessionReason, Told, TurnEnd,
-    TurnEndAction, UserBash, UserBashAction,
+    Leave, MessageAction, ModelSource, PayloadAction, Resources, ResourcesDiscover, SessionReason, Told, UserBash,
+    UserBashAction,
 };
 pub use points::{Point, Points};
 pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
+pub use trust::{ProjectTrust, TrustAction};
 
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 
@@ -76,6 +80,13 @@ pub trait Extension: Send + Sync {
     /// The extension is not asked any more: it ends what it has running.
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// [`Point::ProjectTrust`]: whether a project's own settings, extensions and other things count. Asked before there is a session, and only of
+    /// extensions that are not the project's own, where nobody has said it for this run; the first one that decides counts. `ui` asks people.
+    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a ui::Dialogs) -> Answer<'a, TrustAction> {
+        let _ = (ask, ui);
+        Box::pin(async { Ok(TrustAction::Undecided) })
     }
 
     /// Something happened: all points at which there is nothing to answer.
@@ -125,6 +136,17 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(ContextAction::Keep) })
     }
 
+    /// [`Point::ContextWithSystem`]: the messages of a request as they will be sent, those of the system among them; the first one must stay one
+    /// of the system. Asked after [`Extension::context`]. Each sees what the one before made of them.
+    fn context_with_system<'a>(
+        &'a self,
+        messages: &'a [Arc<Message>],
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, ContextAction> {
+        let _ = (messages, cx);
+        Box::pin(async { Ok(ContextAction::Keep) })
+    }
+
     /// [`Point::BeforeProviderRequest`]: the body of a request, in its provider's own words. Each sees what the one before made of it.
     fn before_provider_request<'a>(
         &'a self,
@@ -157,10 +179,28 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(AgentStartAction::default()) })
     }
 
-    /// [`Point::TurnEnd`]: one [`TurnEndAction::Continue`] is enough.
-    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, cx: &'a ExtensionCx) -> Answer<'a, TurnEndAction> {
-        let _ = (turn, cx);
-        Box::pin(async { Ok(TurnEndAction::GoOn) })
+    /// [`Point::TurnEnd`]: entries behind a turn, and whether one more request is made, if the turn did not fail. `so_far` is what the extensions
+    /// before want; each may change that. When a draft makes no sense, none is appended.
+    fn turn_end<'a>(
+        &'a self,
+        turn: TurnEnd<'a>,
+        so_far: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
+        let _ = (turn, so_far, cx);
+        Box::pin(async { Ok(BoundaryAction::default()) })
+    }
+
+    /// [`Point::AgentBeforeSettle`]: nothing would go on by itself. Entries that are appended, and whether the model is asked once more; that
+    /// can only be when the conversation does not end with an answer of its. Not asked after a prompt that was cancelled.
+    fn agent_before_settle<'a>(
+        &'a self,
+        ahead: BeforeSettle,
+        so_far: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
+        let _ = (ahead, so_far, cx);
+        Box::pin(async { Ok(BoundaryAction::default()) })
     }
 
     /// [`Point::MessageEnd`]: a whole message, before it enters the conversation and the log. Each sees what the one before made of it.

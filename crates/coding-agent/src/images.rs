@@ -1,9 +1,12 @@
 //! Images: what they are by their first bytes, how large they may be, and how they get into a message.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use std::borrow::Cow;
+
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::{Engine as _, alphabet};
 use bytes::Bytes;
-use pinch_llm::message::Image;
+use pinch_llm::message::{Block, Image};
 
 #[cfg(feature = "images")]
 mod fit;
@@ -13,6 +16,12 @@ pub const MAX_ENCODED_BYTES: usize = 4_718_592;
 
 /// Bytes of an image file that is looked into at all.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Reads base64 with or without padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// Formats that are taken, as the model is told.
 pub(crate) const FORMATS: &str =
@@ -91,6 +100,46 @@ pub async fn admit(content: Bytes, mime_type: &'static str, resize: bool) -> Res
     Ok(Admitted { image, notes })
 }
 
+/// Makes the images among blocks fit, as [`admit`] does, by what their bytes are and not by what is said of them. What the model is to know of an
+/// image stands in front of it; a note takes the place of one that cannot be sent. `None`: all of them fit.
+pub async fn admit_blocks(blocks: &[Block], resize: bool) -> Option<Vec<Block>> {
+    let mut changed = None;
+    for (at, block) in blocks.iter().enumerate() {
+        let Block::Image(image) = block else {
+            if let Some(changed) = &mut changed {
+                Vec::push(changed, block.clone());
+            }
+            continue;
+        };
+        let done = admit_image(image, resize).await;
+        if matches!(&done, Ok(same) if same.image == *image && same.notes.is_empty()) && changed.is_none() {
+            continue;
+        }
+        let changed = changed.get_or_insert_with(|| blocks[..at].to_vec());
+        match done {
+            Ok(Admitted { image, notes }) => {
+                changed.extend((!notes.is_empty()).then(|| Block::text(notes.join("\n"))));
+                changed.push(Block::Image(image));
+            }
+            Err(refused) => changed.push(Block::text(refused.note())),
+        }
+    }
+    changed
+}
+
+async fn admit_image(image: &Image, resize: bool) -> Result<Admitted, Refused> {
+    if image.data.len() as u64 / 4 * 3 > MAX_FILE_BYTES {
+        return Err(Refused::TooLarge);
+    }
+    let mut data = Cow::Borrowed(image.data.as_bytes());
+    if data.iter().any(u8::is_ascii_whitespace) {
+        data.to_mut().retain(|byte| !byte.is_ascii_whitespace());
+    }
+    let content = LENIENT.decode(&data).map_err(|_| Refused::NotConverted)?;
+    let mime_type = sniff(&content).ok_or(Refused::NotConverted)?;
+    admit(content.into(), mime_type, resize).await
+}
+
 /// Whether so many bytes stay below the limit once they are encoded.
 fn can_be_sent(n_bytes: usize) -> bool {
     n_bytes.div_ceil(3) * 4 < MAX_ENCODED_BYTES
@@ -99,6 +148,28 @@ fn can_be_sent(n_bytes: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A picture of one dot.
+    const DOT: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+
+    fn image(data: &str, mime_type: &str) -> Block {
+        Block::Image(Image { data: data.to_owned(), mime_type: mime_type.to_owned() })
+    }
+
+    #[tokio::test]
+    async fn images_are_what_their_bytes_say() {
+        let fits = [Block::text("a"), image(DOT, "image/png")];
+        assert_eq!(admit_blocks(&fits, true).await, None);
+        let mut wrapped = DOT.trim_end_matches('=').to_owned();
+        wrapped.insert(40, '\n');
+        let odd =
+            [image(&wrapped, "image/jpeg"), Block::text("a"), image("AAAA", "image/png"), image("?", "image/png")];
+        let note = Block::text(Refused::NotConverted.note());
+        let made = [image(DOT, "image/png"), Block::text("a"), note.clone(), note];
+        assert_eq!(admit_blocks(&odd, true).await.as_deref(), Some(&made[..]));
+        assert_eq!(admit_blocks(&[], true).await, None);
+    }
 
     #[test]
     fn text_that_begins_like_an_image_is_text() {

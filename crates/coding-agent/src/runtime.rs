@@ -186,15 +186,12 @@ impl SessionRuntime {
         Ok(true)
     }
 
-    /// Reads settings, models, resources and extensions anew and goes on with the same session.
+    /// Reads settings, models, resources and extensions anew and goes on with the same session, wherever it is kept.
     ///
     /// # Errors
-    /// When the session is kept in memory only, or cannot be made anew; it stays as it is then.
+    /// When the session cannot be made anew; it stays as it is then.
     pub async fn reload(&mut self) -> Result<(), RuntimeError> {
-        let path = self.now.session.path().filter(|_| self.now.session.log().is_saved());
-        let path = path.ok_or(RuntimeError::NotSaved)?;
-        let cwd = self.now.services.cwd().to_string_lossy().into_owned();
-        let log = open(&path, &self.options.host, &cwd).await?;
+        let log = self.now.session.log().again().await?;
         self.replace(log, SessionReason::Reload).await
     }
 
@@ -243,9 +240,6 @@ pub enum RuntimeError {
         /// The folder.
         cwd: String,
     },
-    /// There is nothing on disk that it could be read from.
-    #[error("This session is not saved yet, so it cannot be read anew")]
-    NotSaved,
     /// It cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),

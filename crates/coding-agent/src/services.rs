@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_llm::ids::ProviderId;
@@ -17,7 +17,9 @@ use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
 use crate::resources::themes::Theme;
 use crate::resources::trust::{self, TrustDecision, TrustQuestion, TrustStore};
-use crate::resources::{CommandLinePaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without};
+use crate::resources::{
+    CommandLinePaths, Commands, ExtraPaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without,
+};
 use crate::settings::{Scope, Settings, SettingsFiles, SettingsManager};
 use crate::tools::file_queue::FileQueue;
 
@@ -68,13 +70,14 @@ impl ServiceOptions {
 
 /// What sessions of one working directory share.
 pub struct Services {
+    options: ServiceOptions,
     host: Host,
     cwd: PathBuf,
     agent_dir: PathBuf,
     settings: SettingsManager,
     models: Arc<ModelRegistry>,
     auth: Arc<RegistryAuth>,
-    resources: ResourceLoader,
+    resources: Mutex<ResourceLoader>,
     trust: TrustDecision,
     /// Keeps changes of one file apart, whichever session makes them.
     files: FileQueue,
@@ -117,17 +120,42 @@ impl Services {
         let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, host.clone()));
         problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));
         Self {
+            options: options.clone(),
             host: host.clone(),
             cwd: cwd.to_owned(),
             agent_dir: agent_dir.clone(),
             settings,
             models,
             auth,
-            resources,
+            resources: Mutex::new(resources),
             trust: decision,
             files: FileQueue::default(),
             problems: Mutex::new(problems),
         }
+    }
+
+    /// Whether extensions are to be asked if the project is trusted: it has things that need it, and nobody has said it for this run.
+    pub(crate) fn needs_trust(&self) -> bool {
+        self.options.trust.is_none() && trust::needs_trust(&self.cwd, self.host.home())
+    }
+
+    /// Everything read again, with a decision about the project. It can be kept for later; what goes wrong with that is told with the problems.
+    pub(crate) async fn decided(self, trusted: bool, remember: bool) -> Self {
+        let kept = remember.then(|| {
+            let (mut store, _) = TrustStore::load(&self.agent_dir.join("trust.json"));
+            store.decide(&self.cwd, Some(trusted), &self.host)
+        });
+        let decided = match self.trust.is_trusted() == trusted {
+            true => Self { trust: TrustDecision::Decided(trusted), ..self },
+            false => {
+                let options = ServiceOptions { trust: Some(trusted), ..self.options };
+                Self::load_installing(&options, &self.cwd).await
+            }
+        };
+        if let Some(Err(error)) = kept {
+            decided.problems.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+        }
+        decided
     }
 
     /// The same with a key for one provider that stands in no file.
@@ -168,9 +196,34 @@ impl Services {
         &self.auth
     }
 
-    /// Instructions, skills, prompts, themes.
-    pub fn resources(&self) -> &Resources {
-        self.resources.resources()
+    fn loader(&self) -> MutexGuard<'_, ResourceLoader> {
+        self.resources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Instructions, skills, prompts, themes, as they are now.
+    pub fn resources(&self) -> Arc<Resources> {
+        Arc::clone(self.loader().resources())
+    }
+
+    /// Loads what extensions bring, in the place of what they brought before. What is new about documents is told with the other problems.
+    pub fn extend_resources(&self, paths: Vec<ExtraPaths>) {
+        let (before, now) = {
+            let mut loader = self.loader();
+            let before = Arc::clone(loader.resources());
+            loader.extend_resources(paths);
+            (before, Arc::clone(loader.resources()))
+        };
+        let new = now.diagnostics.iter().filter(|problem| !before.diagnostics.contains(problem));
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(new.map(ToString::to_string));
+    }
+
+    /// What a slash at the beginning of a prompt stands for; skills only where the settings let them be called.
+    pub fn slash_commands(&self) -> Commands {
+        let mut commands = self.resources().commands.clone();
+        if !self.settings.settings().skill_commands {
+            commands.skills.clear();
+        }
+        commands
     }
 
     /// Whether the project's own settings and resources count.
@@ -185,7 +238,16 @@ impl Services {
 
     /// Takes what was wrong in documents: sentences for people.
     pub fn take_problems(&self) -> Vec<String> {
-        let mut problems = std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner));
+        std::mem::take(&mut *self.known_problems())
+    }
+
+    /// What is wrong in documents and was not taken yet.
+    pub fn problems(&self) -> Vec<String> {
+        self.known_problems().clone()
+    }
+
+    fn known_problems(&self) -> MutexGuard<'_, Vec<String>> {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         problems.extend(self.models.take_new_problems().iter().map(ToString::to_string));
         problems
     }
@@ -197,7 +259,7 @@ impl Services {
 
     /// What can be written after a `/`, as clients see it: commands of extensions, then prompt templates, then skills.
     pub fn commands(&self, extensions: &Extensions) -> Vec<Value> {
-        let commands = &self.resources().commands;
+        let (commands, resources) = (self.slash_commands(), self.resources());
         let one = |name: String, description: &str, source: &str, info: Value| {
             let mut command = json!({"name": name, "description": description, "source": source, "sourceInfo": info});
             if description.is_empty()
@@ -211,13 +273,12 @@ impl Services {
             .templates
             .iter()
             .map(|template| one(template.name.clone(), &template.description, "prompt", template.info.to_value()));
-        let with_skills = self.settings.settings().skill_commands;
-        let skills = commands.skills.iter().filter(|_| with_skills);
-        let skills = skills
+        let skills = commands
+            .skills
+            .iter()
             .map(|skill| one(format!("skill:{}", skill.name), &skill.description, "skill", skill.info.to_value()));
         let of_extensions = extensions.commands().into_iter().map(|found| {
-            let entries = &self.resources().extensions;
-            let entry = entries.iter().find(|entry| *entry.path.to_string_lossy() == *found.extension);
+            let entry = resources.extensions.iter().find(|entry| *entry.path.to_string_lossy() == *found.extension);
             let info = entry.map_or_else(|| own_extension(&found.extension), |entry| entry.info.to_value());
             one(found.name.clone(), found.command.description().unwrap_or_default(), "extension", info)
         });
@@ -225,11 +286,12 @@ impl Services {
     }
 
     /// The theme of pages: the settings' own, else the dark one.
-    pub fn theme(&self) -> Option<&Theme> {
+    pub fn theme(&self) -> Option<Theme> {
         let named = self.settings.value("theme");
-        let themes = &self.resources().themes;
+        let resources = self.resources();
+        let themes = &resources.themes;
         let find = |name: &str| themes.iter().find(|theme| theme.name == name);
-        named.as_ref().and_then(Value::as_str).and_then(find).or_else(|| find("dark")).or(themes.first())
+        named.as_ref().and_then(Value::as_str).and_then(find).or_else(|| find("dark")).or(themes.first()).cloned()
     }
 
     /// Keeps how waiting messages are taken.

@@ -24,12 +24,12 @@ use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRul
 use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionNow;
-use crate::extension::{Extensions, Resources, SessionReason};
+use crate::extension::{Extensions, SessionReason};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
-use crate::resources::Commands;
 use crate::resources::skills::Skill;
 use crate::resources::templates::Templates;
+use crate::resources::{Commands, ExtraPaths};
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
 use crate::tools::facts::Facts;
@@ -39,6 +39,7 @@ mod look;
 mod errands;
 mod tooling;
 pub mod control;
+mod fitting;
 pub mod stats;
 mod attend;
 mod telling;
@@ -48,6 +49,7 @@ mod hooks;
 mod acting;
 mod tell;
 mod changes;
+mod boundary;
 mod compacting;
 pub mod tree;
 pub mod replace;
@@ -74,6 +76,9 @@ use tooling::Tooling;
 /// Tokens of a model's window that stay free when a branch is summarised, unless told otherwise.
 const BRANCH_RESERVE_TOKENS: u64 = 16_384;
 
+/// Loads what extensions have found, in the place of what they found before; answers with all that a slash stands for then.
+pub type LoadFound = Arc<dyn Fn(&[ExtraPaths]) -> Commands + Send + Sync>;
+
 /// A conversation with its log.
 pub struct AgentSession {
     log: SessionLog,
@@ -90,7 +95,8 @@ pub struct AgentSession {
     control: SessionControl,
     host: Host,
     /// What extensions have found.
-    resources: Resources,
+    found: Vec<ExtraPaths>,
+    load_found: Option<LoadFound>,
     /// The file of the session whose place this one has just taken.
     left: Option<PathBuf>,
     is_shut_down: bool,
@@ -144,10 +150,15 @@ pub struct SessionParts {
     pub templates: Templates,
     /// What `/skill:name` in a prompt stands for.
     pub skills: Vec<Skill>,
+    /// Loads the skills, prompts and themes that extensions know of; `None`: they are only told, by [`AgentSession::discovered`].
+    pub load_found: Option<LoadFound>,
     /// Where the owner steps in.
     pub hooks: Arc<dyn Hooks>,
     /// No image reaches the model; it is told so instead.
     pub block_images: bool,
+    /// Images that enter the conversation are made to fit: see [`crate::images::admit`], which is told whether to resize them. `None`: they are
+    /// taken as they are.
+    pub fit_images: Option<bool>,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
     /// Where the owner steps into compactions and moves in the tree.
@@ -181,8 +192,10 @@ impl SessionParts {
             reason: SessionReason::Startup,
             templates: Templates::default(),
             skills: Vec::new(),
+            load_found: None,
             hooks: Arc::new(NoHooks),
             block_images: false,
+            fit_images: None,
             compaction: CompactionRules::default(),
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
@@ -286,7 +299,8 @@ impl AgentSession {
             system: system.clone(),
         };
         let queues = agent.queues();
-        let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling);
+        let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling)
+            .fitting_images(parts.fit_images);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
         let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
         parts.extensions.bind(Some(Arc::new(acting)));
@@ -305,7 +319,8 @@ impl AgentSession {
             _bound: Bound(control.clone()),
             control,
             host,
-            resources: Resources::default(),
+            found: Vec::new(),
+            load_found: parts.load_found,
             left: None,
             is_shut_down: false,
         };

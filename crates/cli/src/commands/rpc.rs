@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pinch_cli::options::Options;
-use pinch_embed::coding_agent::modes::rpc::{self, ClientUi, Incoming, Lines, MAX_LINE, RpcError};
+use pinch_embed::coding_agent::modes::rpc::{Client, ClientUi, Incoming, Lines, MAX_LINE, RpcError};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
@@ -28,14 +28,16 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
     }
     let stop = Cancel::new();
     let ui = ClientUi::new(host);
-    let mut runtime = wiring::runtime(options, host, Some(Arc::new(ui.clone()))).await?;
     let (to_writer, outgoing) = mpsc::channel(MAX_WAITING);
     let (to_session, incoming) = mpsc::channel(READ_AHEAD);
     // The reader waits for its client for ever, so it is never waited for.
     std::thread::spawn(move || read(&to_session));
     let writer = std::thread::spawn(move || write(outgoing));
     let lines = Lines { incoming, outgoing: to_writer };
-    let (done, code) = signals::guard(&stop, rpc::rpc(&mut runtime, &ui, lines, &stop)).await;
+    let mut client = Client::new(&ui, lines, &stop).map_err(|error| Failure::internal(error.to_string()))?;
+    // Extensions may ask the client something when they start.
+    let mut runtime = client.attend(wiring::runtime(options, host, Some(Arc::new(ui.clone())))).await?;
+    let (done, code) = signals::guard(&stop, client.serve(&mut runtime)).await;
     runtime.close().await;
     runtime.take_notes().iter().for_each(|note| warn(note));
     drop(runtime);

@@ -9,27 +9,37 @@ use crate::help::User;
 
 /// A client.
 pub(crate) struct Client {
-    input: ChildStdin,
+    input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     /// Ends with this value.
     _child: Child,
 }
 
 impl Client {
-    fn of(user: &User) -> Self {
+    pub(crate) fn of(user: &User) -> Self {
         Self::start(user.command(&["--mode", "rpc", "--model", "local/m1"]))
     }
 
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { input: child.stdin.take().unwrap(), output, _child: child }
+        Self { input: child.stdin.take(), output, _child: child }
     }
 
     /// Sends a command and returns everything up to its answer.
     pub(crate) async fn ask(&mut self, command: &Value) -> Vec<Value> {
-        self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
+        self.say(command).await;
         self.until(|line| line["type"] == "response").await
+    }
+
+    /// Sends a line.
+    pub(crate) async fn say(&mut self, line: &Value) {
+        self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Has nothing more to say.
+    pub(crate) fn hang_up(&mut self) {
+        self.input = None;
     }
 
     /// Returns everything up to a line.

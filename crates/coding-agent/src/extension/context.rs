@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::message::Message;
 
-fn is_system(message: &Message) -> bool {
+pub(super) fn is_system(message: &Message) -> bool {
     matches!(message, Message::System(_))
 }
 

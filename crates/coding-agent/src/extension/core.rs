@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pinch_agent_core::Tool;
 use pinch_stdx::cancel::Cancel;
@@ -14,7 +14,7 @@ use super::actions::SessionActions;
 use super::error::ExtensionError;
 use super::limit::guarded_now;
 use super::register::{Flag, FlagValue, ProviderChange, Registrations, Shortcut};
-use super::ui::{Screen, Ui};
+use super::ui::{Onlooker, Screen, Ui};
 use crate::event::ExtensionFailure;
 
 /// Failures that wait to be told at most; the oldest give way.
@@ -41,6 +41,7 @@ pub struct FoundCommand {
 pub(super) struct Core {
     host: Host,
     screen: Mutex<Screen>,
+    onlooker: OnceLock<Arc<dyn Onlooker>>,
     bound: Mutex<Bound>,
     failures: Mutex<VecDeque<ExtensionFailure>>,
     has_failures: AtomicBool,
@@ -76,6 +77,7 @@ impl Core {
         Self {
             host,
             screen: Mutex::new(Screen::new(ui)),
+            onlooker: OnceLock::new(),
             bound: Mutex::default(),
             failures: Mutex::default(),
             has_failures: AtomicBool::new(false),
@@ -89,7 +91,14 @@ impl Core {
     }
 
     pub(super) fn screen(&self) -> Screen {
-        locked(&self.screen).clone()
+        let mut screen = locked(&self.screen).clone();
+        screen.onlooker = self.onlooker.get().cloned();
+        screen
+    }
+
+    /// Who is told of dialogs; the first one stays.
+    pub(super) fn set_onlooker(&self, onlooker: Arc<dyn Onlooker>) {
+        self.onlooker.get_or_init(|| onlooker);
     }
 
     pub(super) fn set_ui(&self, ui: Arc<dyn Ui>) {

@@ -31,6 +31,8 @@ pub struct ExtensionCx {
     generation: u64,
     watch: Option<Arc<Stopwatch>>,
     cancel: Cancel,
+    /// Other extensions are told of dialogs.
+    pub(super) is_watched: bool,
 }
 
 /// What an extension keeps from its registration on: gives a context of whatever session there is. It keeps nothing alive.
@@ -71,7 +73,7 @@ impl ExtensionCx {
         watch: Option<Arc<Stopwatch>>,
         cancel: Cancel,
     ) -> Self {
-        Self { core, name, generation, watch, cancel }
+        Self { core, name, generation, watch, cancel, is_watched: true }
     }
 
     /// The extension's name.
@@ -91,7 +93,9 @@ impl ExtensionCx {
 
     /// Asks and shows people something.
     pub fn ui(&self) -> Dialogs {
-        Dialogs { screen: self.core.screen(), watch: self.watch.clone(), cancel: self.cancel.clone() }
+        let mut screen = self.core.screen();
+        screen.onlooker.take_if(|_| !self.is_watched);
+        Dialogs { screen, watch: self.watch.clone(), cancel: self.cancel.clone() }
     }
 
     /// Whether there are people to ask.

@@ -1,8 +1,9 @@
 //! Many extensions as one.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use futures::future::BoxFuture;
 use pinch_agent_core::{Tool, ToolSet};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -14,8 +15,8 @@ use super::error::ExtensionError;
 use super::limit::{Stopwatch, guarded, guarded_now};
 use super::points::{Point, Points};
 use super::register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
-use super::ui::{NoUi, Ui};
-use super::{Answer, Extension, HANDLER_LIMIT};
+use super::ui::{Dialog, NoUi, Onlooker, Ui};
+use super::{Answer, Extension, HANDLER_LIMIT, Told};
 use crate::event::ExtensionFailure;
 
 mod ask;
@@ -84,7 +85,12 @@ impl Extensions {
                 }
             }
         }
-        Self(Arc::new(loaded))
+        let listens = [Point::UiPromptStart, Point::UiPromptEnd].into_iter().any(|point| loaded.points.has(point));
+        let loaded = Arc::new(loaded);
+        if listens {
+            core.set_onlooker(Arc::new(Watches(Arc::downgrade(&loaded))));
+        }
+        Self(loaded)
     }
 
     /// Gives the extensions somebody to ask; until then nobody answers.
@@ -272,7 +278,24 @@ impl Extensions {
         let (generation, cancel) = core.current().unwrap_or_default();
         let watch = Stopwatch::start();
         let (name, clock) = (Arc::clone(&one.name), Some(Arc::clone(&watch)));
-        Call { core, point, cx: ExtensionCx::new(Arc::clone(core), name, generation, clock, cancel), watch }
+        let mut cx = ExtensionCx::new(Arc::clone(core), name, generation, clock, cancel);
+        // Who is told of a dialog and asks something then does not have to hear of that, too.
+        cx.is_watched = !matches!(point, Point::UiPromptStart | Point::UiPromptEnd);
+        Call { core, point, cx, watch }
+    }
+}
+
+/// Tells extensions of the dialogs of others.
+struct Watches(Weak<Loaded>);
+
+impl Onlooker for Watches {
+    fn dialog<'a>(&'a self, dialog: &'a Dialog, is_over: bool) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(loaded) = self.0.upgrade() {
+                let told = if is_over { Told::DialogEnd(dialog) } else { Told::DialogStart(dialog) };
+                Extensions(loaded).tell(told).await;
+            }
+        })
     }
 }
 

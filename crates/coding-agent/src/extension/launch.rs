@@ -12,7 +12,7 @@ use super::process::{ProcessExtension, ProcessSpec};
 use crate::resources::ExtensionEntry;
 
 /// What runs extensions written in JavaScript: a program for Node.
-const NODE_HOST: &str = include_str!("../../../../extensions/node/pinch-extension-host.mjs");
+const NODE_HOST: &str = include_str!("../../extension-host/pinch-extension-host.mjs");
 
 /// Starts extensions, all at once; they come back in their order. Those that do not start are told of: file, what is wrong, what to do.
 pub async fn start(

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::queue::QueueKind;
-use pinch_llm::message::{AssistantMessage, Image, Message};
+use pinch_llm::message::{Image, Message};
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Value;
 
 use super::points::Point;
+use super::ui::Dialog;
 use crate::compaction::hooks::Moved;
 use crate::compaction::{Compacted, CompactionReason};
 use crate::entry::{CustomMessage, EntryId};
@@ -134,6 +135,10 @@ pub enum Told<'a> {
         /// The one before.
         previous: ThinkingLevel,
     },
+    /// A person is asked something.
+    DialogStart(&'a Dialog),
+    /// The person has answered, or is not asked any more.
+    DialogEnd(&'a Dialog),
 }
 
 impl Told<'_> {
@@ -149,6 +154,8 @@ impl Told<'_> {
             Self::Response { .. } => Point::AfterProviderResponse,
             Self::Model { .. } => Point::ModelSelect,
             Self::Thinking { .. } => Point::ThinkingLevelSelect,
+            Self::DialogStart(_) => Point::UiPromptStart,
+            Self::DialogEnd(_) => Point::UiPromptEnd,
             Self::Event(SessionEvent::RunEnd { .. }) => Point::AgentEnd,
             Self::Event(SessionEvent::Settled { .. }) => Point::AgentSettled,
             Self::Event(SessionEvent::InfoChanged { .. }) => Point::SessionInfoChanged,
@@ -173,7 +180,7 @@ impl Told<'_> {
 /// Folders are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourcesDiscover {
-    /// Why.
+    /// Why: [`SessionReason::Reload`], else [`SessionReason::Startup`].
     pub reason: SessionReason,
 }
 
@@ -186,15 +193,6 @@ pub struct Resources {
     pub prompts: Vec<PathBuf>,
     /// Themes, or folders of them.
     pub themes: Vec<PathBuf>,
-}
-
-impl Resources {
-    /// Puts others behind these.
-    pub fn extend(&mut self, others: Self) {
-        self.skills.extend(others.skills);
-        self.prompts.extend(others.prompts);
-        self.themes.extend(others.themes);
-    }
 }
 
 /// The session is about to be replaced.
@@ -251,31 +249,10 @@ pub struct BeforeAgentStart {
 /// What a prompt is answered with.
 #[derive(Clone, Debug, Default)]
 pub struct AgentStartAction {
-    /// A message behind the prompt.
-    pub message: Option<CustomMessage>,
+    /// Messages behind the prompt.
+    pub messages: Vec<CustomMessage>,
     /// Another system prompt, for this prompt only.
     pub system: Option<Prompt>,
-}
-
-/// A turn that is over.
-#[derive(Clone, Copy, Debug)]
-pub struct TurnEnd<'a> {
-    /// Which of its run, counted from 0.
-    pub turn_index: u64,
-    /// The model's answer.
-    pub message: &'a Arc<AssistantMessage>,
-    /// The results of its calls.
-    pub results: &'a [Arc<Message>],
-}
-
-/// How a run goes on after a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TurnEndAction {
-    /// As it would.
-    #[default]
-    GoOn,
-    /// One more request is made, if the turn did not fail.
-    Continue,
 }
 
 /// What becomes of a whole message.

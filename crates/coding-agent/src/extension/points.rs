@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Point {
+    /// A project may be trusted, or not.
+    ProjectTrust,
     /// Folders with further skills, prompts and themes are looked for.
     ResourcesDiscover,
     /// A session begins, or another one takes its place.
@@ -28,6 +30,8 @@ pub enum Point {
     SessionInfoChanged,
     /// A request's messages are chosen.
     Context,
+    /// They are whole, with prompt and tools among them.
+    ContextWithSystem,
     /// A request's body is made.
     BeforeProviderRequest,
     /// A request's headers are made.
@@ -40,8 +44,14 @@ pub enum Point {
     AgentStart,
     /// A run is over.
     AgentEnd,
+    /// Nothing would go on by itself any more.
+    AgentBeforeSettle,
     /// Nothing goes on by itself any more.
     AgentSettled,
+    /// A person is asked something.
+    UiPromptStart,
+    /// A person is not asked any more.
+    UiPromptEnd,
     /// A turn begins.
     TurnStart,
     /// A turn is over.
@@ -74,7 +84,8 @@ pub enum Point {
 
 impl Point {
     /// All points.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 38] = [
+        Self::ProjectTrust,
         Self::ResourcesDiscover,
         Self::SessionStart,
         Self::SessionBeforeSwitch,
@@ -87,13 +98,17 @@ impl Point {
         Self::SessionTree,
         Self::SessionInfoChanged,
         Self::Context,
+        Self::ContextWithSystem,
         Self::BeforeProviderRequest,
         Self::BeforeProviderHeaders,
         Self::AfterProviderResponse,
         Self::BeforeAgentStart,
         Self::AgentStart,
         Self::AgentEnd,
+        Self::AgentBeforeSettle,
         Self::AgentSettled,
+        Self::UiPromptStart,
+        Self::UiPromptEnd,
         Self::TurnStart,
         Self::TurnEnd,
         Self::MessageStart,
@@ -113,6 +128,7 @@ impl Point {
     /// The word used in reports and in the protocol.
     pub fn name(self) -> &'static str {
         match self {
+            Self::ProjectTrust => "project_trust",
             Self::ResourcesDiscover => "resources_discover",
             Self::SessionStart => "session_start",
             Self::SessionBeforeSwitch => "session_before_switch",
@@ -125,13 +141,17 @@ impl Point {
             Self::SessionTree => "session_tree",
             Self::SessionInfoChanged => "session_info_changed",
             Self::Context => "context",
+            Self::ContextWithSystem => "context_with_system",
             Self::BeforeProviderRequest => "before_provider_request",
             Self::BeforeProviderHeaders => "before_provider_headers",
             Self::AfterProviderResponse => "after_provider_response",
             Self::BeforeAgentStart => "before_agent_start",
             Self::AgentStart => "agent_start",
             Self::AgentEnd => "agent_end",
+            Self::AgentBeforeSettle => "agent_before_settle",
             Self::AgentSettled => "agent_settled",
+            Self::UiPromptStart => "ui_prompt_start",
+            Self::UiPromptEnd => "ui_prompt_end",
             Self::TurnStart => "turn_start",
             Self::TurnEnd => "turn_end",
             Self::MessageStart => "message_start",

@@ -15,14 +15,17 @@ use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
+use super::boundary::{BeforeSettle, Boundary, BoundaryAction, TurnEnd};
 use super::cx::{ExtensionCx, ExtensionHandle};
 use super::error::ExtensionError;
 use super::payloads::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, Leave,
-    MessageAction, PayloadAction, Resources, ResourcesDiscover, Told, TurnEnd, TurnEndAction, UserBash, UserBashAction,
+    MessageAction, PayloadAction, Resources, ResourcesDiscover, Told, UserBash, UserBashAction,
 };
 use super::points::{Point, Points};
 use super::register::Registrations;
+use super::trust::{ProjectTrust, TrustAction};
+use super::ui::Dialogs;
 use super::{Answer, Extension, HeaderChanges};
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 use crate::protocol::EventWriter;
@@ -98,6 +101,12 @@ impl ProcessExtension {
 
     /// A message about a point: the head, the payload, and the facts about the session.
     fn event(&self, id: Option<u64>, point: Point, payload: &[u8], cx: &ExtensionCx) -> Vec<u8> {
+        // Of the pieces of an answer there are thousands.
+        let facts = if point == Point::MessageUpdate { json!({"generation": cx.generation()}) } else { facts(cx) };
+        Self::event_with(id, point, payload, &facts)
+    }
+
+    fn event_with(id: Option<u64>, point: Point, payload: &[u8], facts: &Value) -> Vec<u8> {
         let mut line = Vec::with_capacity(payload.len() + 512);
         line.extend_from_slice(br#"{"jsonrpc":"2.0","#);
         if let Some(id) = id {
@@ -107,8 +116,6 @@ impl ProcessExtension {
         line.extend_from_slice(head.as_bytes());
         line.extend_from_slice(payload);
         line.extend_from_slice(b",\"ctx\":");
-        // Of the pieces of an answer there are thousands.
-        let facts = if point == Point::MessageUpdate { json!({"generation": cx.generation()}) } else { facts(cx) };
         line.extend_from_slice(facts.to_string().as_bytes());
         line.extend_from_slice(b"}}\n");
         line
@@ -126,6 +133,22 @@ impl ProcessExtension {
             Err(ExtensionError::Gone { .. }) => Ok(Value::Null),
             other => other,
         }
+    }
+}
+
+/// The program may ask people as long as this lives, although there is no session.
+struct Lent<'a>(&'a Link);
+
+impl<'a> Lent<'a> {
+    fn to(link: &'a Link, ui: &Dialogs) -> Self {
+        link.lend(Some(ui.clone()));
+        Self(link)
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.lend(None);
     }
 }
 
@@ -161,6 +184,21 @@ impl Extension for ProcessExtension {
         Box::pin(async {
             self.link.close().await;
             Ok(())
+        })
+    }
+
+    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a Dialogs) -> Answer<'a, TrustAction> {
+        Box::pin(async move {
+            let cwd = ask.cwd.to_string_lossy();
+            let (payload, facts) = (json!({"cwd": cwd}).to_string(), json!({"cwd": cwd, "hasUI": ui.are_present()}));
+            let _lent = Lent::to(&self.link, ui);
+            let line = |id| Self::event_with(Some(id), Point::ProjectTrust, payload.as_bytes(), &facts);
+            match self.link.request_with(ui.watch.clone(), line).await {
+                Ok(answer) => json_of::trust_answer(&answer),
+                // Its end is told when it is loaded.
+                Err(ExtensionError::Gone { .. }) => Ok(TrustAction::Undecided),
+                Err(error) => Err(error),
+            }
         })
     }
 
@@ -246,6 +284,17 @@ impl Extension for ProcessExtension {
         })
     }
 
+    fn context_with_system<'a>(
+        &'a self,
+        messages: &'a [Arc<Message>],
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, ContextAction> {
+        Box::pin(async move {
+            let payload = json!({"messages": messages});
+            json_of::context_answer(&self.ask_living(Point::ContextWithSystem, payload, cx).await?, messages)
+        })
+    }
+
     fn before_provider_request<'a>(
         &'a self,
         body: &'a Value,
@@ -286,13 +335,27 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, cx: &'a ExtensionCx) -> Answer<'a, TurnEndAction> {
+    fn turn_end<'a>(
+        &'a self,
+        turn: TurnEnd<'a>,
+        so_far: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
         Box::pin(async move {
-            let message = json_of::value(&**turn.message);
-            let payload = json!({"turnIndex": turn.turn_index, "message": message, "toolResults": turn.results});
-            let answer = self.ask_living(Point::TurnEnd, payload, cx).await?;
-            let goes_on = json_of::member(&answer, "continue")?.unwrap_or(false);
-            Ok(if goes_on { TurnEndAction::Continue } else { TurnEndAction::GoOn })
+            let payload = json_of::turn_end(&turn, so_far);
+            json_of::boundary_answer(&self.ask_living(Point::TurnEnd, payload, cx).await?)
+        })
+    }
+
+    fn agent_before_settle<'a>(
+        &'a self,
+        ahead: BeforeSettle,
+        so_far: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
+        Box::pin(async move {
+            let payload = json_of::boundary(so_far, ahead.outcome);
+            json_of::boundary_answer(&self.ask_living(Point::AgentBeforeSettle, payload, cx).await?)
         })
     }
 

@@ -4,9 +4,11 @@
 //! the time limits, and shows one dialog after another.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use pinch_agent_core::tool::JsonObject;
 use pinch_stdx::cancel::Cancel;
 use tokio::sync::Mutex;
 
@@ -46,6 +48,18 @@ pub enum DialogKind {
         /// What stands there at first.
         prefill: Option<String>,
     },
+}
+
+impl DialogKind {
+    /// The word used in the protocols.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Select { .. } => "select",
+            Self::Confirm { .. } => "confirm",
+            Self::Input { .. } => "input",
+            Self::Editor { .. } => "editor",
+        }
+    }
 }
 
 /// What a person answered.
@@ -140,6 +154,31 @@ pub enum Show {
     EditorText(String),
 }
 
+/// A call that a person may be asked about before it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolApproval<'a> {
+    /// The session it is made in.
+    pub session_id: &'a str,
+    /// The call.
+    pub call_id: &'a str,
+    /// The tool.
+    pub tool: &'a str,
+    /// The arguments it would run with.
+    pub args: &'a JsonObject,
+}
+
+/// Whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// It may.
+    Granted,
+    /// It may not.
+    Denied {
+        /// Why, for the model.
+        reason: String,
+    },
+}
+
 /// Somebody who can ask and show people something.
 pub trait Ui: Send + Sync {
     /// Whether there are people at all. Where there are none, nothing is asked.
@@ -152,6 +191,13 @@ pub trait Ui: Send + Sync {
 
     /// Shows something. Must not wait.
     fn show(&self, show: Show);
+
+    /// Says whether a call may run: asked before every call that hooks and extensions let through. Calls need nobody's approval unless this says
+    /// otherwise. Dropped when the prompt under way is cancelled; the call does not run then.
+    fn approve<'a>(&'a self, call: ToolApproval<'a>) -> BoxFuture<'a, Approval> {
+        let _ = call;
+        Box::pin(async { Approval::Granted })
+    }
 }
 
 /// Nobody is there: every question is left unanswered at once, and nothing is shown.
@@ -170,21 +216,52 @@ impl Ui for NoUi {
     fn show(&self, _: Show) {}
 }
 
+/// Hears of dialogs.
+pub(super) trait Onlooker: Send + Sync {
+    /// A dialog begins to be shown, or is over.
+    fn dialog<'a>(&'a self, dialog: &'a Dialog, is_over: bool) -> BoxFuture<'a, ()>;
+}
+
 /// The one place at which a session's dialogs wait for each other.
 #[derive(Clone)]
 pub(super) struct Screen {
     pub(super) ui: Arc<dyn Ui>,
     turn: Arc<Mutex<()>>,
+    pub(super) onlooker: Option<Arc<dyn Onlooker>>,
 }
 
 impl Screen {
     pub(super) fn new(ui: Arc<dyn Ui>) -> Self {
-        Self { ui, turn: Arc::default() }
+        Self { ui, turn: Arc::default(), onlooker: None }
+    }
+
+    /// Shows a dialog when its turn has come. The onlooker is told beside it, so that nobody waits for that to be asked; it may ask something
+    /// itself, which comes after this.
+    async fn ask(&self, dialog: &Dialog, has_begun: &AtomicBool) -> Option<Reply> {
+        let shown = async {
+            let answer = self.ui.ask(dialog);
+            match dialog.timeout {
+                Some(limit) => tokio::time::timeout(limit, answer).await.ok().flatten(),
+                None => answer.await,
+            }
+        };
+        let turn = self.turn.lock().await;
+        has_begun.store(true, Ordering::Relaxed);
+        let shown = async move {
+            let reply = shown.await;
+            drop(turn);
+            reply
+        };
+        match &self.onlooker {
+            None => shown.await,
+            Some(onlooker) => futures::join!(shown, onlooker.dialog(dialog, false)).0,
+        }
     }
 }
 
 /// What an extension asks and shows people with. A dialog waits for those before it; then its own time limit begins. While it waits or is shown,
 /// the time limit of the handler that asks stands still. When the run under way is cancelled, the answer is none.
+#[derive(Clone)]
 pub struct Dialogs {
     pub(super) screen: Screen,
     pub(super) watch: Option<Arc<Stopwatch>>,
@@ -192,6 +269,11 @@ pub struct Dialogs {
 }
 
 impl Dialogs {
+    /// Whether there are people to ask.
+    pub fn are_present(&self) -> bool {
+        self.screen.ui.is_present()
+    }
+
     /// Lets a person choose; `None` when they do not.
     pub async fn select(&self, title: &str, options: &[String], timeout: Option<Duration>) -> Option<String> {
         text(self.ask(title, DialogKind::Select { options: options.to_vec() }, timeout).await)
@@ -214,20 +296,19 @@ impl Dialogs {
     }
 
     async fn ask(&self, title: &str, kind: DialogKind, timeout: Option<Duration>) -> Option<Reply> {
-        if !self.screen.ui.is_present() {
+        if !self.are_present() {
             return None;
         }
         let _paused = self.watch.as_ref().map(|watch| watch.pause());
         let dialog = Dialog { title: title.to_owned(), kind, timeout };
-        let asking = async {
-            let _turn = self.screen.turn.lock().await;
-            let answer = self.screen.ui.ask(&dialog);
-            match timeout {
-                Some(limit) => tokio::time::timeout(limit, answer).await.ok().flatten(),
-                None => answer.await,
-            }
-        };
-        self.cancel.run(asking).await.ok().flatten()
+        let has_begun = AtomicBool::new(false);
+        let reply = self.cancel.run(self.screen.ask(&dialog, &has_begun)).await.ok().flatten();
+        if let Some(onlooker) = &self.screen.onlooker
+            && has_begun.into_inner()
+        {
+            onlooker.dialog(&dialog, true).await;
+        }
+        reply
     }
 
     /// Shows a note.
@@ -257,7 +338,7 @@ impl Dialogs {
 
     /// Shows something.
     pub fn show(&self, show: Show) {
-        if self.screen.ui.is_present() {
+        if self.are_present() {
             self.screen.ui.show(show);
         }
     }

@@ -3,19 +3,25 @@
 //! Commands are done as they arrive. While a prompt runs, what only looks at the session is answered at once, what changes it reaches the run
 //! between two events, and what needs another session ends the run first.
 
+use std::fmt;
+
 use pinch_stdx::cancel::Cancel;
 
 use crate::runtime::SessionRuntime;
 
 mod snapshots;
+mod approvals;
 mod dialogs;
 mod io;
+mod meanwhile;
 mod desk;
 mod busy;
 mod idle;
 
 pub use dialogs::ClientUi;
 pub use io::{Incoming, Lines};
+
+use meanwhile::{Left, meanwhile};
 
 /// Why RPC mode ended before its client did.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +40,46 @@ pub enum RpcError {
 /// # Errors
 /// [`RpcError`].
 pub async fn rpc(runtime: &mut SessionRuntime, ui: &ClientUi, lines: Lines, stop: &Cancel) -> Result<(), RpcError> {
-    let io = io::Io::new(lines, ui, stop).ok_or(RpcError::Taken)?;
-    idle::Server::new(runtime, io, ui.clone(), stop).serve().await
+    Client::new(ui, lines, stop)?.serve(runtime).await
+}
+
+/// A client, also before there is a session for it.
+pub struct Client {
+    io: io::Io,
+    ui: ClientUi,
+    stop: Cancel,
+    left: Left,
+}
+
+impl Client {
+    /// The client at the other end of these lines; `ui` is the one that the session's extensions are given.
+    ///
+    /// # Errors
+    /// [`RpcError::Taken`].
+    pub fn new(ui: &ClientUi, lines: Lines, stop: &Cancel) -> Result<Self, RpcError> {
+        let io = io::Io::new(lines, ui, stop).ok_or(RpcError::Taken)?;
+        Ok(Self { io, ui: ui.clone(), stop: stop.clone(), left: Left::default() })
+    }
+
+    /// Waits for something, the making of a session above all. Extensions may ask the person behind the client meanwhile; commands wait until
+    /// the client is served.
+    pub async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
+        meanwhile(&mut self.io, &self.ui, &mut self.left, work).await
+    }
+
+    /// Serves the client: see [`rpc`].
+    ///
+    /// # Errors
+    /// [`RpcError::NobodyReads`].
+    pub async fn serve(self, runtime: &mut SessionRuntime) -> Result<(), RpcError> {
+        idle::Server::new(runtime, self).serve().await
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("n_waiting", &self.left.requests.len()).finish_non_exhaustive()
+    }
 }
 
 /// The longest line of a client that is read, in bytes: a prompt with a few large images.

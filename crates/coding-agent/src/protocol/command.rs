@@ -1,10 +1,15 @@
 //! Commands of RPC mode, read from lines of JSON. The names are pi's.
 
+use std::time::Duration;
+
 use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_llm::message::Image;
 use serde_json::{Map, Value};
 
 use crate::entry::EntryId;
+
+/// The type of a line that answers a request for approval.
+const TOOL_REPLY: &str = "tool_approval_response";
 
 /// A line that was understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +43,8 @@ impl Refused {
 /// What a client can ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// What this program speaks; a command of ours.
-    Hello,
+    /// What this program speaks, and what the client wants of it; a command of ours.
+    Hello(Hello),
     /// Something the user says.
     Prompt {
         /// The text.
@@ -156,6 +161,15 @@ pub enum Command {
     },
 }
 
+/// What a client wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// Names of capabilities that are off until a client asks for them; `None`: they stay as they are.
+    pub capabilities: Option<Vec<String>>,
+    /// How long a call waits for its approval; `None`: the usual time.
+    pub approval_limit: Option<Duration>,
+}
+
 /// Text and images.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
@@ -183,6 +197,29 @@ pub enum UiAnswer {
     Confirmed(bool),
 }
 
+/// The answer of a client to a request for approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolReply {
+    /// The request's id.
+    pub id: String,
+    /// What was answered.
+    pub decision: ToolDecision,
+}
+
+/// What a user says of a call that is about to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolDecision {
+    /// It may run.
+    Approve,
+    /// It may run, and so may all later calls of its tool in this session.
+    ApproveForSession,
+    /// It may not.
+    Deny {
+        /// Why, for the model.
+        reason: Option<String>,
+    },
+}
+
 /// One line of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientLine {
@@ -190,6 +227,8 @@ pub enum ClientLine {
     Command(Box<Request>),
     /// An answer to an extension; nothing is answered to it.
     UiReply(UiReply),
+    /// An answer to a request for approval; nothing is answered to it.
+    ToolReply(ToolReply),
 }
 
 /// Reads a line, without its line end.
@@ -208,6 +247,12 @@ pub fn parse(line: &[u8]) -> Result<ClientLine, Refused> {
     if name == "extension_ui_response" {
         return Ok(ClientLine::UiReply(ui_reply(&fields)));
     }
+    if name == TOOL_REPLY {
+        return match tool_reply(&Fields(&fields)) {
+            Ok(reply) => Ok(ClientLine::ToolReply(reply)),
+            Err(why) => Err(Refused { id, error: format!("Invalid command: {why}"), name }),
+        };
+    }
     match command(&name, &Fields(&fields)) {
         Ok(Some(command)) => Ok(ClientLine::Command(Box::new(Request { id, name, command }))),
         Ok(None) => Err(Refused { id, error: format!("Unknown command: {name}"), name }),
@@ -218,7 +263,10 @@ pub fn parse(line: &[u8]) -> Result<ClientLine, Refused> {
 fn command(name: &str, fields: &Fields<'_>) -> Result<Option<Command>, String> {
     let entry = |name| fields.text(name).map(EntryId::new);
     Ok(Some(match name {
-        "hello" => Command::Hello,
+        "hello" => Command::Hello(Hello {
+            capabilities: fields.texts("capabilities")?,
+            approval_limit: fields.millis("toolApprovalTimeout")?,
+        }),
         "prompt" => Command::Prompt {
             said: fields.said()?,
             queue: fields.word("streamingBehavior", queue_kind, "steer or followUp")?,
@@ -278,6 +326,16 @@ fn ui_reply(fields: &Map<String, Value>) -> UiReply {
     UiReply { id, answer: value.or(confirmed).filter(|_| !is_cancelled) }
 }
 
+fn tool_reply(fields: &Fields<'_>) -> Result<ToolReply, String> {
+    let decision = match fields.text("decision")?.as_str() {
+        "approve" => ToolDecision::Approve,
+        "approve_for_session" => ToolDecision::ApproveForSession,
+        "deny" => ToolDecision::Deny { reason: fields.optional_text("reason")? },
+        _ => return Err("decision: must be approve, approve_for_session or deny".to_owned()),
+    };
+    Ok(ToolReply { id: fields.text("id")?, decision })
+}
+
 /// The members of a command. `null` counts as absent.
 struct Fields<'a>(&'a Map<String, Value>);
 
@@ -302,6 +360,21 @@ impl Fields<'_> {
     fn optional_flag(&self, name: &str) -> Result<Option<bool>, String> {
         let flag = |value: &Value| value.as_bool().ok_or_else(|| format!("{name}: must be true or false"));
         self.get(name).map(flag).transpose()
+    }
+
+    fn texts(&self, name: &str) -> Result<Option<Vec<String>>, String> {
+        let wrong = || format!("{name}: must be a list of strings");
+        let text = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(wrong);
+        let list = |value: &Value| value.as_array().ok_or_else(wrong)?.iter().map(text).collect();
+        self.get(name).map(list).transpose()
+    }
+
+    fn millis(&self, name: &str) -> Result<Option<Duration>, String> {
+        let millis = |value: &Value| match value.as_u64().filter(|ms| *ms > 0) {
+            Some(ms) => Ok(Duration::from_millis(ms)),
+            None => Err(format!("{name}: must be a number of milliseconds above 0")),
+        };
+        self.get(name).map(millis).transpose()
     }
 
     fn word<T>(&self, name: &str, parse: impl Fn(&str) -> Option<T>, choices: &str) -> Result<Option<T>, String> {
@@ -375,6 +448,27 @@ mod tests {
         assert_eq!(error(&json!({"type": "set_auto_retry"})), "Invalid command: enabled: is required");
         let mode = json!({"type": "set_steering_mode", "mode": "some"});
         assert_eq!(error(&mode), "Invalid command: mode: must be all or one-at-a-time");
+    }
+
+    #[test]
+    fn approvals_are_read() {
+        let reply = |value: Value| match read(&value) {
+            Ok(ClientLine::ToolReply(reply)) => reply.decision,
+            other => panic!("{other:?}"),
+        };
+        let base =
+            |decision: &str| json!({"type": "tool_approval_response", "id": "u", "decision": decision, "reason": "r"});
+        assert_eq!(reply(base("approve")), ToolDecision::Approve);
+        assert_eq!(reply(base("approve_for_session")), ToolDecision::ApproveForSession);
+        assert_eq!(reply(base("deny")), ToolDecision::Deny { reason: Some("r".into()) });
+        let wrong = "Invalid command: decision: must be approve, approve_for_session or deny";
+        assert_eq!(error(&base("perhaps")), wrong);
+        assert_eq!(
+            error(&json!({"type": "hello", "capabilities": [1]})),
+            "Invalid command: capabilities: must be a list of strings"
+        );
+        let limit = "Invalid command: toolApprovalTimeout: must be a number of milliseconds above 0";
+        assert_eq!(error(&json!({"type": "hello", "toolApprovalTimeout": 0})), limit);
     }
 
     #[test]

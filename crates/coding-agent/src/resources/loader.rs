@@ -59,7 +59,7 @@ pub struct ResourceLoader {
     inputs: ResourceInputs,
     adjust: Option<Adjust>,
     extra: Vec<ExtraPaths>,
-    resources: Resources,
+    resources: Arc<Resources>,
 }
 
 impl fmt::Debug for ResourceLoader {
@@ -76,20 +76,21 @@ impl ResourceLoader {
 
     /// Loads everything; `adjust` has the last word each time.
     pub fn load_with(inputs: ResourceInputs, adjust: Option<Adjust>) -> Self {
-        let mut loader = Self { inputs, adjust, extra: Vec::new(), resources: Resources::default() };
+        let mut loader = Self { inputs, adjust, extra: Vec::new(), resources: Arc::default() };
         loader.load_now();
         loader
     }
 
     fn load_now(&mut self) {
-        self.resources = load(&self.inputs, &self.extra);
+        let mut resources = load(&self.inputs, &self.extra);
         if let Some(adjust) = &self.adjust {
-            adjust(&mut self.resources);
+            adjust(&mut resources);
         }
+        self.resources = Arc::new(resources);
     }
 
     /// What there is now.
-    pub fn resources(&self) -> &Resources {
+    pub fn resources(&self) -> &Arc<Resources> {
         &self.resources
     }
 
@@ -105,10 +106,12 @@ impl ResourceLoader {
         self.load_now();
     }
 
-    /// Adds what an extension brings.
-    pub fn extend_resources(&mut self, paths: ExtraPaths) {
-        self.extra.push(paths);
-        self.load_now();
+    /// Adds what extensions bring; it takes the place of what they brought before. Nothing is read again when that is the same.
+    pub fn extend_resources(&mut self, paths: Vec<ExtraPaths>) {
+        if paths != self.extra {
+            self.extra = paths;
+            self.load_now();
+        }
     }
 }
 

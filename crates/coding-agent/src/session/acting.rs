@@ -17,6 +17,7 @@ use crate::extension::ExtensionError;
 use crate::extension::actions::{Act, Acted, Delivery, SessionActions, SessionNow};
 use crate::extension::host::Heard;
 use crate::extension::{FoundCommand, Input, InputSource, UserBash, UserBashAction};
+use crate::resources::Commands;
 
 /// A session to its extensions.
 pub(super) struct Acting {
@@ -130,6 +131,12 @@ impl SessionActions for Acting {
 }
 
 impl SessionControl {
+    /// Another meaning of what follows a slash. The prompt tells of skills: it is made anew for the next request.
+    pub(super) fn commands_are(&self, commands: Commands) {
+        self.share(|state| state.commands = Arc::new(commands));
+        self.choose_tools(|_, _| {});
+    }
+
     /// Changes the choice of tools; it holds from the next request on.
     fn choose_tools(&self, choose: impl FnOnce(&mut Tooling, &ToolSet)) {
         let extensions = self.extensions();

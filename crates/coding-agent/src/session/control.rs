@@ -12,11 +12,11 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use tokio::sync::Notify;
 
-use super::errands::Errands;
+use super::errands::{Drafted, Errands};
 use super::input::{expanded, user_message};
 use super::look::{Look, SessionView};
 use super::tooling::Tooling;
-use crate::entry::{CustomMessage, EntryBody};
+use crate::entry::{CustomMessage, EntryBody, EntryId};
 use crate::extension::Extensions;
 use crate::extension::actions::SessionNow;
 use crate::prompt::Prompt as SystemPrompt;
@@ -28,8 +28,9 @@ use crate::session_log::roles::{self, BashExecution};
 pub struct SessionControl {
     queues: Queues,
     host: Host,
-    commands: Arc<Commands>,
     extensions: Extensions,
+    /// Images are made to fit, and whether they are resized for that.
+    fit_images: Option<bool>,
     shared: Arc<Shared>,
 }
 
@@ -55,10 +56,23 @@ pub(super) struct State {
     switches: Switches,
     /// What is known of the session without having it.
     pub(super) now: Arc<SessionNow>,
+    /// What a slash stands for.
+    pub(super) commands: Arc<Commands>,
     /// Which tools there are.
     pub(super) tooling: Tooling,
     /// What extensions ask for.
     pub(super) errands: Errands,
+    /// Entries that extensions want behind the turn under way.
+    pub(super) drafted: Option<Drafted>,
+    /// The entries of the turn under way.
+    pub(super) turn: TurnEntries,
+}
+
+/// The entries of a turn's messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TurnEntries {
+    pub(super) answer: Option<EntryId>,
+    pub(super) results: Vec<EntryId>,
 }
 
 /// What is switched on or off while the session lives; `None`: as its parts say.
@@ -139,11 +153,23 @@ impl SessionControl {
             looks: Vec::new(),
             switches: Switches::default(),
             now: Arc::new(now),
+            commands,
             tooling,
             errands: Errands::default(),
+            drafted: None,
+            turn: TurnEntries::default(),
         };
         let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
-        Self { queues, host, commands, extensions, shared: Arc::new(shared) }
+        Self { queues, host, extensions, fit_images: None, shared: Arc::new(shared) }
+    }
+
+    /// Has images made to fit.
+    pub(super) fn fitting_images(self, fit_images: Option<bool>) -> Self {
+        Self { fit_images, ..self }
+    }
+
+    pub(super) fn fit_images(&self) -> Option<bool> {
+        self.fit_images
     }
 
     /// The session's extensions.
@@ -151,8 +177,8 @@ impl SessionControl {
         &self.extensions
     }
 
-    pub(super) fn commands(&self) -> &Commands {
-        &self.commands
+    pub(super) fn commands(&self) -> Arc<Commands> {
+        self.peek(|state| Arc::clone(&state.commands))
     }
 
     /// Looks at or changes what the handles of the session share, and wakes those who wait for a change of it.
@@ -204,7 +230,7 @@ impl SessionControl {
     }
 
     fn push(&self, kind: QueueKind, text: &str, images: Vec<Image>) {
-        let text = expanded(&self.commands, text);
+        let text = expanded(&self.commands(), text);
         self.push_message(kind, user_message(text, images, self.host.now_ms()));
     }
 

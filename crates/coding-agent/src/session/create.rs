@@ -18,8 +18,9 @@ use super::models::ScopedModel;
 use super::{AgentSession, SessionError, SessionParts};
 use crate::auth::{Authorised, RequestAuth};
 use crate::extension::host::GivenFlag;
+use crate::extension::trust::{self, Decided};
 use crate::extension::ui::Ui;
-use crate::extension::{Extension, Extensions, ProviderChange, SessionReason, launch};
+use crate::extension::{Extension, Extensions, ProjectTrust, ProviderChange, SessionReason, launch};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
@@ -28,6 +29,7 @@ use crate::models::pattern::{self, Found, NotFound};
 use crate::models::{ProviderConfig, local_servers, scope};
 use crate::prompt::{Prompt as SystemPrompt, PromptParts};
 use crate::recovery::transport::RepeatingProvider;
+use crate::resources::{ExtensionEntry, Scope};
 use crate::services::Services;
 use crate::session_log::{Context, SessionLog};
 use crate::settings::Settings;
@@ -184,10 +186,12 @@ pub enum CreateError {
 /// # Errors
 /// [`CreateError`]; nothing was written to the log then.
 pub async fn create(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, CreateError> {
+    let mut notes = Vec::new();
+    let (services, found) = found_extensions(services, options, &mut notes).await;
+    notes.splice(0..0, services.take_problems());
     let settings = services.settings().settings();
     let context = log.context();
-    let mut notes = services.take_problems();
-    let extensions = extensions(&services, options, &mut notes).await?;
+    let extensions = extensions(&services, found, options, &mut notes)?;
     let choice = choose_model(&services, &settings, &context, options, &mut notes).await?;
     let services = match &options.api_key {
         Some(key) => services.with_key(choice.model.provider.clone(), key.clone()),
@@ -221,7 +225,8 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         (is_new || !log.active_branch().has_level()).then_some(usual)
     });
     let services = Arc::new(services);
-    let (known, telling) = (Arc::clone(&services), Arc::clone(&services));
+    let (known, telling, loading) = (Arc::clone(&services), Arc::clone(&services), Arc::clone(&services));
+    let slash = services.slash_commands();
     let usual = SessionParts::new(host, log, choice.model, provider);
     let session = AgentSession::start(SessionParts {
         thinking,
@@ -236,13 +241,15 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, tools))),
         extensions: extensions.clone(),
         reason: options.reason,
-        templates: services.resources().commands.templates.clone(),
-        skills: match settings.skill_commands {
-            true => services.resources().commands.skills.clone(),
-            false => Vec::new(),
-        },
+        templates: slash.templates,
+        skills: slash.skills,
+        load_found: Some(Arc::new(move |found| {
+            loading.extend_resources(found.to_vec());
+            loading.slash_commands()
+        })),
         hooks: Arc::clone(&options.hooks),
         block_images: settings.images.block,
+        fit_images: Some(settings.images.auto_resize),
         branch_reserve_tokens: settings.branch_reserve_tokens,
         compaction: settings.compaction.clone(),
         plan: settings.recovery,
@@ -268,16 +275,61 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     Ok(Created { session, services, scope: choice.scope, shell: Arc::new(BashTool::new(&parts)), notes })
 }
 
-/// The extensions of the caller and those that were found, with their flags set and their providers registered.
-async fn extensions(
+/// Starts the extensions that were found. Those that are not the project's own are started first, and say whether the project is trusted; if that
+/// changes, everything is read again.
+async fn found_extensions(
+    mut services: Services,
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> (Services, Vec<Arc<dyn Extension>>) {
+    let (mut started, mut tried) = (Vec::new(), Vec::new());
+    if services.needs_trust() {
+        let all = services.resources();
+        let first: Vec<ExtensionEntry> =
+            all.extensions.iter().filter(|entry| entry.info.scope != Scope::Project).cloned().collect();
+        started = start(&services, &first, options, notes).await;
+        tried = first;
+        let asked: Vec<Arc<dyn Extension>> = options.extensions.iter().chain(&started).cloned().collect();
+        let ask = ProjectTrust { cwd: services.cwd().to_owned() };
+        let (decided, problems) = trust::ask(&asked, &ask, options.ui.clone()).await;
+        notes.extend(problems);
+        if let Some(Decided { extension, trusted, remember }) = decided {
+            let word = if trusted { "trusts" } else { "does not trust" };
+            notes.push(format!("Extension {extension} {word} this project"));
+            services = services.decided(trusted, remember).await;
+        }
+    }
+    let all = services.resources();
+    let is_new = |entry: &&ExtensionEntry| !tried.iter().any(|known| known.path == entry.path);
+    let rest: Vec<ExtensionEntry> = all.extensions.iter().filter(is_new).cloned().collect();
+    started.extend(start(&services, &rest, options, notes).await);
+    let place =
+        |one: &Arc<dyn Extension>| all.extensions.iter().position(|entry| entry.path.to_string_lossy() == one.name());
+    started.retain(|one| place(one).is_some());
+    started.sort_by_key(place);
+    (services, started)
+}
+
+async fn start(
     services: &Services,
+    entries: &[ExtensionEntry],
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> Vec<Arc<dyn Extension>> {
+    let (cwd, agent_dir, has_ui) = (services.cwd(), services.agent_dir(), options.ui.is_some());
+    let (started, problems) = launch::start(entries, cwd, agent_dir, has_ui, services.host()).await;
+    notes.extend(problems);
+    started
+}
+
+/// The extensions of the caller and those that were found, with their flags set and their providers registered.
+fn extensions(
+    services: &Services,
+    found: Vec<Arc<dyn Extension>>,
     options: &SessionOptions,
     notes: &mut Vec<String>,
 ) -> Result<Extensions, CreateError> {
-    let (host, cwd, agent_dir) = (services.host(), services.cwd(), services.agent_dir());
-    let has_ui = options.ui.is_some();
-    let (found, problems) = launch::start(&services.resources().extensions, cwd, agent_dir, has_ui, host).await;
-    notes.extend(problems);
+    let host = services.host();
     let extensions = Extensions::load(host, options.extensions.iter().cloned().chain(found));
     if let Some(ui) = &options.ui {
         extensions.set_ui(Arc::clone(ui));

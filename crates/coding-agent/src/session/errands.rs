@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pinch_llm::message::Message;
 use tokio::sync::oneshot;
 
-use crate::extension::ExtensionError;
 use crate::extension::actions::{Act, Acted};
+use crate::extension::{Draft, ExtensionError};
 
 /// Things that wait to be done at most; further ones are refused.
 const MAX_WAITING: usize = 256;
@@ -23,6 +23,14 @@ impl fmt::Debug for Errand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.act.fmt(f)
     }
+}
+
+/// Entries that extensions want, until somebody who has the log appends them.
+#[derive(Debug)]
+pub(super) struct Drafted {
+    pub(super) drafts: Vec<Draft>,
+    /// Why none of them was appended.
+    pub(super) reply: oneshot::Sender<Result<(), String>>,
 }
 
 /// Everything that waits.

@@ -1,6 +1,7 @@
 //! The owner's hooks, then the extensions', with what the session adds: its roles become messages of the user, and changes made during a run
 //! reach the next request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,7 +13,8 @@ use pinch_llm::message::{Message, SystemMessage};
 use pinch_llm::normalise;
 
 use super::control::SessionControl;
-use crate::extension::{Extensions, Point, TurnEnd, TurnEndAction};
+use crate::extension::ui::Approval;
+use crate::extension::{Boundary, Extensions, Outcome, Point, TurnEnd};
 use crate::session_log::convert_to_llm;
 
 /// What stands in the place of images that must not reach a model.
@@ -49,8 +51,12 @@ impl Hooks for SessionHooks {
     fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         Box::pin(async move {
             let owned = self.owner.whole_message(message).await;
-            let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await;
-            changed.or(owned)
+            let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await.or(owned);
+            // A result has been looked at when its call ended.
+            if changed.is_none() && matches!(**message, Message::ToolResult(_)) {
+                return None;
+            }
+            self.control.fitted(changed.as_ref().unwrap_or(message)).await.or(changed)
         })
     }
 
@@ -80,17 +86,23 @@ impl Hooks for SessionHooks {
 
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         Box::pin(async move {
-            let owned = self.owner.before_tool(call).await;
-            match owned {
-                deny @ BeforeTool::Deny { .. } => deny,
-                BeforeTool::Allow => self.extensions().tool_call(call).await,
-                BeforeTool::Rewrite(input) => {
-                    let call = PendingCall { input, ..call.clone() };
-                    match self.extensions().tool_call(&call).await {
-                        BeforeTool::Allow => BeforeTool::Rewrite(call.input),
-                        other => other,
-                    }
-                }
+            let mut now = Cow::Borrowed(call);
+            match self.owner.before_tool(call).await {
+                BeforeTool::Allow => {}
+                BeforeTool::Rewrite(input) => now.to_mut().input = input,
+                deny @ BeforeTool::Deny { .. } => return deny,
+            }
+            match self.extensions().tool_call(&now).await {
+                BeforeTool::Allow => {}
+                BeforeTool::Rewrite(input) => now.to_mut().input = input,
+                deny @ BeforeTool::Deny { .. } => return deny,
+            }
+            // A person sees the call as it will run.
+            let session = self.control.peek(|state| Arc::clone(&state.now));
+            match (self.extensions().approved(&session.session_id, &now).await, now) {
+                (Approval::Denied { reason }, _) => BeforeTool::Deny { reason, end_run: false },
+                (Approval::Granted, Cow::Borrowed(_)) => BeforeTool::Allow,
+                (Approval::Granted, Cow::Owned(changed)) => BeforeTool::Rewrite(changed.input),
             }
         })
     }
@@ -98,10 +110,17 @@ impl Hooks for SessionHooks {
     fn after_tool<'a>(&'a self, done: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
         Box::pin(async move {
             let mut patch = self.owner.after_tool(done).await;
+            let mut seen = Cow::Borrowed(done);
+            if patch != ToolPatch::default() {
+                patch.clone().apply(&mut seen.to_mut().output);
+            }
             if self.extensions().wants(Point::ToolResult) {
-                let mut seen = done.clone();
-                patch.clone().apply(&mut seen.output);
-                patch.add(self.extensions().tool_result(&seen).await);
+                let theirs = self.extensions().tool_result(&seen).await;
+                theirs.clone().apply(&mut seen.to_mut().output);
+                patch.add(theirs);
+            }
+            if let Some(fitted) = self.control.fitted_result(&seen.output).await {
+                patch.add(fitted);
             }
             patch
         })
@@ -110,12 +129,24 @@ impl Hooks for SessionHooks {
     fn after_turn<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
         Box::pin(async move {
             let owned = self.owner.after_turn(turn).await;
-            let turn_index = self.control.peek(|state| state.errands.turn_index);
-            let ended = TurnEnd { turn_index, message: &turn.message, results: &turn.results };
-            match self.extensions().turn_end(ended).await {
-                TurnEndAction::Continue if owned == AfterTurn::GoOn => AfterTurn::Continue,
-                _ => owned,
+            if !self.extensions().wants(Point::TurnEnd) {
+                return owned;
             }
+            let (turn_index, entries) = self.control.peek(|state| (state.errands.turn_index, state.turn.clone()));
+            let ended = TurnEnd {
+                turn_index,
+                message: &turn.message,
+                results: &turn.results,
+                message_entry: entries.answer.as_ref(),
+                result_entries: &entries.results,
+                outcome: Outcome::of(&turn.message.stop_reason),
+            };
+            let Boundary { drafts, goes_on } = self.extensions().turn_end(ended).await;
+            if let Err(why) = self.control.draft(drafts).await {
+                self.extensions().report_boundary(Point::TurnEnd, format!("Invalid boundary entries: {why}"));
+                return owned;
+            }
+            if goes_on && owned == AfterTurn::GoOn { AfterTurn::Continue } else { owned }
         })
     }
 }

@@ -8,8 +8,9 @@ use super::attend::attended;
 use super::models::{level_change, model_change};
 use super::{AgentSession, SessionError};
 use crate::entry::EntryId;
-use crate::extension::{BeforeFork, BeforeSwitch, Leave, Resources, ResourcesDiscover, SessionReason, Told};
+use crate::extension::{BeforeFork, BeforeSwitch, Leave, ResourcesDiscover, SessionReason, Told};
 use crate::recovery::RecoveryState;
+use crate::resources::ExtraPaths;
 use crate::session_log::{NewSession, SessionLog};
 use crate::store::StoreError;
 
@@ -150,16 +151,24 @@ impl AgentSession {
         self.take_over_branch().await;
     }
 
-    /// Tells the extensions which session there is now, and takes their resources.
+    /// Tells the extensions which session there is now, and takes what they have found: it counts from the next prompt on.
     pub(super) async fn arrive(&mut self, reason: SessionReason) {
         let previous = self.left.take();
         self.control.tell_extensions(Told::SessionStart { reason, previous: previous.as_ref() }, &self.log).await;
+        let reason = if reason == SessionReason::Reload { reason } else { SessionReason::Startup };
         let discovering = self.control.extensions().resources(ResourcesDiscover { reason });
-        self.resources = attended(&self.control, &self.log, discovering).await;
+        let found = attended(&self.control, &self.log, discovering).await;
+        if found == self.found {
+            return;
+        }
+        self.found = found;
+        if let Some(load) = &self.load_found {
+            self.control.commands_are(load(&self.found));
+        }
     }
 
     /// Skills, prompts and themes that extensions know of, as of the last start or replacement of the session.
-    pub fn discovered(&self) -> &Resources {
-        &self.resources
+    pub fn discovered(&self) -> &[ExtraPaths] {
+        &self.found
     }
 }

@@ -12,15 +12,17 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::{Pulled, pulled};
 
 use super::attend::{answer_questions, attended};
+use super::boundary;
 use super::changes::{Standing, adopt};
 use super::compacting::{Summariser, Wanted};
+use super::control::TurnEntries;
 use super::input::{Prompt, expanded, user_message};
 use super::tell::{SessionItem, Tell};
 use super::{AgentSession, SessionError};
 use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
 use crate::extension::host::Heard;
-use crate::extension::{self, BeforeAgentStart, FoundCommand, Point, Told};
+use crate::extension::{self, BeforeAgentStart, BeforeSettle, FoundCommand, Outcome, Point, Told};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{Failure, Recovery, TurnRetry, recover};
 use crate::session_log::{SessionLog, roles};
@@ -110,7 +112,7 @@ impl Running<'_> {
         let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
         let heard = attended(&control, &self.session.log, control.extensions().input(input)).await;
         let Heard::Say(extension::Input { text, images, .. }) = heard else { return Ok(()) };
-        let text = if prompt.verbatim { text } else { expanded(control.commands(), &text) };
+        let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
         let message = user_message(text, images, self.session.host.now_ms());
         self.answer(Some(Arc::new(message))).await
     }
@@ -194,9 +196,40 @@ impl Running<'_> {
             let aborted = end.why == EndReason::Aborted;
             if let Next::Settled = self.after_run(end).await? {
                 self.take_changes().await?;
-                return Ok(Some(aborted));
+                if self.cancel.is_cancelled() || !self.before_settle().await? {
+                    return Ok(Some(aborted));
+                }
             }
         }
+    }
+
+    /// Asks the extensions before the session comes to rest; true when the model is to be asked once more.
+    async fn before_settle(&mut self) -> Result<bool, SessionError> {
+        let (control, point) = (self.session.control.clone(), Point::AgentBeforeSettle);
+        if !control.extensions().wants(point) {
+            return Ok(false);
+        }
+        let answer = self.session.agent.messages.iter().rev().find_map(|message| message.as_assistant());
+        let outcome = answer.map(|answer| Outcome::of(&answer.stop_reason)).unwrap_or_default();
+        let asking = control.extensions().before_settle(BeforeSettle { outcome });
+        let extension::Boundary { drafts, goes_on } = attended(&control, &self.session.log, asking).await;
+        if let Err(why) = boundary::append(drafts, &mut self.session.log, &self.tell).await? {
+            control.extensions().report_boundary(point, format!("Invalid boundary entries: {why}"));
+            return Ok(false);
+        }
+        self.take_changes().await?;
+        self.session.reload();
+        let waits = !self.session.agent.queues().is_empty();
+        if self.cancel.is_cancelled() || !(goes_on || waits && outcome == Outcome::Completed) {
+            return Ok(false);
+        }
+        let last = self.session.agent.messages.iter().rev().find(|message| !matches!(***message, Message::System(_)));
+        let can = last.is_some_and(|last| waits || last.as_assistant().is_none());
+        if !can {
+            let why = "agent_before_settle requested continuation without runnable model context".to_owned();
+            control.extensions().report_boundary(point, why);
+        }
+        Ok(can)
     }
 
     /// The messages a prompt begins with: what changed in the system prompt, the message itself, and those that waited for it. Compacts first
@@ -254,7 +287,8 @@ impl Running<'_> {
         let AgentSession { agent, log, compaction, state, system, .. } = &mut *self.session;
         let (tell, queues) = (&self.tell, agent.queues());
         let (mut revision, mut n_waiting) = (queues.revision(), tell.control.n_waiting());
-        let (mut moved, mut n_turns) = (false, 0);
+        let (mut moved, mut is_other, mut n_turns) = (false, false, 0);
+        tell.control.share(|state| state.drafted = None);
         let mut run = agent.run(input, self.cancel.clone())?;
         let end = loop {
             let event = tokio::select! {
@@ -272,7 +306,9 @@ impl Running<'_> {
                 }
                 () = tell.control.has_changes() => None,
                 () = tell.control.wants_answers() => None,
+                () = tell.control.has_drafts() => None,
             };
+            moved |= tell.control.take_drafts(log, tell).await?;
             if standing.take_in(log, tell, false).await? {
                 summariser.follow(&standing, compaction);
                 tell.control.adopt(standing.take_news());
@@ -293,13 +329,17 @@ impl Running<'_> {
             if let AgentEvent::TurnStart = event {
                 let turn_index = n_turns;
                 n_turns += 1;
-                tell.control.share(|state| state.errands.turn_index = turn_index);
+                tell.control.share(|state| {
+                    state.errands.turn_index = turn_index;
+                    state.turn = TurnEntries::default();
+                });
                 let told = Told::TurnStart { turn_index, timestamp: tell.control.now_ms() };
                 tell.control.tell_extensions(told, log).await;
             }
             match event {
                 AgentEvent::MessageEnd { ref message, .. } => {
-                    log.append(roles::entry_of(message)).await?;
+                    let id = log.append(roles::entry_of(message)).await?;
+                    tell.control.note_entry(message, id);
                     moved |= tell.conflicts(log).await;
                     let is_good = message.as_assistant().is_some_and(|answer| {
                         !answer.stop_reason.is_failure() && answer.stop_reason != StopReason::Length
@@ -323,6 +363,7 @@ impl Running<'_> {
                         moved = true;
                     }
                     if std::mem::take(&mut moved) {
+                        is_other = true;
                         run.replace_messages(log.context().messages);
                     }
                 }
@@ -337,6 +378,10 @@ impl Running<'_> {
         tell.control.take_adopted(|rest| adopt(agent, rest));
         if let Some(changed) = standing.into_system() {
             *system = changed;
+        }
+        if is_other {
+            // What came with the last turn has not reached the agent.
+            self.session.reload();
         }
         Ok(end)
     }

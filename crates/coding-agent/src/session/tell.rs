@@ -76,6 +76,7 @@ impl<'r> Tell<'r> {
         let extensions = self.control.extensions();
         let changed = attended(&self.control, log, extensions.message_end(&message)).await;
         let message = changed.unwrap_or(message);
+        let message = self.control.fitted(&message).await.unwrap_or(message);
         log.append(roles::entry_of(&message)).await?;
         self.give(SessionEvent::Agent(AgentEvent::MessageEnd { message, error: None, queued: None })).await;
         Ok(())

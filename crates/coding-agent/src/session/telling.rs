@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use pinch_agent_core::ToolSet;
+use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::attend::attended;
 use super::control::{SessionControl, State};
+use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionNow;
-use crate::extension::{ModelSource, Told};
+use crate::extension::{ModelSource, Point, Told};
 use crate::prompt::Prompt;
 use crate::session_log::SessionLog;
 
@@ -53,6 +55,18 @@ impl SessionControl {
     pub(super) async fn name_is(&self, event: &SessionEvent, log: &SessionLog) {
         self.note(|now| now.session_name = log.name());
         self.tell_extensions(Told::Event(event), log).await;
+    }
+
+    /// A message of the turn under way is in the log.
+    pub(super) fn note_entry(&self, message: &Message, id: EntryId) {
+        if !self.extensions().wants(Point::TurnEnd) {
+            return;
+        }
+        self.share(|state| match message {
+            Message::Assistant(_) => state.turn.answer = Some(id),
+            Message::ToolResult(_) => state.turn.results.push(id),
+            _ => {}
+        });
     }
 
     /// Other tools and another prompt are used.

@@ -73,8 +73,13 @@ impl SessionLog {
             entries.extend(self.held.iter().cloned());
         }
         let own = entries.len();
-        entries.push((self.fresh_id(&entries), body.clone()));
-        let held_after = !held_before && guard::after(body, awaited.to_vec()).is_empty();
+        let (id, mut body) = (self.fresh_id(&entries), body.clone());
+        if let EntryBody::Compaction(compaction) = &mut body {
+            // One that keeps nothing says so with its own id.
+            compaction.first_kept_entry_id.get_or_insert_with(|| id.clone());
+        }
+        let held_after = !held_before && guard::after(&body, awaited.to_vec()).is_empty();
+        entries.push((id, body));
         if held_after {
             entries.extend(self.held.iter().cloned());
         }

@@ -111,6 +111,44 @@ impl SessionLog {
         }
     }
 
+    /// The same session once more, for whoever is to go on with it: read again from where it is kept, else as it is in memory. Only one of
+    /// the two may be written to from here on.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) async fn again(&self) -> Result<Self, StoreError> {
+        let at =
+            self.path().map_or_else(|| SessionRef::Id(self.id().to_owned()), |path| SessionRef::Path(path.to_owned()));
+        let mut log = match &self.store {
+            Some(store) if self.is_saved() => Self::open(&self.host, Arc::clone(store), &at, &self.cwd).await?,
+            store => {
+                let journal = match store {
+                    Some(store) => Some(store.open(&at).await?),
+                    None => None,
+                };
+                let mut log = Self::empty(&self.host, store.clone(), journal, self.header.clone());
+                let mut text = Vec::new();
+                for at in 0..self.index.slots().len() {
+                    text.extend_from_slice(&self.stored_line(at)?);
+                    text.push(b'\n');
+                }
+                log.load(Bytes::from(text), self.end);
+                log.waiting.clone_from(&self.waiting);
+                log
+            }
+        };
+        self.cwd.clone_into(&mut log.cwd);
+        log.held.clone_from(&self.held);
+        // At the end it follows what others have written meanwhile; elsewhere it stays.
+        if self.leaf != self.index.slots().len().checked_sub(1) {
+            match self.leaf_id() {
+                Some(leaf) => log.move_to(leaf)?,
+                None => log.reset_leaf(),
+            }
+        }
+        Ok(log)
+    }
+
     /// Goes over to a new session that holds the branch up to an entry: without labels in between, with the branch's labels at its end. It is
     /// written at once when it holds a message of user or model, else with the first one.
     ///

@@ -16,9 +16,10 @@ use pinch_coding_agent::entry::{CustomMessage, EntryId};
 use pinch_coding_agent::event::{ExtensionFailure, SessionEvent};
 use pinch_coding_agent::extension::ui::{Dialog, DialogKind, Reply, Show, Ui};
 use pinch_coding_agent::extension::{
-    AgentStartAction, Answer, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Extension, ExtensionCx,
-    ExtensionError, Extensions, HeaderChanges, Input, InputAction, InputSource, Leave, MessageAction, PayloadAction,
-    Point, Points, Resources, ResourcesDiscover, SessionReason, Told, TurnEnd, TurnEndAction, UserBash, UserBashAction,
+    AgentStartAction, Answer, BeforeAgentStart, BeforeFork, BeforeSwitch, Boundary, BoundaryAction, ContextAction,
+    Extension, ExtensionCx, ExtensionError, Extensions, HeaderChanges, Input, InputAction, InputSource, Leave,
+    MessageAction, PayloadAction, Point, Points, Resources, ResourcesDiscover, SessionReason, Told, TurnEnd, UserBash,
+    UserBashAction,
 };
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::session::{AgentSession, CompactRequest, ForkAt, ForkError, Navigation, Prompt, SessionError};
@@ -177,13 +178,13 @@ impl Extension for Probe {
         self.note(format!("before_start {} {:?}", start.prompt, start.message_type));
         let text: Vec<&str> = start.system.sections().map(|(_, text)| text).collect();
         let system = Some(SystemPrompt::text(tagged(&text.join("\n"), self.name)));
-        self.answer(AgentStartAction { message: Some(custom(self.name)), system }, cx)
+        self.answer(AgentStartAction { messages: vec![custom(self.name)], system }, cx)
     }
 
-    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, cx: &'a ExtensionCx) -> Answer<'a, TurnEndAction> {
+    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, _: &'a Boundary, cx: &'a ExtensionCx) -> Answer<'a, BoundaryAction> {
         self.note(format!("turn_end {} {}", turn.turn_index, turn.results.len()));
         let again = turn.turn_index == 0 && turn.results.is_empty();
-        self.answer(if again { TurnEndAction::Continue } else { TurnEndAction::GoOn }, cx)
+        self.answer(if again { BoundaryAction::go_on() } else { BoundaryAction::default() }, cx)
     }
 
     fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> Answer<'a, MessageAction> {
@@ -335,7 +336,9 @@ async fn they_are_told_in_the_order_they_were_loaded_in() {
         stage.notes(),
         ["a start startup false", "b start startup false", "a resources startup", "b resources startup"]
     );
-    assert_eq!(stage.scene.session.discovered().skills, [std::path::PathBuf::from("a"), "b".into()]);
+    let found: Vec<(&str, &[std::path::PathBuf])> =
+        stage.scene.session.discovered().iter().map(|one| (one.extension.as_str(), one.skills.as_slice())).collect();
+    assert_eq!(found, [("a", &["a".into()][..]), ("b", &["b".into()])]);
     stage.ask("go").await;
     let of_a: Vec<String> =
         stage.notes().into_iter().filter_map(|note| Some(note.strip_prefix("a ")?.to_owned())).collect();

@@ -8,6 +8,7 @@ import time
 
 MOOD = sys.argv[1]
 NEXT = [0]
+SETTLED = []
 
 
 def send(message):
@@ -62,6 +63,13 @@ def event(params):
         return {"action": "transform", "text": payload["text"] + "+py"}
     if name == "context":
         return {"messages": payload["messages"] + [{"role": "user", "content": "more", "timestamp": 0}]}
+    if name == "context_with_system":
+        assert payload["messages"][0]["role"] == "system"
+        return {"messages": payload["messages"] + [{"role": "user", "content": "most", "timestamp": 0}]}
+    if name == "agent_before_settle" and not SETTLED:
+        SETTLED.append(payload)
+        entry = {"type": "custom_message", "customType": "c", "content": "one more", "display": True}
+        return {"entries": payload["entries"] + [entry], "continue": payload["outcome"] == "completed"}
     if name == "before_agent_start":
         return {"message": {"customType": "c", "content": "behind"}, "systemPrompt": payload["systemPrompt"] + "+py"}
     if name == "tool_result":

@@ -25,7 +25,7 @@ use crate::help::text_of;
 use crate::session::{Scene, in_memory, scene_with};
 
 /// A program of the search path or of the folder of the interop tests; says so when it is not there.
-fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/interop");
@@ -58,9 +58,9 @@ fn words(command: &[&str]) -> Vec<String> {
 }
 
 /// A session with an extension that is a program.
-struct Stage {
-    scene: Scene,
-    extensions: Extensions,
+pub(crate) struct Stage {
+    pub(crate) scene: Scene,
+    pub(crate) extensions: Extensions,
     notes: PathBuf,
     _folder: tempfile::TempDir,
 }
@@ -73,7 +73,7 @@ impl Stage {
         Some(Self::running(command, replies).await)
     }
 
-    async fn running(command: Vec<String>, replies: impl IntoIterator<Item = Says>) -> Self {
+    pub(crate) async fn running(command: Vec<String>, replies: impl IntoIterator<Item = Says>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let notes = folder.path().join("notes");
         std::fs::write(&notes, "").unwrap();
@@ -87,11 +87,11 @@ impl Stage {
         Self { scene, extensions, notes, _folder: folder }
     }
 
-    async fn ask(&mut self, text: &str) -> Vec<SessionEvent> {
+    pub(crate) async fn ask(&mut self, text: &str) -> Vec<SessionEvent> {
         pull(self.scene.session.prompt(Prompt::text(text))).await
     }
 
-    fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         self.scene.session.messages().iter().map(|message| text_of(message)).collect()
     }
 
@@ -146,22 +146,24 @@ async fn a_program_that_says_nothing_is_given_up() {
 
 #[tokio::test]
 async fn it_sees_and_changes_what_a_value_can() {
-    let points = "input,context,before_agent_start,tool_result,message_end,agent_start,turn_start,message_update,agent_settled,frob";
-    let replies = [bash("ls"), Says::text("done")];
+    let points = "input,context,context_with_system,before_agent_start,tool_result,message_end,agent_start,turn_start,message_update,\
+        agent_before_settle,agent_settled,frob";
+    let replies = [bash("ls"), Says::text("done"), Says::text("again")];
     let Some(mut stage) = Stage::of("good", points, replies).await else { return };
     let problem = stage.extensions.take_failures();
     assert_eq!(problem[0].error, "Unknown event: frob");
     let events = stage.ask("hi").await;
     assert_eq!(failures(&events), []);
     let system = "system";
-    assert_eq!(stage.texts(), [system, "hi+py", "custom", "mine"], "a replaced answer has no calls any more");
+    let texts = [system, "hi+py", "custom", "mine", "custom", "mine"];
+    assert_eq!(stage.texts(), texts, "a replaced answer has no calls any more, and one more was asked for");
     let Message::System(first) = &*stage.scene.session.messages()[0] else { panic!() };
     assert_eq!(first.sections[0].1.as_deref(), Some("sys+py"));
     assert_eq!(first.tools_added[0].name, "bash");
     let sent: Vec<String> =
         stage.scene.provider.requests()[0].messages.iter().map(|message| text_of(message)).collect();
     assert_eq!(sent[0], "system");
-    assert_eq!(sent.last().unwrap(), "more");
+    assert_eq!(sent[sent.len() - 2..], ["more", "most"]);
     let notes = stage.noted("agent_settled").await;
     let types: Vec<Value> =
         notes.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
@@ -326,7 +328,7 @@ async fn the_examples_guard_a_session() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions");
     let at = |path: &str| root.join(path).to_str().unwrap().to_owned();
     let node = program("node").map(|node| {
-        let host = at("node/pinch-extension-host.mjs");
+        let host = concat!(env!("CARGO_MANIFEST_DIR"), "/extension-host/pinch-extension-host.mjs").to_owned();
         (vec![node.to_str().unwrap().to_owned(), host, at("examples/guard.js")], "count_words", "guard")
     });
     let python = program("python3").map(|python| {

@@ -43,7 +43,7 @@ impl Place {
     fn load(&self, change: impl FnOnce(&mut ResourceInputs)) -> Resources {
         let mut inputs = self.inputs();
         change(&mut inputs);
-        ResourceLoader::load(inputs).resources().clone()
+        ResourceLoader::load(inputs).resources().as_ref().clone()
     }
 
     /// A path without what the test has made up.
@@ -250,11 +250,11 @@ fn loading_again_sees_changes_and_extensions_add_theirs() {
     place.write("w/.pinch/prompts/new.md", "N");
     loader.reload();
     assert_eq!(loader.resources().commands.templates.iter().count(), 1);
-    loader.extend_resources(ExtraPaths {
+    loader.extend_resources(vec![ExtraPaths {
         extension: "ext".into(),
         skills: vec![place.path("brought"), "gone".into()],
         ..ExtraPaths::default()
-    });
+    }]);
     let found = loader.resources();
     assert_eq!(found.skills()[0].info.source, "extension:ext");
     assert_eq!(place.told(found), ["w/gone: skill path does not exist"]);

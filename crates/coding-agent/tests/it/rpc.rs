@@ -6,10 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_coding_agent::extension::{
-    Command, CommandCx, Extension, ExtensionError, ExtensionHandle, Points, Registrations,
+    Answer, BeforeSwitch, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Leave, Point,
+    Points, Registrations, Told,
 };
-use pinch_coding_agent::modes::rpc::{ClientUi, Incoming, Lines, RpcError, rpc};
-use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, SessionRuntime, create_agent_session};
+use pinch_coding_agent::modes::rpc::{self, ClientUi, Incoming, Lines, RpcError};
+use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, create_agent_session};
 use pinch_coding_agent::session::SessionOptions;
 use pinch_coding_agent::session::create::ModelWish;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
@@ -21,22 +22,35 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// A client and the session it drives.
-struct Client {
-    folder: TempDir,
-    model: Arc<ScriptedProvider>,
+pub(crate) struct Client {
+    pub(crate) folder: TempDir,
+    pub(crate) model: Arc<ScriptedProvider>,
     to: Option<mpsc::Sender<Incoming>>,
     from: mpsc::Receiver<Bytes>,
-    heard: Vec<Value>,
+    pub(crate) heard: Vec<Value>,
     served: JoinSet<Result<(), RpcError>>,
 }
 
 impl Client {
-    async fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) async fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::with(replies, LogWish::InMemory, Vec::new()).await
     }
 
-    async fn with(replies: impl IntoIterator<Item = Reply>, log: LogWish, extensions: Vec<Arc<dyn Extension>>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    pub(crate) async fn with(
+        replies: impl IntoIterator<Item = Reply>,
+        log: LogWish,
+        extensions: Vec<Arc<dyn Extension>>,
+    ) -> Self {
+        Self::at(tempfile::tempdir().unwrap(), replies, log, extensions).await
+    }
+
+    /// A client of a session that works in a folder.
+    pub(crate) async fn at(
+        folder: TempDir,
+        replies: impl IntoIterator<Item = Reply>,
+        log: LogWish,
+        extensions: Vec<Arc<dyn Extension>>,
+    ) -> Self {
         let model = Arc::new(ScriptedProvider::new(replies));
         let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
         let ui = ClientUi::new(&host);
@@ -51,20 +65,19 @@ impl Client {
             },
             ..AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
         };
-        let runtime = create_agent_session(options).await.unwrap();
         let (to, incoming) = mpsc::channel(16);
         let (outgoing, from) = mpsc::channel(16);
         let mut served = JoinSet::new();
-        served.spawn(serve(runtime, ui, Lines { incoming, outgoing }));
+        served.spawn(serve(options, ui, Lines { incoming, outgoing }));
         Self { folder, model, to: Some(to), from, heard: Vec::new(), served }
     }
 
-    async fn say(&self, line: Value) {
+    pub(crate) async fn say(&self, line: Value) {
         self.to.as_ref().unwrap().send(Incoming::Line(line.to_string().into())).await.unwrap();
     }
 
     /// The next line that is such.
-    async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = tokio::time::timeout(Duration::from_secs(20), self.from.recv()).await;
             let line = line.unwrap_or_else(|_| panic!("nothing more comes after {:#?}", self.heard.last()));
@@ -76,19 +89,19 @@ impl Client {
         }
     }
 
-    async fn event(&mut self, kind: &str) -> Value {
+    pub(crate) async fn event(&mut self, kind: &str) -> Value {
         self.until(|line| line["type"] == kind).await
     }
 
     /// Says something and waits for the answer to it.
-    async fn ask(&mut self, command: Value) -> Value {
+    pub(crate) async fn ask(&mut self, command: Value) -> Value {
         let id = command["id"].clone();
         self.say(command).await;
         self.until(|line| line["type"] == "response" && line["id"] == id).await
     }
 
     /// The client has nothing more to say; how it ends, and every line that was heard.
-    async fn leave(mut self) -> (Result<(), RpcError>, Vec<Value>) {
+    pub(crate) async fn leave(mut self) -> (Result<(), RpcError>, Vec<Value>) {
         self.to = None;
         while let Some(line) = self.from.recv().await {
             self.heard.push(serde_json::from_slice(&line).unwrap());
@@ -97,14 +110,16 @@ impl Client {
     }
 }
 
-async fn serve(mut runtime: SessionRuntime, ui: ClientUi, lines: Lines) -> Result<(), RpcError> {
-    let done = rpc(&mut runtime, &ui, lines, &Cancel::new()).await;
+async fn serve(options: AgentSessionOptions, ui: ClientUi, lines: Lines) -> Result<(), RpcError> {
+    let mut client = rpc::Client::new(&ui, lines, &Cancel::new()).unwrap();
+    let mut runtime = client.attend(create_agent_session(options)).await.unwrap();
+    let done = client.serve(&mut runtime).await;
     runtime.close().await;
     done
 }
 
 /// An answer that comes when the gate opens.
-fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Sender<()> {
+pub(crate) fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Sender<()> {
     let (open, gate) = oneshot::channel();
     let gate = std::sync::Mutex::new(Some(gate));
     model.push_made(move |_, _| {
@@ -338,6 +353,81 @@ async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
     client.event("agent_settled").await;
     let (done, _) = client.leave().await;
     assert!(done.is_ok());
+}
+
+/// Asks a person whenever the session is made, left or changed.
+struct AsksAlways;
+
+impl Extension for AsksAlways {
+    fn name(&self) -> &str {
+        "always"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([
+            Point::SessionStart,
+            Point::SessionBeforeSwitch,
+            Point::ThinkingLevelSelect,
+            Point::SessionInfoChanged,
+        ])
+    }
+
+    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let point = told.point().map_or("none", Point::name);
+            cx.ui().confirm(point, "", None).await;
+            Ok(())
+        })
+    }
+
+    fn session_before_switch<'a>(&'a self, _: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+        Box::pin(async move { Ok(if cx.ui().confirm("leave", "", None).await { Leave::Go } else { Leave::Stay }) })
+    }
+}
+
+/// Answers dialogs with yes up to the answer with this id; the titles of the dialogs, and the answer.
+async fn yes_until(client: &mut Client, id: u32) -> (Vec<String>, Value) {
+    let mut titles = Vec::new();
+    loop {
+        let line = client.until(|line| line["type"] == "extension_ui_request" || line["id"] == id).await;
+        if line["type"] == "response" {
+            return (titles, line);
+        }
+        titles.push(line["title"].as_str().unwrap().to_owned());
+        client.say(json!({"type": "extension_ui_response", "id": line["id"], "confirmed": true})).await;
+    }
+}
+
+#[tokio::test]
+async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
+    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(AsksAlways)]).await;
+    let mut titles = Vec::new();
+    for (id, command) in [
+        (1, json!({"type": "get_state"})),
+        (2, json!({"type": "new_session"})),
+        (3, json!({"type": "set_session_name", "name": "n"})),
+    ] {
+        let mut command = command;
+        command["id"] = id.into();
+        client.say(command).await;
+        let (asked, answer) = yes_until(&mut client, id).await;
+        assert_eq!(answer["success"], true, "{answer}");
+        titles.extend(asked);
+    }
+    assert_eq!(titles, ["session_start", "leave", "session_start", "session_info_changed"]);
+    // What is said meanwhile waits, and an end of the client ends the dialog.
+    client.say(json!({"id": 4, "type": "new_session"})).await;
+    let leave = client.event("extension_ui_request").await;
+    client.say(json!({"id": 5, "type": "get_state"})).await;
+    client.say(json!({"type": "extension_ui_response", "id": leave["id"], "cancelled": true})).await;
+    let answer = client.until(|line| line["id"] == 4).await;
+    assert_eq!(answer["data"]["cancelled"], true);
+    assert_eq!(client.until(|line| line["id"] == 5).await["success"], true);
+    client.say(json!({"id": 6, "type": "new_session"})).await;
+    client.event("extension_ui_request").await;
+    let (done, heard) = client.leave().await;
+    assert!(done.is_ok());
+    assert!(heard.iter().any(|line| line["id"] == 6 && line["data"]["cancelled"] == true));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Asking all extensions at one point.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,13 +12,15 @@ use serde_json::Value;
 use super::Extensions;
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 use crate::entry::CustomMessage;
-use crate::extension::context::{with_system, without_system};
+use crate::extension::context::{is_system, with_system, without_system};
+use crate::extension::ui::{Approval, ToolApproval};
 use crate::extension::{
-    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, ExtensionError, Input, InputAction,
-    Leave, MessageAction, PayloadAction, Point, Resources, ResourcesDiscover, Told, TurnEnd, TurnEndAction, UserBash,
-    UserBashAction,
+    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSettle, BeforeSwitch, Boundary, ContextAction,
+    ExtensionError, Input, InputAction, Leave, MessageAction, PayloadAction, Point, Resources, ResourcesDiscover, Told,
+    TurnEnd, UserBash, UserBashAction,
 };
 use crate::prompt::Prompt;
+use crate::resources::ExtraPaths;
 
 /// What came of asking about something the user says.
 #[derive(Clone, Debug)]
@@ -38,13 +41,15 @@ impl Extensions {
         }
     }
 
-    pub(crate) async fn resources(&self, ask: ResourcesDiscover) -> Resources {
+    /// What each of them has found.
+    pub(crate) async fn resources(&self, ask: ResourcesDiscover) -> Vec<ExtraPaths> {
         let point = Point::ResourcesDiscover;
-        let mut all = Resources::default();
+        let mut all = Vec::new();
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let found = call.attempt(|| one.extension.resources_discover(ask, &call.cx)).await;
-            all.extend(found.unwrap_or_default());
+            let Resources { skills, prompts, themes } = found.unwrap_or_default();
+            all.push(ExtraPaths { extension: short_name(&one.name).to_owned(), skills, prompts, themes });
         }
         all
     }
@@ -108,6 +113,27 @@ impl Extensions {
 
     /// Other messages for a request; `None`: as they are.
     pub(crate) async fn context(&self, messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
+        let mut changed = self.context_without_system(messages).await;
+        let point = Point::ContextWithSystem;
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let now = changed.as_deref().unwrap_or(messages);
+            let answer = call.attempt(|| one.extension.context_with_system(now, &call.cx)).await;
+            match answer {
+                Some(ContextAction::Replace(others)) if others.first().is_some_and(|first| is_system(first)) => {
+                    changed = Some(others);
+                }
+                Some(ContextAction::Replace(_)) => {
+                    let error = ExtensionError::new("The first message must be one of the system");
+                    self.report(&one.name, point.name(), &error);
+                }
+                Some(ContextAction::Keep) | None => {}
+            }
+        }
+        changed
+    }
+
+    async fn context_without_system(&self, messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
         let point = Point::Context;
         if !self.wants(point) {
             return None;
@@ -163,8 +189,8 @@ impl Extensions {
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let answer = call.attempt(|| one.extension.before_agent_start(&start, &call.cx));
-            let AgentStartAction { message, system } = answer.await.unwrap_or_default();
-            messages.extend(message);
+            let AgentStartAction { messages: said, system } = answer.await.unwrap_or_default();
+            messages.extend(said);
             if let Some(system) = system {
                 start.system = system;
                 is_changed = true;
@@ -173,17 +199,31 @@ impl Extensions {
         (messages, is_changed.then_some(start.system))
     }
 
-    pub(crate) async fn turn_end(&self, turn: TurnEnd<'_>) -> TurnEndAction {
+    pub(crate) async fn turn_end(&self, turn: TurnEnd<'_>) -> Boundary {
         let point = Point::TurnEnd;
-        let mut action = TurnEndAction::GoOn;
+        let mut so_far = Boundary::default();
         for one in self.wanting(point) {
             let call = self.call(one, point);
-            let answer = call.attempt(|| one.extension.turn_end(turn, &call.cx));
-            if answer.await == Some(TurnEndAction::Continue) {
-                action = TurnEndAction::Continue;
-            }
+            let answer = call.attempt(|| one.extension.turn_end(turn, &so_far, &call.cx)).await;
+            so_far.add(answer.unwrap_or_default());
         }
-        action
+        so_far
+    }
+
+    pub(crate) async fn before_settle(&self, ahead: BeforeSettle) -> Boundary {
+        let point = Point::AgentBeforeSettle;
+        let mut so_far = Boundary::default();
+        for one in self.wanting(point) {
+            let call = self.call(one, point);
+            let answer = call.attempt(|| one.extension.agent_before_settle(ahead, &so_far, &call.cx)).await;
+            so_far.add(answer.unwrap_or_default());
+        }
+        so_far
+    }
+
+    /// Says that what all of them together want of a turn or a session at rest cannot be done.
+    pub(crate) fn report_boundary(&self, point: Point, why: String) {
+        self.report("<boundary>", point.name(), &ExtensionError::new(why));
     }
 
     /// Another message in the place of one that is whole; `None`: as it is.
@@ -227,6 +267,17 @@ impl Extensions {
             }
         }
         if is_changed { BeforeTool::Rewrite(now.input) } else { BeforeTool::Allow }
+    }
+
+    /// Whether the person in front allows a call that nobody stood against.
+    pub(crate) async fn approved(&self, session_id: &str, pending: &PendingCall) -> Approval {
+        let call = ToolApproval {
+            session_id,
+            call_id: pending.call.id.as_str(),
+            tool: &pending.call.name,
+            args: &pending.input,
+        };
+        self.0.core.screen().ui.approve(call).await
     }
 
     /// Changes to a call's result.
@@ -279,6 +330,12 @@ impl Extensions {
         }
         Heard::Say(input)
     }
+}
+
+/// An extension's name without the folder it lies in and without the ending of a script.
+fn short_name(name: &str) -> &str {
+    let file = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
+    file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).unwrap_or(file)
 }
 
 /// Whether a message can stand in the place of another one: it has the same role, and a result answers the same call.

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use crate::extension::cx::ExtensionHandle;
 use crate::extension::error::ExtensionError;
 use crate::extension::limit::Stopwatch;
+use crate::extension::ui::Dialogs;
 
 /// Bytes of one line at most; a process that sends a longer one is ended.
 pub const MAX_LINE: usize = 16 << 20;
@@ -60,6 +61,8 @@ pub(super) struct Link {
     closing: Notify,
     ended: Notify,
     handle: OnceLock<ExtensionHandle>,
+    /// Whom the process may ask before there is a session.
+    asker: Mutex<Option<Dialogs>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -90,6 +93,7 @@ impl Link {
             closing: Notify::new(),
             ended: Notify::new(),
             handle: OnceLock::new(),
+            asker: Mutex::default(),
         });
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
         let mut tasks = JoinSet::new();
@@ -104,6 +108,15 @@ impl Link {
 
     pub(super) fn handle(&self) -> Result<&ExtensionHandle, ExtensionError> {
         self.handle.get().ok_or(ExtensionError::Stale)
+    }
+
+    /// Lets the process ask people although there is no session, or ends that.
+    pub(super) fn lend(&self, asker: Option<Dialogs>) {
+        *locked(&self.asker) = asker;
+    }
+
+    pub(super) fn asker(&self) -> Option<Dialogs> {
+        locked(&self.asker).clone()
     }
 
     /// The error of a process that is not running.

@@ -13,8 +13,8 @@ use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, Mo
 use crate::compaction::{ByExtension, Compacted, Summarised};
 use crate::entry::{CustomMessage, EntryId};
 use crate::extension::{
-    AgentStartAction, BeforeAgentStart, ContextAction, ExtensionError, Input, InputAction, Leave, MessageAction,
-    Resources, Told, UserBashAction,
+    AgentStartAction, BeforeAgentStart, Boundary, BoundaryAction, ContextAction, Draft, ExtensionError, Input,
+    InputAction, Leave, MessageAction, Outcome, Resources, Told, TrustAction, TurnEnd, UserBashAction,
 };
 use crate::prompt::Prompt;
 use crate::tools::bash::UserCommand;
@@ -99,6 +99,9 @@ pub(super) fn told(told: &Told<'_>) -> Option<Value> {
             json!({"model": model.to_record(), "previousModel": previous.to_record(), "source": source.as_str()})
         }
         Told::Thinking { level, previous } => json!({"level": level.as_str(), "previousLevel": previous.as_str()}),
+        Told::DialogStart(dialog) | Told::DialogEnd(dialog) => {
+            json!({"reason": "ui_prompt", "kind": dialog.kind.as_str(), "title": dialog.title})
+        }
     })
 }
 
@@ -110,6 +113,16 @@ fn compacted(done: &Compacted) -> Value {
         ("tokensBefore", Some(done.tokens_before.into())),
         ("details", done.details.clone()),
     ])
+}
+
+pub(super) fn trust_answer(answer: &Value) -> Answer<TrustAction> {
+    let trusted = match member::<String>(answer, "trusted")?.as_deref() {
+        None | Some("undecided") => return Ok(TrustAction::Undecided),
+        Some("yes") => true,
+        Some("no") => false,
+        Some(other) => return Err(ExtensionError::new(format!("Unknown decision: {other}"))),
+    };
+    Ok(TrustAction::Decided { trusted, remember: member(answer, "remember")?.unwrap_or(false) })
 }
 
 pub(super) fn resources(answer: &Value) -> Answer<Resources> {
@@ -212,9 +225,36 @@ pub(super) fn agent_start(start: &BeforeAgentStart) -> Value {
 }
 
 pub(super) fn agent_start_answer(answer: &Value) -> Answer<AgentStartAction> {
-    let message = answer.get("message").filter(|message| !message.is_null()).map(custom).transpose()?;
+    let one = answer.get("message").filter(|message| !message.is_null());
+    let more: Vec<Value> = member(answer, "messages")?.unwrap_or_default();
+    let messages = one.into_iter().chain(&more).map(custom).collect::<Answer<_>>()?;
     let system: Option<String> = member(answer, "systemPrompt")?;
-    Ok(AgentStartAction { message, system: system.map(Prompt::text) })
+    Ok(AgentStartAction { messages, system: system.map(Prompt::text) })
+}
+
+/// What is to happen so far behind a turn, or before the session comes to rest.
+pub(super) fn boundary(so_far: &Boundary, outcome: Outcome) -> Value {
+    let entries: Vec<Value> = so_far.drafts.iter().map(Draft::to_value).collect();
+    json!({"entries": entries, "continue": so_far.goes_on, "outcome": outcome.as_str()})
+}
+
+pub(super) fn turn_end(turn: &TurnEnd<'_>, so_far: &Boundary) -> Value {
+    let mut payload = boundary(so_far, turn.outcome);
+    payload["turnIndex"] = turn.turn_index.into();
+    payload["message"] = value(&**turn.message);
+    payload["toolResults"] = value(turn.results);
+    payload["toolResultEntryIds"] = turn.result_entries.iter().map(EntryId::as_str).collect();
+    if let Some(id) = turn.message_entry {
+        payload["messageEntryId"] = id.as_str().into();
+    }
+    payload
+}
+
+pub(super) fn boundary_answer(answer: &Value) -> Answer<BoundaryAction> {
+    let drafts = member::<Vec<Value>>(answer, "entries")?;
+    let drafts = drafts.map(|drafts| drafts.iter().map(Draft::from_value).collect::<Result<Vec<_>, _>>()).transpose();
+    let drafts = drafts.map_err(|why| ExtensionError::new(format!("Invalid \"entries\": {why}")))?;
+    Ok(BoundaryAction { drafts, goes_on: member(answer, "continue")? })
 }
 
 pub(super) fn message_answer(answer: &Value) -> Answer<MessageAction> {

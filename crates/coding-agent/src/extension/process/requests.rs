@@ -14,13 +14,17 @@ use super::points::{custom, member, needed, object, value};
 use crate::entry::EntryId;
 use crate::extension::actions::{Delivery, NavigateTree};
 use crate::extension::cx::{CommandCx, ExtensionCx, Left};
-use crate::extension::ui::{NoteKind, Show, WidgetPlace};
+use crate::extension::ui::{Dialogs, NoteKind, Show, WidgetPlace};
 use crate::extension::{ExecOptions, ExtensionError, FlagValue};
 
 type Done = Result<Value, ExtensionError>;
 
 /// Does what a request asks for.
 pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Done {
+    let dialog = method.strip_prefix("ui/");
+    if let Some((dialog, dialogs)) = dialog.zip(link.asker()) {
+        return ui(&link, &dialogs, dialog, &params).await;
+    }
     let handle = link.handle()?;
     let current = handle.cx()?;
     // Who names a session means that one, and none that came after it.
@@ -28,8 +32,9 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
         Some(generation) => current.of_generation(generation),
         None => current,
     };
-    if let Some(dialog) = method.strip_prefix("ui/") {
-        return ui(&link, &cx, dialog, &params).await;
+    if let Some(dialog) = dialog {
+        cx.session()?;
+        return ui(&link, &cx.ui(), dialog, &params).await;
     }
     if let Some(command) = method.strip_prefix("session/") {
         if link.n_commands.load(Ordering::Acquire) == 0 {
@@ -159,9 +164,7 @@ async fn exec(cx: &ExtensionCx, params: &Value) -> Done {
     Ok(json!({"stdout": ran.stdout, "stderr": ran.stderr, "code": ran.code, "killed": ran.killed}))
 }
 
-async fn ui(link: &Link, cx: &ExtensionCx, method: &str, params: &Value) -> Done {
-    cx.session()?;
-    let ui = cx.ui();
+async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
     let text = |name| needed::<String>(params, name);
     // A handler that waits for the process waits for the person in front of it.
     let _paused = matches!(method, "select" | "confirm" | "input" | "editor").then(|| link.pause());

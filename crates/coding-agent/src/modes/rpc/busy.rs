@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::desk::{Desk, EMPTY_NAME, Question, Status, with_causes};
 use super::io::{Dealt, Heard, Incoming, Io, Ran};
+use super::meanwhile::Left;
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
 use crate::protocol::command::{ClientLine, Command, Request, Said};
@@ -62,15 +63,6 @@ pub(super) struct Busy<'a> {
     /// Nothing follows any more.
     is_settled: bool,
     left: Left,
-}
-
-/// What is to be done when the work is over.
-#[derive(Default)]
-pub(super) struct Left {
-    /// Commands that need the session for themselves.
-    pub(super) requests: Vec<Request>,
-    /// Commands of the user that ended while a conversation was compacted.
-    pub(super) ran: Vec<Ran>,
 }
 
 impl<'a> Busy<'a> {
@@ -193,6 +185,7 @@ impl<'a> Busy<'a> {
         match line.read() {
             Ok(ClientLine::Command(request)) => self.command(*request).await,
             Ok(ClientLine::UiReply(reply)) => self.desk.ui.reply(reply),
+            Ok(ClientLine::ToolReply(reply)) => self.desk.ui.reply_to_call(reply),
             Err(refused) => self.io.write(refused.line()).await,
         }
     }

@@ -7,6 +7,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_llm::model::Model;
 use serde_json::{Value, json};
 
+use super::approvals::CAPABILITY;
 use super::dialogs::ClientUi;
 use super::io::{Dealt, Io};
 use super::snapshots;
@@ -141,11 +142,14 @@ impl Desk {
     /// Answers a command that needs no session; `None` for others.
     pub(super) fn answer(&self, answerer: &Answerer, command: &Command) -> Option<Vec<u8>> {
         Some(match command {
-            Command::Hello => answerer.with(&json!({
-                "protocolVersion": 1,
-                "version": env!("CARGO_PKG_VERSION"),
-                "capabilities": ["hello", "get_entries", "get_tree", "clear_queue", "disposition"],
-            })),
+            Command::Hello(hello) => {
+                self.ui.hello(hello);
+                answerer.with(&json!({
+                    "protocolVersion": 1,
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "capabilities": ["hello", "get_entries", "get_tree", "clear_queue", "disposition", CAPABILITY],
+                }))
+            }
             Command::GetCommands => {
                 answerer.with(&json!({ "commands": self.services.commands(self.control.extensions()) }))
             }
@@ -219,7 +223,7 @@ impl Question {
             Command::ExportHtml { path } => {
                 let Some(theme) = desk.services.theme() else { return answerer.failed("There is no theme") };
                 let path = path.as_deref().map(Path::new);
-                match html::export(view.log, &Look::new(theme), path, desk.services.cwd()) {
+                match html::export(view.log, &Look::new(&theme), path, desk.services.cwd()) {
                     Ok(path) => answerer.with(&json!({"path": path.to_string_lossy()})),
                     Err(error) => answerer.failed(&with_causes(&error)),
                 }

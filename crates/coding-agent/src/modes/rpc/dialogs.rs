@@ -9,8 +9,9 @@ use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::extension::ui::{Dialog, DialogKind, Reply, Show, Ui};
-use crate::protocol::command::{UiAnswer, UiReply};
+use super::approvals::{self, Approvals, Begun};
+use crate::extension::ui::{Approval, Dialog, DialogKind, Reply, Show, ToolApproval, Ui};
+use crate::protocol::command::{Hello, ToolReply, UiAnswer, UiReply};
 
 /// The person behind a client. To be given to the session's extensions, and to [`super::rpc`].
 #[derive(Clone)]
@@ -27,6 +28,8 @@ struct State {
     waiting: HashMap<String, oneshot::Sender<Option<UiAnswer>>>,
     /// The client can be asked.
     is_open: bool,
+    /// Calls that need an approval.
+    approvals: Approvals,
     /// Where the lines come out, until somebody takes them.
     outcome: Option<mpsc::UnboundedReceiver<Bytes>>,
 }
@@ -39,7 +42,8 @@ impl ClientUi {
             reason = "what is shown must not wait, and each dialog waits for its answer"
         )]
         let (lines, outcome) = mpsc::unbounded_channel();
-        let state = State { waiting: HashMap::new(), is_open: true, outcome: Some(outcome) };
+        let approvals = Approvals::default();
+        let state = State { waiting: HashMap::new(), is_open: true, approvals, outcome: Some(outcome) };
         Self(Arc::new(Shared { host: host.clone(), state: Mutex::new(state), lines }))
     }
 
@@ -69,6 +73,7 @@ impl ClientUi {
         let mut state = self.state();
         state.is_open = false;
         state.waiting.clear();
+        state.approvals.close();
     }
 
     fn send(&self, method: &str, id: &str, members: Value) {
@@ -83,9 +88,68 @@ impl ClientUi {
     fn new_id(&self) -> String {
         self.0.host.ids().uuid_v4()
     }
+
+    /// Takes in what the client wants.
+    pub(super) fn hello(&self, hello: &Hello) {
+        self.state().approvals.hello(hello);
+    }
+
+    /// Gives a call its answer. Those nobody waits for are passed over.
+    pub(super) fn reply_to_call(&self, reply: ToolReply) {
+        self.state().approvals.reply(reply);
+    }
+
+    /// Asks the client about a call.
+    async fn ask_for_approval(&self, call: ToolApproval<'_>) -> Approval {
+        let id = self.new_id();
+        let begun = self.state().approvals.begin(&id, call);
+        let (answer, limit) = match begun {
+            Begun::Known(approval) => return approval,
+            Begun::Asks { answer, limit } => (answer, limit),
+        };
+        let mut over = Over { ui: self, id: &id, why: Some("aborted") };
+        let request = json!({
+            "type": "tool_approval_request", "id": id, "toolCallId": call.call_id, "toolName": call.tool, "args": call.args,
+            "timeout": u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+        });
+        // A client that is gone is found out by those who wait for it.
+        drop(self.0.lines.send(format!("{request}\n").into()));
+        match tokio::time::timeout(limit, answer).await {
+            Err(_) => {
+                over.why = Some("timeout");
+                Approval::Denied { reason: approvals::LATE.to_owned() }
+            }
+            Ok(answer) => {
+                over.why = None;
+                answer.unwrap_or_else(|_| Approval::Denied { reason: approvals::GONE.to_owned() })
+            }
+        }
+    }
+}
+
+/// A request for approval that is not waited for any more; a client that has not answered is told so.
+struct Over<'a> {
+    ui: &'a ClientUi,
+    id: &'a str,
+    /// Why nobody waits any more; `None`: it was answered.
+    why: Option<&'static str>,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.ui.state().approvals.forget(self.id);
+        if let Some(why) = self.why {
+            let line = json!({"type": "tool_approval_end", "id": self.id, "reason": why});
+            drop(self.ui.0.lines.send(format!("{line}\n").into()));
+        }
+    }
 }
 
 impl Ui for ClientUi {
+    fn approve<'a>(&'a self, call: ToolApproval<'a>) -> BoxFuture<'a, Approval> {
+        Box::pin(self.ask_for_approval(call))
+    }
+
     fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Reply>> {
         Box::pin(async move {
             let id = self.new_id();

@@ -10,11 +10,11 @@ use pinch_llm::model::thinking;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
-use super::RpcError;
-use super::busy::{Busy, Kind, Left, Work};
+use super::busy::{Busy, Kind, Work};
 use super::desk::{Desk, EMPTY_NAME, Question, Status, with_causes};
-use super::dialogs::ClientUi;
 use super::io::{Heard, Incoming, Io, Ran};
+use super::meanwhile::{Left, meanwhile};
+use super::{Client, RpcError};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::InputSource;
@@ -34,17 +34,22 @@ pub(super) struct Server<'a> {
     stop: Cancel,
     /// Commands that waited for the session.
     waiting: VecDeque<Request>,
+    /// What has come while the session was made, left or changed.
+    left: Left,
 }
 
 impl<'a> Server<'a> {
-    pub(super) fn new(runtime: &'a mut SessionRuntime, io: Io, ui: ClientUi, stop: &Cancel) -> Self {
+    pub(super) fn new(runtime: &'a mut SessionRuntime, client: Client) -> Self {
+        let Client { io, ui, stop, left } = client;
         let desk = Desk::of(runtime, &ui);
-        Self { runtime, io, desk, stop: stop.clone(), waiting: VecDeque::new() }
+        Self { runtime, io, desk, stop, waiting: VecDeque::new(), left }
     }
 
     /// Serves the client to its last word.
     pub(super) async fn serve(mut self) -> Result<(), RpcError> {
         loop {
+            let left = std::mem::take(&mut self.left);
+            self.after_work(left).await;
             if let Some(request) = self.waiting.pop_front() {
                 self.command(request).await;
                 continue;
@@ -80,6 +85,7 @@ impl<'a> Server<'a> {
         match line.read() {
             Ok(ClientLine::Command(request)) => self.command(*request).await,
             Ok(ClientLine::UiReply(reply)) => self.desk.ui.reply(reply),
+            Ok(ClientLine::ToolReply(reply)) => self.desk.ui.reply_to_call(reply),
             Err(refused) => self.io.write(refused.line()).await,
         }
     }
@@ -129,18 +135,23 @@ impl<'a> Server<'a> {
             }
             Command::SetSessionName { name } => self.set_name(&answerer, &name).await,
             Command::NewSession { parent } => {
-                let done = self.runtime.new_session(parent).await.map(|()| None).map_err(ForkError::Session);
+                let work = self.runtime.new_session(parent);
+                let done = meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await;
+                let done = done.map(|()| None).map_err(ForkError::Session);
                 self.replaced(done, false, &answerer)
             }
-            Command::SwitchSession { path } => match self.runtime.switch_session(Path::new(&path)).await {
-                Ok(is_done) => {
-                    self.desk = Desk::of(self.runtime, &self.desk.ui.clone());
-                    answerer.with(&json!({"cancelled": !is_done}))
+            Command::SwitchSession { path } => {
+                let work = self.runtime.switch_session(Path::new(&path));
+                match meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await {
+                    Ok(is_done) => {
+                        self.desk = Desk::of(self.runtime, &self.desk.ui.clone());
+                        answerer.with(&json!({"cancelled": !is_done}))
+                    }
+                    Err(error) => answerer.failed(&with_causes(&error)),
                 }
-                Err(error) => answerer.failed(&with_causes(&error)),
-            },
+            }
             Command::Fork { entry } => {
-                let done = self.runtime.fork(&entry, ForkAt::Before).await;
+                let done = self.fork(&entry, ForkAt::Before).await;
                 self.replaced(done, true, &answerer)
             }
             Command::Clone => {
@@ -149,7 +160,7 @@ impl<'a> Server<'a> {
                     answerer.failed("Cannot clone session: no current entry selected")
                 } else {
                     let leaf = log.leaf_id().cloned().unwrap_or_else(|| EntryId::new(""));
-                    let done = self.runtime.fork(&leaf, ForkAt::Entry).await;
+                    let done = self.fork(&leaf, ForkAt::Entry).await;
                     self.replaced(done, false, &answerer)
                 }
             }
@@ -161,6 +172,11 @@ impl<'a> Server<'a> {
 
     fn session(&mut self) -> &mut AgentSession {
         self.runtime.session_mut()
+    }
+
+    async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
+        let work = self.runtime.fork(entry, place);
+        meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await
     }
 
     async fn prompt(&mut self, answerer: Answerer, said: Said) {
@@ -201,6 +217,9 @@ impl<'a> Server<'a> {
         for ran in left.ran {
             self.ran(ran).await;
         }
+        for dealt in left.dealt {
+            self.desk.dealt(&mut self.io, dealt).await;
+        }
         self.waiting.extend(left.requests);
     }
 
@@ -215,7 +234,7 @@ impl<'a> Server<'a> {
 
     /// Reads settings, resources and extensions anew.
     async fn reload(&mut self) {
-        match self.runtime.reload().await {
+        match meanwhile(&mut self.io, &self.desk.ui, &mut self.left, self.runtime.reload()).await {
             Ok(()) => self.desk = Desk::of(self.runtime, &self.desk.ui.clone()),
             Err(error) => {
                 let line = json!({"type": "session_error", "error": with_causes(&error)});
@@ -269,7 +288,8 @@ impl<'a> Server<'a> {
         change: impl AsyncFnOnce(&mut AgentSession) -> Result<Option<T>, SessionError>,
     ) -> Result<Option<T>, SessionError> {
         let before = self.session().thinking();
-        let done = change(self.runtime.session_mut()).await?;
+        let work = change(self.runtime.session_mut());
+        let done = meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await?;
         let level = self.session().thinking();
         if level != before {
             let model = std::sync::Arc::clone(self.session().model());
@@ -283,7 +303,8 @@ impl<'a> Server<'a> {
         if name.trim().is_empty() {
             return answerer.failed(EMPTY_NAME);
         }
-        if let Err(error) = self.session().log_mut().append_name(name).await {
+        let work = self.runtime.session_mut().set_name(name);
+        if let Err(error) = meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await {
             return answerer.failed(&with_causes(&error));
         }
         let name = self.session().log().name();

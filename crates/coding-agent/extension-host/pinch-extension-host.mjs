@@ -27,8 +27,10 @@ const providers = [];
 const topics = new Map();
 const waiting = new Map(); // our requests, by id
 const running = new Map(); // requests of pinch that can be cancelled, by id
+const late = []; // what was registered after pinch had asked for everything, until there is a session
 let nextId = 1;
-let isBound = false;
+let hasToldAll = false; // pinch knows what there is
+let isBound = false; // there is a session
 let start = { cwd: process.cwd(), hasUI: false };
 
 function send(message) {
@@ -156,27 +158,56 @@ function makeCommandContext(facts, signal) {
   };
 }
 
+/** Tells pinch of something that it could not learn at the start: now, or as soon as there is a session. */
+function tellLater(method, params) {
+  if (isBound) return request(method, params);
+  if (hasToldAll) late.push({ method, params });
+}
+
+/** What pinch learns at the start only: later it would never be asked for. */
+function onlyAtStart(what) {
+  if (hasToldAll) throw new Error(`${what} must be called while the extension is loaded`);
+}
+
 function describeTool({ name, label, description, parameters, executionMode, outputSchema }) {
   return { name, label, description, parameters, executionMode, outputSchema };
 }
 
 const pi = {
-  on: (event, handler) => void list(handlers, event).push(handler),
+  on(event, handler) {
+    if (!handlers.has(event)) onlyAtStart(`pi.on("${event}")`);
+    const all = list(handlers, event);
+    all.push(handler);
+    // A new list: the one that is being gone through stays as it is.
+    return () => void handlers.set(event, handlers.get(event).filter((other) => other !== handler));
+  },
   registerTool(tool) {
     tools.set(tool.name, tool);
-    return isBound ? request("registerTool", { tool: describeTool(tool) }) : undefined;
+    return tellLater("registerTool", { tool: describeTool(tool) });
   },
-  registerCommand: (name, command) => void commands.set(name, command),
-  registerShortcut: (key, shortcut) => void shortcuts.set(key, shortcut),
-  registerFlag: (name, flag) => void flags.set(name, flag),
+  registerCommand(name, command) {
+    onlyAtStart("pi.registerCommand");
+    commands.set(name, command);
+  },
+  registerShortcut(key, shortcut) {
+    onlyAtStart("pi.registerShortcut");
+    shortcuts.set(key, shortcut);
+  },
+  registerFlag(name, flag) {
+    onlyAtStart("pi.registerFlag");
+    flags.set(name, flag);
+  },
   getFlag: async (name) => (isBound ? ((await request("getFlag", { name })) ?? undefined) : flags.get(name)?.default),
-  registerMessageRenderer: (type) => void renderers.push(type),
+  registerMessageRenderer(type) {
+    onlyAtStart("pi.registerMessageRenderer");
+    renderers.push(type);
+  },
   registerProvider(name, config) {
     if (config.stream || config.streamSimple || config.oauth) notHere("registerProvider with functions")();
-    if (isBound) return request("registerProvider", { name, config });
-    providers.push({ name, config });
+    if (!hasToldAll) providers.push({ name, config });
+    return tellLater("registerProvider", { name, config });
   },
-  unregisterProvider: (name) => request("unregisterProvider", { name }),
+  unregisterProvider: (name) => tellLater("unregisterProvider", { name }),
   sendMessage: (message, options = {}) => request("sendMessage", { message, ...options }),
   sendUserMessage: (content, options = {}) => request("sendUserMessage", { content, ...options }),
   appendEntry: (customType, data) => request("appendEntry", { customType, data }),
@@ -215,6 +246,8 @@ function merge(event, payload, answers, answer) {
   switch (event) {
     case "tool_call":
       return answer.block === true;
+    case "project_trust":
+      return answer.trusted !== "undecided";
     case "input":
       if (answer.action === "transform") Object.assign(payload, { text: answer.text, images: answer.images ?? payload.images });
       return answer.action === "handled";
@@ -226,6 +259,9 @@ function merge(event, payload, answers, answer) {
     case "before_provider_request":
       payload.payload = answer;
       return false;
+    case "before_agent_start":
+      payload.systemPrompt = answer.systemPrompt ?? payload.systemPrompt;
+      return false;
     default:
       Object.assign(payload, answer);
       return false;
@@ -236,6 +272,7 @@ async function runEvent({ name, payload, ctx }, signal) {
   const event = { type: name, ...payload };
   if (name === "session_start") {
     isBound = true;
+    for (const { method, params } of late.splice(0)) await request(method, params);
     for (const topic of topics.keys()) await request("events/subscribe", { topic });
   }
   const input = name === "tool_call" ? JSON.stringify(event.input) : undefined;
@@ -252,12 +289,18 @@ async function runEvent({ name, payload, ctx }, signal) {
     return { action: "transform", text: event.text, images: event.images };
   }
   if (name === "before_provider_request") return last;
+  if (name === "before_agent_start" && answers.length > 0) {
+    // Every message counts; of prompts the last, which has seen the others.
+    const messages = answers.flatMap((answer) => answer.messages ?? answer.message ?? []);
+    return { messages, systemPrompt: answers.findLast((answer) => answer.systemPrompt !== undefined)?.systemPrompt };
+  }
   return answers.length > 1 ? Object.assign({}, ...answers) : last;
 }
 
 const methods = {
   initialize(params) {
     start = params;
+    hasToldAll = true;
     return {
       tools: [...tools.values()].map(describeTool),
       commands: [...commands].map(([name, { description, getArgumentCompletions }]) => ({

@@ -1,0 +1,42 @@
+//! A client while its session is being made, left or changed: it can answer dialogs, and everything else it says waits.
+
+use std::pin::pin;
+
+use super::dialogs::ClientUi;
+use super::io::{Dealt, Heard, Io, Ran};
+use crate::protocol::command::{ClientLine, Request};
+
+/// What is to be done when the session is there again.
+#[derive(Default)]
+pub(super) struct Left {
+    /// Commands that need the session for themselves.
+    pub(super) requests: Vec<Request>,
+    /// Commands of the user that have ended.
+    pub(super) ran: Vec<Ran>,
+    /// What extensions have dealt with.
+    pub(super) dealt: Vec<Dealt>,
+}
+
+/// Waits for something that needs the session for itself. Without this, an extension that asks a person meanwhile would be waited for, and nobody
+/// would hear the answer.
+pub(super) async fn meanwhile<T>(io: &mut Io, ui: &ClientUi, left: &mut Left, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    loop {
+        let heard = tokio::select! {
+            biased;
+            done = &mut work => return done,
+            heard = io.hear() => heard,
+        };
+        match heard {
+            Heard::Line(line) => match line.read() {
+                Ok(ClientLine::Command(request)) => left.requests.push(*request),
+                Ok(ClientLine::UiReply(reply)) => ui.reply(reply),
+                Ok(ClientLine::ToolReply(reply)) => ui.reply_to_call(reply),
+                Err(refused) => io.write(refused.line()).await,
+            },
+            Heard::Ran(ran) => left.ran.push(*ran),
+            Heard::Dealt(dealt) => left.dealt.push(dealt),
+            Heard::End => ui.close(),
+        }
+    }
+}

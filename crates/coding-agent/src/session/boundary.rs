@@ -1,0 +1,104 @@
+//! Entries that extensions put behind a turn, or behind everything before the session comes to rest.
+
+use pinch_llm::message::Message;
+use tokio::sync::oneshot;
+
+use super::control::SessionControl;
+use super::errands::Drafted;
+use super::tell::Tell;
+use crate::compaction::{estimate, prepare};
+use crate::entry::{Compaction, EntryBody, EntryId};
+use crate::extension::Draft;
+use crate::session_log::SessionLog;
+use crate::store::StoreError;
+
+impl SessionControl {
+    /// Has drafts appended by the run under way; an error says why none of them was.
+    pub(super) async fn draft(&self, drafts: Vec<Draft>) -> Result<(), String> {
+        if drafts.is_empty() {
+            return Ok(());
+        }
+        let (reply, answer) = oneshot::channel();
+        self.share(|state| state.drafted = Some(Drafted { drafts, reply }));
+        answer.await.unwrap_or_else(|_| Err("The session is gone".to_owned()))
+    }
+
+    /// Waits until there are drafts.
+    pub(super) async fn has_drafts(&self) {
+        self.until(|state| state.drafted.is_some()).await;
+    }
+
+    /// Appends the drafts that wait; true when the conversation may be another one.
+    pub(super) async fn take_drafts(&self, log: &mut SessionLog, tell: &Tell<'_>) -> Result<bool, StoreError> {
+        if self.peek(|state| state.drafted.is_none()) {
+            return Ok(false);
+        }
+        let Some(Drafted { drafts, reply }) = self.share(|state| state.drafted.take()) else { return Ok(false) };
+        let done = append(drafts, log, tell).await?;
+        let any = done.is_ok();
+        // Who asked may have given up meanwhile.
+        drop(reply.send(done));
+        Ok(any)
+    }
+}
+
+/// Appends drafts in their order and tells of each. When one of them makes no sense, none is appended; the inner error says which.
+pub(super) async fn append(
+    drafts: Vec<Draft>,
+    log: &mut SessionLog,
+    tell: &Tell<'_>,
+) -> Result<Result<(), String>, StoreError> {
+    if let Err(wrong) = drafts.iter().try_for_each(|draft| check(draft, log)) {
+        return Ok(Err(wrong));
+    }
+    for draft in drafts {
+        let body = match draft {
+            Draft::Custom { custom_type, data } => EntryBody::Custom { custom_type, data },
+            Draft::Message(message) => EntryBody::CustomMessage(message),
+            Draft::Edit { target, replacement } => EntryBody::ContextEdit { target_id: target, replacement },
+            Draft::Compaction { summary, first_kept, details, usage } => {
+                let context = log.context();
+                EntryBody::Compaction(Compaction {
+                    summary,
+                    first_kept_entry_id: first_kept,
+                    tokens_before: estimate::tokens_of(&context).tokens,
+                    details,
+                    from_hook: Some(true),
+                    usage,
+                    system_message: prepare::system_state(&context.messages),
+                })
+            }
+        };
+        let id = log.append(body).await?;
+        tell.entry_appended(log, &id).await;
+    }
+    Ok(Ok(()))
+}
+
+fn check(draft: &Draft, log: &SessionLog) -> Result<(), String> {
+    let on_branch = |id: &EntryId| match log.active_branch().ids().any(|other| other == id) {
+        true => Ok(()),
+        false => Err(format!("Entry {id} is not on the branch")),
+    };
+    match draft {
+        Draft::Edit { target, .. } => {
+            on_branch(target)?;
+            match log.entry(target).map(|entry| can_be_edited(&entry.body)) {
+                Some(true) => Ok(()),
+                _ => Err(format!("Entry {target} is no message whose content can be edited")),
+            }
+        }
+        Draft::Compaction { first_kept: Some(first), .. } => on_branch(first),
+        Draft::Compaction { .. } | Draft::Custom { .. } | Draft::Message(_) => Ok(()),
+    }
+}
+
+fn can_be_edited(body: &EntryBody) -> bool {
+    match body {
+        EntryBody::CustomMessage(_) => true,
+        EntryBody::Message(message) => {
+            matches!(**message, Message::User(_) | Message::Assistant(_) | Message::ToolResult(_))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,333 @@
+//! What extensions put behind turns and runs, whole requests, and dialogs of others.
+
+use std::sync::{Arc, Mutex};
+
+use pinch_agent_core::tool::JsonObject;
+use pinch_coding_agent::entry::{EntryBody, EntryId};
+use pinch_coding_agent::event::SessionEvent;
+use pinch_coding_agent::extension::ui::{Dialog, Reply, Show, Ui};
+use pinch_coding_agent::extension::{
+    Answer, BeforeSettle, Boundary, BoundaryAction, Command, CommandCx, ContextAction, Draft, Extension, ExtensionCx,
+    ExtensionError, ExtensionHandle, Extensions, Point, Points, Registrations, Told, TurnEnd,
+};
+use pinch_coding_agent::session::{Prompt, SessionParts};
+use pinch_llm::message::{Content, Message};
+use pinch_llm::provider::scripted::Reply as Says;
+use serde_json::json;
+
+use crate::extension_actions::tool;
+use crate::extension_hooks::{custom, failures, pull};
+use crate::help::{host, text_of};
+use crate::session::{Scene, entries, in_memory, scene_with};
+
+type Turn = Box<dyn Fn(&TurnEnd<'_>, &Boundary) -> BoundaryAction + Send + Sync>;
+type Settle = Box<dyn Fn(u32, &Boundary) -> BoundaryAction + Send + Sync>;
+type Sends = Box<dyn Fn(&[Arc<Message>]) -> ContextAction + Send + Sync>;
+
+/// Does what it is told.
+struct Does {
+    points: Points,
+    turn: Turn,
+    settle: Settle,
+    sends: Sends,
+    n_settled: Mutex<u32>,
+}
+
+impl Does {
+    fn nothing() -> Self {
+        Self {
+            points: Points::NONE,
+            turn: Box::new(|_, _| BoundaryAction::default()),
+            settle: Box::new(|_, _| BoundaryAction::default()),
+            sends: Box::new(|_| ContextAction::Keep),
+            n_settled: Mutex::default(),
+        }
+    }
+
+    fn at_turns(turn: impl Fn(&TurnEnd<'_>, &Boundary) -> BoundaryAction + Send + Sync + 'static) -> Self {
+        Self { points: Points::of([Point::TurnEnd]), turn: Box::new(turn), ..Self::nothing() }
+    }
+
+    /// `settle` hears how often it was asked before.
+    fn at_rest(settle: impl Fn(u32, &Boundary) -> BoundaryAction + Send + Sync + 'static) -> Self {
+        Self { points: Points::of([Point::AgentBeforeSettle]), settle: Box::new(settle), ..Self::nothing() }
+    }
+
+    fn in_requests(sends: impl Fn(&[Arc<Message>]) -> ContextAction + Send + Sync + 'static) -> Self {
+        Self { points: Points::of([Point::ContextWithSystem]), sends: Box::new(sends), ..Self::nothing() }
+    }
+}
+
+impl Extension for Does {
+    fn name(&self) -> &str {
+        "does"
+    }
+
+    fn points(&self) -> Points {
+        self.points
+    }
+
+    fn turn_end<'a>(
+        &'a self,
+        turn: TurnEnd<'a>,
+        so_far: &'a Boundary,
+        _: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
+        Box::pin(async move { Ok((self.turn)(&turn, so_far)) })
+    }
+
+    fn agent_before_settle<'a>(
+        &'a self,
+        _: BeforeSettle,
+        so_far: &'a Boundary,
+        _: &'a ExtensionCx,
+    ) -> Answer<'a, BoundaryAction> {
+        Box::pin(async move {
+            let mut n = self.n_settled.lock().unwrap();
+            *n += 1;
+            Ok((self.settle)(*n - 1, so_far))
+        })
+    }
+
+    fn context_with_system<'a>(
+        &'a self,
+        messages: &'a [Arc<Message>],
+        _: &'a ExtensionCx,
+    ) -> Answer<'a, ContextAction> {
+        Box::pin(async move { Ok((self.sends)(messages)) })
+    }
+}
+
+async fn stage(replies: impl IntoIterator<Item = Says>, all: impl IntoIterator<Item = Does>) -> Scene {
+    let all: Vec<Arc<dyn Extension>> = all.into_iter().map(|one| Arc::new(one) as Arc<dyn Extension>).collect();
+    let extensions = Extensions::load(&host(), all);
+    let tools = [tool("echo", "a long result")].into_iter().collect();
+    scene_with(in_memory(), replies, |parts| SessionParts { extensions, tools, ..parts }).await
+}
+
+async fn ask(scene: &mut Scene, text: &str) -> Vec<SessionEvent> {
+    pull(scene.session.prompt(Prompt::text(text))).await
+}
+
+fn call() -> Says {
+    Says::call("c1", "echo", JsonObject::new())
+}
+
+fn appended(events: &[SessionEvent]) -> Vec<String> {
+    let word = |event: &SessionEvent| match event {
+        SessionEvent::EntryAppended(entry) => Some(entry.body.type_name().to_owned()),
+        _ => None,
+    };
+    events.iter().filter_map(word).collect()
+}
+
+fn texts(messages: &[Arc<Message>]) -> Vec<String> {
+    let text = |message: &Arc<Message>| match &**message {
+        Message::ToolResult(result) => result.content[0].as_text().unwrap().to_owned(),
+        message => text_of(message),
+    };
+    messages.iter().map(text).collect()
+}
+
+fn append(drafts: Vec<Draft>) -> BoundaryAction {
+    BoundaryAction { drafts: Some(drafts), goes_on: None }
+}
+
+fn state() -> Draft {
+    Draft::Custom { custom_type: "s".into(), data: Some(json!(1)) }
+}
+
+#[tokio::test]
+async fn before_the_session_rests_the_model_can_be_asked_once_more() {
+    let again = Does::at_rest(|n, _| match n {
+        0 => BoundaryAction { drafts: Some(vec![state(), Draft::Message(custom("go on"))]), goes_on: Some(true) },
+        _ => BoundaryAction::default(),
+    });
+    let sees = Does::at_rest(|n, so_far| {
+        assert_eq!((so_far.drafts.len(), so_far.goes_on), if n == 0 { (2, true) } else { (0, false) });
+        BoundaryAction::default()
+    });
+    let mut scene = stage([Says::text("1"), Says::text("2")], [again, sees]).await;
+    let events = ask(&mut scene, "hi").await;
+    assert_eq!(failures(&events), []);
+    assert_eq!(appended(&events), ["custom", "custom_message"]);
+    assert_eq!(texts(scene.session.messages()), ["system", "hi", "1", "custom", "2"]);
+    let settled = events.iter().filter(|event| matches!(event, SessionEvent::Settled { .. }));
+    assert_eq!(settled.count(), 1);
+    let last = scene.provider.requests().last().unwrap().messages.last().cloned().unwrap();
+    assert_eq!(text_of(&last), "go on");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_not_done() {
+    let drafts = |target: &str| vec![state(), Draft::Edit { target: EntryId::new(target), replacement: None }];
+    for (action, why) in [
+        (append(drafts("none")), "Invalid boundary entries: Entry none is not on the branch"),
+        (BoundaryAction::go_on(), "agent_before_settle requested continuation without runnable model context"),
+    ] {
+        let mut scene = stage([Says::text("1")], [Does::at_rest(move |_, _| action.clone())]).await;
+        let events = ask(&mut scene, "hi").await;
+        let failed = failures(&events);
+        assert_eq!((failed.len(), failed[0].extension.as_str(), failed[0].error.as_str()), (1, "<boundary>", why));
+        assert_eq!(appended(&events), [""; 0]);
+        assert_eq!(scene.provider.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_can_change_what_the_next_one_sees() {
+    let shortens = Does::at_turns(|turn, _| match turn.result_entries {
+        [] => BoundaryAction::default(),
+        [first, ..] => {
+            assert!(turn.message_entry.is_some() && turn.result_entries.len() == 1);
+            let replacement = Some(Content::Text("short".into()));
+            append(vec![Draft::Edit { target: first.clone(), replacement }, state()])
+        }
+    });
+    let mut scene = stage([call(), Says::text("done")], [shortens]).await;
+    let events = ask(&mut scene, "hi").await;
+    assert_eq!(failures(&events), []);
+    let sent = texts(&scene.provider.requests()[1].messages);
+    assert_eq!(sent.last().unwrap(), "short");
+    let at = |is_it: fn(&SessionEvent) -> bool| events.iter().position(is_it).unwrap();
+    let end = at(|event| matches!(event, SessionEvent::Agent(pinch_agent_core::event::AgentEvent::TurnEnd { .. })));
+    assert!(at(|event| matches!(event, SessionEvent::EntryAppended(_))) < end);
+    let kept = entries(&scene.session);
+    assert!(kept.ends_with(&["toolResult", "context_edit", "custom", "assistant"].map(str::to_owned)), "{kept:?}");
+}
+
+#[tokio::test]
+async fn what_the_last_turn_leaves_behind_stays() {
+    let says = Does::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
+    let mut scene = stage([Says::text("1"), Says::text("2")], [says]).await;
+    ask(&mut scene, "hi").await;
+    assert_eq!(texts(scene.session.messages()), ["system", "hi", "1", "custom"]);
+    ask(&mut scene, "more").await;
+    assert_eq!(texts(scene.session.messages()), ["system", "hi", "1", "custom", "more", "2", "custom"]);
+}
+
+#[tokio::test]
+async fn a_turn_that_wants_nonsense_does_not_go_on() {
+    let wrong = Does::at_turns(|turn, _| BoundaryAction {
+        drafts: Some(vec![Draft::Compaction {
+            summary: "s".into(),
+            first_kept: Some(EntryId::new("none")),
+            details: None,
+            usage: None,
+        }]),
+        goes_on: Some(turn.turn_index == 0),
+    });
+    let mut scene = stage([Says::text("1")], [wrong]).await;
+    let failed = failures(&ask(&mut scene, "hi").await);
+    assert_eq!(failed[0].error, "Invalid boundary entries: Entry none is not on the branch");
+    assert_eq!(scene.provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_summary_can_stand_for_everything() {
+    let forgets = Does::at_rest(|n, _| match n {
+        0 => append(vec![Draft::Compaction { summary: "S".into(), first_kept: None, details: None, usage: None }]),
+        _ => BoundaryAction::default(),
+    });
+    let mut scene = stage([Says::text("1")], [forgets]).await;
+    assert_eq!(failures(&ask(&mut scene, "hi").await), []);
+    let entry = scene.session.log().entries().next_back().unwrap();
+    let EntryBody::Compaction(made) = &entry.body else { panic!("{entry:?}") };
+    assert_eq!((made.first_kept_entry_id.as_ref(), made.from_hook), (Some(&entry.id), Some(true)));
+    let roles: Vec<&str> = scene.session.messages().iter().map(|message| message.role()).collect();
+    assert_eq!(roles, ["system", "compactionSummary"]);
+}
+
+#[tokio::test]
+async fn whole_requests_can_be_changed_as_long_as_the_system_comes_first() {
+    let adds = Does::in_requests(|messages| {
+        assert_eq!(messages[0].role(), "system");
+        let more = Arc::new(Message::user("more", 0));
+        ContextAction::Replace(messages.iter().cloned().chain([more]).collect())
+    });
+    let spoils = Does::in_requests(|messages| ContextAction::Replace(messages[1..].to_vec()));
+    let mut scene = stage([Says::text("1")], [adds, spoils]).await;
+    let failed = failures(&ask(&mut scene, "hi").await);
+    assert_eq!(failed[0].error, "The first message must be one of the system");
+    assert_eq!(texts(&scene.provider.requests()[0].messages), ["system", "hi", "more"]);
+    assert_eq!(texts(scene.session.messages()), ["system", "hi", "1"]);
+}
+
+/// Notes what it hears of dialogs, and asks something itself when one begins.
+struct Hears(Arc<Mutex<Vec<String>>>);
+
+impl Extension for Hears {
+    fn name(&self) -> &str {
+        "hears"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([Point::UiPromptStart, Point::UiPromptEnd])
+    }
+
+    fn register(&self, to: &mut Registrations, _: &ExtensionHandle) -> Result<(), ExtensionError> {
+        to.command(Arc::new(Asks));
+        Ok(())
+    }
+
+    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let (word, dialog) = match told {
+                Told::DialogStart(dialog) => ("start", dialog),
+                Told::DialogEnd(dialog) => ("end", dialog),
+                _ => return Ok(()),
+            };
+            self.0.lock().unwrap().push(format!("{word} {} {}", dialog.kind.as_str(), dialog.title));
+            if word == "start" {
+                cx.ui().input("own", None, None).await;
+            }
+            Ok(())
+        })
+    }
+}
+
+struct Asks;
+
+impl Command for Asks {
+    fn name(&self) -> &str {
+        "ask"
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a str,
+        cx: &'a CommandCx,
+    ) -> futures::future::BoxFuture<'a, Result<(), ExtensionError>> {
+        Box::pin(async move {
+            cx.ui().confirm(args, "", None).await;
+            Ok(())
+        })
+    }
+}
+
+/// A person who says yes.
+struct Person;
+
+impl Ui for Person {
+    fn ask<'a>(&'a self, _: &'a Dialog) -> futures::future::BoxFuture<'a, Option<Reply>> {
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            Some(Reply::Yes(true))
+        })
+    }
+
+    fn show(&self, _: Show) {}
+}
+
+#[tokio::test]
+async fn dialogs_are_told_of_but_not_those_of_who_is_told() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let extensions = Extensions::load(&host(), [Arc::new(Hears(Arc::clone(&heard))) as Arc<dyn Extension>]);
+    let theirs = extensions.clone();
+    let mut scene = scene_with(in_memory(), [], |parts| SessionParts { extensions: theirs, ..parts }).await;
+    ask(&mut scene, "/ask nobody").await;
+    assert_eq!(*heard.lock().unwrap(), [""; 0], "where nobody is, nobody is asked");
+    extensions.set_ui(Arc::new(Person));
+    assert_eq!(failures(&ask(&mut scene, "/ask one").await), []);
+    assert_eq!(*heard.lock().unwrap(), ["start confirm one", "end confirm one"]);
+}
