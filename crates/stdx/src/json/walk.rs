@@ -189,7 +189,7 @@ fn is_plain(number: &[u8]) -> bool {
 /// The text of a string's inside as it is written; `None` when its escapes are none. Halves of surrogate pairs become U+FFFD.
 pub fn resolve(inside: &[u8]) -> Option<Cow<'_, str>> {
     if memchr(b'\\', inside).is_none() {
-        return Some(String::from_utf8_lossy(inside));
+        return Some(std::str::from_utf8(inside).map_or_else(|_| String::from_utf8_lossy(inside), Cow::Borrowed));
     }
     let quoted = [b"\"", inside, b"\""].concat();
     super::lossy::from_slice(&quoted).ok().map(|text: String| Cow::Owned(text))
