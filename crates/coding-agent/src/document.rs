@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pinch_stdx::fs::read_regular;
 use pinch_stdx::json::{jsonc, lossy};
 use serde_json::{Map, Value};
 
@@ -93,7 +94,7 @@ pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
     let bytes = match std::fs::metadata(path) {
         Ok(meta) if meta.len() > MAX_BYTES => return Err(Problem::new(path, "the file is larger than 64 MiB")),
-        _ => match std::fs::read(path) {
+        _ => match read_regular(path, MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::fs::atomic::{Access, create_private_dir};
+use pinch_stdx::fs::open_regular;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
@@ -93,7 +94,7 @@ fn working_directory(path: &Path) -> io::Result<Option<String>> {
     use std::io::{BufRead as _, Read as _};
     let mut line = Vec::new();
     // A first line is short; what is longer is none of a session.
-    io::BufReader::new(std::fs::File::open(path)?.take(64 * 1024)).read_until(b'\n', &mut line)?;
+    io::BufReader::new(open_regular(path)?.take(64 * 1024)).read_until(b'\n', &mut line)?;
     let header: Value = serde_json::from_slice(&line).unwrap_or_default();
     let cwd = header["cwd"].as_str().filter(|_| header["type"] == "session");
     Ok(cwd.map(str::to_owned))

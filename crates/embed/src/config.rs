@@ -1,8 +1,10 @@
 //! The configuration: `pinch.json` or `openclaw.json`, JSON5, read leniently. What is wrong is reported with its place, and the rest counts.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
+use pinch_stdx::fs::read_regular;
 use serde_json::{Map, Value};
 
 mod text;
@@ -16,6 +18,9 @@ pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 
 use self::node::Node;
+
+/// Bytes of a file at most.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A configuration. The default is the one of an empty file.
 #[derive(Clone, Debug, Default)]
@@ -35,9 +40,10 @@ pub struct Config {
 impl Config {
     /// Reads a file; a missing one is empty.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
-        let text = match std::fs::read_to_string(path) {
+        let read = read_regular(path, MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        let text = match read {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Self::default(), Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return (Self::default(), Vec::new()),
             Err(error) => {
                 let problem =
                     Problem::new(path, format!("cannot be read: {error}")).remedy("Check the file's permissions");

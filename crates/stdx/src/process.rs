@@ -13,6 +13,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::Instant;
 
 mod alive;
+mod strays;
 mod group;
 pub mod tail;
 
@@ -21,6 +22,7 @@ pub use tail::OutputTail;
 
 use crate::cancel::{Cancel, CancelReason};
 use group::Group;
+use strays::Stray;
 
 /// After the child's end, output of its descendants is awaited as long as some comes at least this often…
 const QUIET: Duration = Duration::from_millis(100);
@@ -32,6 +34,8 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 pub struct Process {
     child: Child,
     group: Group,
+    /// Descendants that have left the group and were told to end.
+    strays: Vec<Stray>,
     exit: Option<Exit>,
 }
 
@@ -149,7 +153,7 @@ impl Process {
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         match command.spawn() {
-            Ok(child) => Ok(Self { group: Group::of(child.id()), child, exit: None }),
+            Ok(child) => Ok(Self { group: Group::of(child.id()), strays: Vec::new(), child, exit: None }),
             // The system says the same for a missing program and a missing folder.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
                 Some(path) => Err(SpawnError::MissingDir { path }),
@@ -191,26 +195,30 @@ impl Process {
         Ok(exit)
     }
 
-    /// Stops the whole group: it is halted, so that nothing new begins in it, told to end, and killed when it still lives after `grace`.
+    /// Stops the whole group, with the descendants that have left it as far as the system tells: it is halted, so that nothing new begins in
+    /// it, told to end, and killed when it still lives after `grace`.
     ///
     /// # Errors
     /// The system's error.
     pub async fn terminate(&mut self, grace: Duration) -> io::Result<Exit> {
-        self.group.end();
+        self.strays = self.group.end();
         let exit = match tokio::time::timeout(grace, self.wait()).await {
             Ok(exit) => exit,
             Err(_) => {
-                self.group.kill();
+                self.kill();
                 self.wait().await
             }
         };
-        self.group.kill();
+        self.kill();
         exit
     }
 
-    /// Kills the whole group at once.
+    /// Kills the whole group at once, with the descendants that have left it.
     pub fn kill(&self) {
-        self.group.kill();
+        // Once their parents are dead nobody knows them.
+        let mut strays = if self.exit.is_none() { self.group.strays() } else { Vec::new() };
+        strays.extend(&self.strays);
+        self.group.kill(&strays);
     }
 
     /// Runs the child to its end, handing output and error output to `on_data` in the order in which they come.
@@ -256,7 +264,7 @@ impl Process {
                     kill_at = self.end_group(grace);
                 }
                 () = sleep_until(kill_at), if is_running && kill_at.is_some() => {
-                    self.group.kill();
+                    self.kill();
                     kill_at = None;
                 }
                 () = sleep_until(drain.as_ref().map(Drain::until)), if drain.is_some() => break,
@@ -266,14 +274,14 @@ impl Process {
         Ok(match stopped {
             None => Ended::Exited(exit),
             Some(why) => {
-                self.group.kill();
+                self.kill();
                 why.map_or(Ended::TimedOut(exit), |reason| Ended::Cancelled(reason, exit))
             }
         })
     }
 
-    fn end_group(&self, grace: Duration) -> Option<Instant> {
-        self.group.end();
+    fn end_group(&mut self, grace: Duration) -> Option<Instant> {
+        self.strays = self.group.end();
         Some(Instant::now() + grace)
     }
 }
@@ -281,7 +289,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.exit.is_none() {
-            self.group.kill();
+            self.kill();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Completions and the manual, as shells and `man` read them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use pinch_cli::options::flags::FLAGS;
@@ -43,33 +43,122 @@ async fn offered(script: &str, folder: &Path, words: &[&str]) -> Option<Vec<Stri
     Some(out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-#[tokio::test]
-async fn bash_offers_what_fits() {
+/// Words of a command line, and what fits the last of them.
+const LINES: [(&[&str], &[&str]); 15] = [
+    (&["pinch", "--mod"], &["--mode", "--model", "--models"]),
+    (&["pinch", "--model", ""], &[]),
+    (&["pinch", "--mode", ""], &["text", "json", "rpc"]),
+    (&["pinch", "--mode", "=", "j"], &["json"]),
+    (&["pinch", "--thinking", "m"], &["minimal", "medium", "max"]),
+    (&["pinch", "-nt", "--agent-dir", ""], &["dir"]),
+    (&["pinch", "--skill", "no"], &["notes one.txt"]),
+    (&["pinch", "@no"], &["@notes one.txt"]),
+    (&["pinch", "do"], &["doctor"]),
+    (&["pinch", "hello", "do"], &[]),
+    (&["pinch", "auth", "print-b"], &["print-bearer-token"]),
+    (&["pinch", "auth", "check", "--no"], &["--no-refresh"]),
+    (&["pinch", "update", "--ext"], &["--extensions", "--extension"]),
+    (&["pinch", "completions", "b"], &["bash"]),
+    (&["pinch", "agent", "--verbose", "f"], &["full"]),
+];
+
+/// A user with a few files, and the folder they are in.
+async fn with_files() -> (User, PathBuf) {
     let user = User::new().await;
-    let script = form(&user, "bash").await;
     std::fs::create_dir_all(user.path("w/dir")).unwrap();
     user.write("w/notes one.txt", "");
     let folder = user.path("w");
-    for (words, expected) in [
-        (&["pinch", "--mod"][..], &["--mode", "--model", "--models"][..]),
-        (&["pinch", "--model", ""], &[]),
-        (&["pinch", "--mode", ""], &["text", "json", "rpc"]),
-        (&["pinch", "--mode", "=", "j"], &["json"]),
-        (&["pinch", "--thinking", "m"], &["minimal", "medium", "max"]),
-        (&["pinch", "-nt", "--agent-dir", ""], &["dir"]),
-        (&["pinch", "--skill", "no"], &["notes one.txt"]),
-        (&["pinch", "@no"], &["@notes one.txt"]),
-        (&["pinch", "do"], &["doctor"]),
-        (&["pinch", "hello", "do"], &[]),
-        (&["pinch", "auth", "print-b"], &["print-bearer-token"]),
-        (&["pinch", "auth", "check", "--no"], &["--no-refresh"]),
-        (&["pinch", "update", "--ext"], &["--extensions", "--extension"]),
-        (&["pinch", "completions", "b"], &["bash"]),
-        (&["pinch", "agent", "--verbose", "f"], &["full"]),
-    ] {
-        let Some(found) = offered(&script, &folder, words).await else { return };
+    (user, folder)
+}
+
+/// What another shell offers, compared without regard to the order and to what stands before the part that is completed.
+#[track_caller]
+fn check_offered(shell: &str, words: &[&str], found: &str, expected: &[&str]) {
+    let bare = |text: &str| {
+        let text = text.trim_end_matches('/').replace('\\', "");
+        text.rsplit(['@', '=']).next().unwrap_or_default().to_owned()
+    };
+    let mut found: Vec<String> = found.lines().map(bare).filter(|line| !line.is_empty()).collect();
+    let mut expected: Vec<String> = expected.iter().map(|text| bare(text)).collect();
+    found.sort();
+    found.dedup();
+    expected.sort();
+    assert_eq!(found, expected, "{shell}: {words:?}");
+}
+
+#[tokio::test]
+async fn bash_offers_what_fits() {
+    let (user, folder) = with_files().await;
+    let script = form(&user, "bash").await;
+    for (words, expected) in LINES {
+        let Some(found) = offered(&script, &folder, words).await else { return skipped("bash") };
         assert_eq!(found, expected, "{words:?}");
     }
+}
+
+#[tokio::test]
+async fn fish_offers_what_fits() {
+    let (user, folder) = with_files().await;
+    let script = user.write("pinch.fish", &form(&user, "fish").await);
+    for (words, expected) in LINES {
+        let line = words.join(" ").replace(" = ", "=");
+        let ask = format!("cd '{}'; source '{}'; complete -C '{line}'", folder.display(), script.display());
+        // What is offered comes with a description.
+        let Some(found) = piped("fish", &["--no-config", "-c", &ask], "").await else { return skipped("fish") };
+        let found: Vec<&str> = found.lines().filter_map(|line| line.split('\t').next()).collect();
+        check_offered("fish", words, &found.join("\n"), expected);
+    }
+}
+
+/// Types a line into a zsh of its own, presses the tabulator key, and prints what zsh would offer.
+const ZSH: &str = r#"
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "cd ${(q)2}; PROMPT=; autoload -Uz compinit; compinit -D -u; source ${(q)1}
+compadd() {
+    if [[ \${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then builtin compadd \"\$@\"; return; fi
+    local -a __hits
+    builtin compadd -A __hits \"\$@\"
+    local __hit
+    for __hit in \$__hits; do print; print -r -- \"<\$__hit>\"; done
+    builtin compadd \"\$@\"
+}
+press() { zle complete-word; print; print -r -- THE-END; exit }
+zle -N press
+bindkey '^I' press
+print BE\$((1))GUN"
+while zpty -r shell line; do [[ $line == *BE1GUN* ]] && break; done
+zpty -w -n shell "$3"$'\t'
+while zpty -r shell line; do
+    line=${line%%$'\r'*}
+    [[ $line == THE-END ]] && break
+    [[ $line == '<'*'>' ]] && print -r -- ${${line#<}%>}
+done
+exit 0
+"#;
+
+#[tokio::test]
+async fn zsh_offers_what_fits() {
+    let (user, folder) = with_files().await;
+    let script = user.write("pinch.zsh", &form(&user, "zsh").await);
+    let asking = user.write("ask.zsh", ZSH);
+    let asked = futures::future::join_all(LINES.map(|(words, _)| {
+        let line = words.join(" ").replace(" = ", "=");
+        let (asking, script, folder) = (asking.clone(), script.clone(), folder.clone());
+        async move {
+            let paths = [&asking, &script, &folder].map(|path| path.to_str().unwrap());
+            piped("zsh", &["-f", paths[0], paths[1], paths[2], &line], "").await
+        }
+    }));
+    for ((words, expected), found) in LINES.iter().zip(asked.await) {
+        let Some(found) = found else { return skipped("zsh") };
+        check_offered("zsh", words, &found, expected);
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+fn skipped(shell: &str) {
+    eprintln!("skipped: {shell} is not installed here");
 }
 
 #[tokio::test]

@@ -140,3 +140,58 @@ async fn commands_know_their_own_session_and_not_the_one_around() {
         assert_eq!(told.contains("PI_SESSION_FILE="), file, "{told}");
     }
 }
+
+/// Everything that is read at the start, in a project and in the folder of the agent, is a pipe that nobody writes to, or has no end.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn documents_that_have_no_end_are_told_of_and_left_out() {
+    let project = [
+        "AGENTS.md",
+        "CLAUDE.md",
+        ".gitignore",
+        ".pi/settings.json",
+        ".pi/SYSTEM.md",
+        ".pi/APPEND_SYSTEM.md",
+        ".pi/skills/s/SKILL.md",
+        ".pi/skills/.gitignore",
+        ".pi/prompts/p.md",
+        ".pi/themes/t.json",
+        ".pi/extensions/x/package.json",
+    ];
+    let agent = [
+        "settings.json",
+        "auth.json",
+        "trust.json",
+        "keybindings.json",
+        "SYSTEM.md",
+        "skills/s/SKILL.md",
+        "prompts/p.md",
+    ];
+    for making in ["mkfifo {}", "ln -s /dev/zero {}", "truncate -s 10G {}"] {
+        let user = User::new().await;
+        let all =
+            project.iter().map(|name| user.path(name)).chain(agent.iter().map(|name| user.path("agent").join(name)));
+        for path in all {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let _none = std::fs::remove_file(&path);
+            let script = format!(
+                "cd {} && {}",
+                path.parent().unwrap().display(),
+                making.replace("{}", path.file_name().unwrap().to_str().unwrap())
+            );
+            assert!(std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success());
+        }
+        for flags in [&["--no-approve"][..], &["--approve", "--verbose"]] {
+            user.answer("Good.");
+            let command = user.command(&[&["--model", "local/m1", "-p", "x"], flags].concat());
+            let (ran, peak) = tokio::time::timeout(Duration::from_secs(30), measured(&user, command)).await.unwrap();
+            assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Good.\n"), "{making}: {}", ran.err);
+            assert!(ran.err.contains("settings.json: "), "{making}: {}", ran.err);
+            assert!((5..150).contains(&peak), "{making}: {peak} MB");
+        }
+        let agent_dir = user.path("agent");
+        let doctor = user.program(&["doctor", "--offline", "--agent-dir", agent_dir.to_str().unwrap()]).output();
+        let doctor = tokio::time::timeout(Duration::from_secs(30), doctor).await.unwrap().unwrap();
+        assert_eq!(user.ran(doctor).code, Some(2), "{making}");
+    }
+}

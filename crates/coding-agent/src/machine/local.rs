@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::fs::{Access, open_regular, write_atomic, write_special};
+use pinch_stdx::fs::{Access, open_regular, read_regular, write_atomic, write_special};
 use pinch_stdx::process::{self, Ended, SpawnError};
 
 use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
@@ -67,13 +67,11 @@ impl Machine for LocalMachine {
 
     fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>> {
         Box::pin(blocking("open", path, move |path| {
-            let mut file = open_regular(path)?;
-            let mut content = Vec::new();
-            (&mut file).take(max.saturating_add(1)).read_to_end(&mut content)?;
-            if content.len() as u64 > max {
+            // Not even the beginning of what is too long.
+            if std::fs::metadata(path)?.len() > max {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            Ok(Bytes::from(content))
+            read_regular(path, max).map(Bytes::from)
         }))
     }
 

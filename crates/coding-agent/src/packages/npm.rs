@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
+use pinch_stdx::fs::read_regular;
 use serde_json::Value;
 
 use super::run::Want;
@@ -107,6 +108,5 @@ impl Packages {
 
 /// A JSON file of at most a MiB.
 fn read_json(path: &Path) -> Option<Value> {
-    let meta = std::fs::metadata(path).ok()?;
-    (meta.is_file() && meta.len() <= 1024 * 1024).then(|| serde_json::from_slice(&std::fs::read(path).ok()?).ok())?
+    serde_json::from_slice(&read_regular(path, 1024 * 1024).ok()?).ok()
 }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use pinch_stdx::fs::read_regular;
+
 use super::real_paths::RealPaths;
 use crate::document::Problem;
 
@@ -58,7 +60,7 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
                 problems.push(Problem::new(&path, "is larger than 1 MiB and was left out"));
                 continue;
             }
-            match std::fs::read(&path) {
+            match read_regular(&path, MAX_BYTES) {
                 Ok(bytes) => {
                     let text = String::from_utf8_lossy(&bytes);
                     let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();

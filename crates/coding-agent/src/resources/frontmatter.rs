@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use pinch_stdx::fs::open_regular;
 use serde_json::{Map, Value};
 
 /// A file's head and the text behind it.
@@ -54,7 +55,7 @@ const CHUNK: usize = 4 * 1024;
 /// # Errors
 /// The system's error; a head without an end within `max_bytes` is one too.
 pub fn read_head(path: &Path, max_bytes: usize) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular(path)?;
     let mut bytes = Vec::new();
     loop {
         // One call to the system a chunk: there may be very many files.

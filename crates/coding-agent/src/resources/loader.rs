@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use pinch_stdx::fs::read_regular;
+
 use super::commands::Commands;
 use super::context_files::{self, ContextFile};
 use super::extensions::ExtensionEntry;
@@ -212,7 +214,7 @@ fn read_text(path: &Path) -> Result<String, String> {
     if std::fs::metadata(path).map_err(unread)?.len() > MAX_BYTES {
         return Err("is larger than 1 MiB".to_owned());
     }
-    let bytes = std::fs::read(path).map_err(unread)?;
+    let bytes = read_regular(path, MAX_BYTES).map_err(unread)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use pinch_stdx::fs::read_regular;
 use pinch_stdx::text::utf16_len;
 use serde_json::Value;
 
@@ -221,7 +222,7 @@ pub fn expand(skill: &Skill, arguments: &str) -> Result<String, Diagnostic> {
     if meta.len() > MAX_BYTES as u64 {
         return Err(failed("is larger than 1 MiB".to_owned()));
     }
-    let bytes = std::fs::read(&skill.path).map_err(unread)?;
+    let bytes = read_regular(&skill.path, MAX_BYTES as u64).map_err(unread)?;
     let body = frontmatter::parse(&String::from_utf8_lossy(&bytes)).map_err(failed)?.body;
     let (path, folder) = (skill.path.display(), skill.base_dir.display());
     let mut text = format!(

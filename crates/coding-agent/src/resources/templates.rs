@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use pinch_stdx::fs::read_regular;
 use serde_json::Value;
 
 use super::frontmatter;
@@ -62,7 +63,7 @@ impl Template {
         if meta.len() > MAX_BYTES {
             return Err("is larger than 1 MiB".to_owned());
         }
-        let text = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+        let text = read_regular(path, MAX_BYTES).map_err(|error| format!("cannot be read: {error}"))?;
         Self::parse(name, &String::from_utf8_lossy(&text), path).map(Some)
     }
 }

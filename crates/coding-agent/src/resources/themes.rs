@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pinch_stdx::fs::read_regular;
 use pinch_stdx::json::{jsonc, lossy};
 use serde_json::{Map, Value};
 
@@ -153,7 +154,7 @@ impl Theme {
         if std::fs::metadata(path).map_err(unread)?.len() > MAX_BYTES {
             return Err(failed("is larger than 1 MiB".to_owned()));
         }
-        let bytes = std::fs::read(path).map_err(unread)?;
+        let bytes = read_regular(path, MAX_BYTES).map_err(unread)?;
         let theme = Self::parse(&String::from_utf8_lossy(&bytes));
         theme.map_err(|errors| failed(format!("is no theme: {}", errors.join("; "))))
     }

@@ -21,6 +21,7 @@ mod append;
 mod import;
 
 use append::JsonlJournal;
+use pinch_stdx::fs::open_regular;
 
 /// Keeps each session in a file of its own. Cloning shares what is known about files that were listed.
 #[derive(Clone, Debug)]
@@ -256,7 +257,7 @@ fn session_files(folder: &Path) -> Vec<SessionFile> {
 pub fn read_header(path: &Path) -> Option<Header> {
     use io::Read as _;
     const LIMIT: u64 = 1 << 20;
-    let mut file = fs::File::open(path).ok()?;
+    let mut file = open_regular(path).ok()?;
     let mut text = Vec::with_capacity(4096);
     let mut step = 4096;
     loop {

@@ -62,10 +62,12 @@ impl Other {
         Self::spawn(shell, task, file, &[])
     }
 
-    /// A child that is killed once it has used up so many seconds of a processor.
+    /// A child that is killed after so many seconds, and gets no more than a few gigabytes.
     pub(crate) fn hurried(task: &str, file: &Path, secs: u32) -> Self {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -t {secs}; exec \"$0\" \"$@\"")]).arg(std::env::current_exe().unwrap());
+        shell
+            .args(["-c", &format!("ulimit -v 4000000; exec timeout --foreground -s KILL {secs} \"$0\" \"$@\"")])
+            .arg(std::env::current_exe().unwrap());
         Self::spawn(shell, task, file, &[])
     }
 

@@ -1,7 +1,7 @@
 //! Files, and what only looks like one: devices, pipes, and files that the system makes up. Nothing here waits for ever.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,19 @@ fn check(meta: &std::fs::Metadata) -> io::Result<()> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if meta.is_file() { Ok(()) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// A whole regular file of at most `max` bytes.
+///
+/// # Errors
+/// Those of [`open_regular`]; [`io::ErrorKind::FileTooLarge`] for a longer one.
+pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    open_regular(path)?.take(max.saturating_add(1)).read_to_end(&mut content)?;
+    match content.len() as u64 > max {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(content),
+    }
 }
 
 /// Writes into a device or a pipe that is there. A reader that takes nothing for as long as `patience` is not waited for.
@@ -113,6 +126,8 @@ mod tests {
         let path = dir.path().join("f");
         std::fs::write(&path, "text").unwrap();
         assert_eq!(io::read_to_string(open_regular(&path).unwrap()).unwrap(), "text");
+        assert_eq!(read_regular(&path, 4).unwrap(), b"text");
+        assert_eq!(read_regular(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(open_regular(dir.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         assert_eq!(open_regular(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
@@ -120,7 +135,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn holes_are_passed_over() {
-        use std::io::{Read as _, Seek as _, SeekFrom};
+        use std::io::{Seek as _, SeekFrom};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();

@@ -1,5 +1,9 @@
 //! Signals to a whole process group.
 
+#[cfg(unix)]
+use super::strays;
+use super::strays::Stray;
+
 /// A process group, named by its leader.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug)]
@@ -11,18 +15,28 @@ impl Group {
         Self(leader.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw))
     }
 
-    /// Asks every process of the group to end. The group is halted first: otherwise a shell whose command dies would begin the next one
-    /// before the signal reaches it.
-    pub(super) fn end(self) {
+    /// Asks every process of the group to end, and those that left it, which are told. The group is halted first: otherwise a shell whose
+    /// command dies would begin the next one before the signal reaches it.
+    pub(super) fn end(self) -> Vec<Stray> {
         use rustix::process::Signal;
         self.send(Signal::STOP);
+        let strays = self.strays();
+        send_to(&strays, Signal::TERM);
         self.send(Signal::TERM);
         self.send(Signal::CONT);
+        strays
     }
 
-    /// Kills every process of the group.
-    pub(super) fn kill(self) {
-        self.send(rustix::process::Signal::KILL);
+    /// Kills every process of the group, and these that have left it.
+    pub(super) fn kill(self, strays: &[Stray]) {
+        use rustix::process::Signal;
+        self.send(Signal::KILL);
+        send_to(strays, Signal::KILL);
+    }
+
+    /// Those that have left the group. To be asked while its leader lives: afterwards its id may be somebody else's.
+    pub(super) fn strays(self) -> Vec<Stray> {
+        self.0.and_then(|leader| u32::try_from(leader.as_raw_nonzero().get()).ok()).map(strays::of).unwrap_or_default()
     }
 
     fn send(self, signal: rustix::process::Signal) {
@@ -30,6 +44,15 @@ impl Group {
             // The one error is that nobody is left, which is what we want.
             rustix::process::kill_process_group(leader, signal).ok();
         }
+    }
+}
+
+#[cfg(unix)]
+fn send_to(strays: &[Stray], signal: rustix::process::Signal) {
+    let ids = strays.iter().filter_map(|stray| i32::try_from(stray.id()?).ok());
+    for id in ids.filter_map(rustix::process::Pid::from_raw) {
+        // Who is gone is what we want, and who belongs to another user by now is out of reach.
+        rustix::process::kill_process(id, signal).ok();
     }
 }
 
@@ -44,9 +67,15 @@ impl Group {
         Self
     }
 
-    pub(super) fn end(self) {}
+    pub(super) fn end(self) -> Vec<Stray> {
+        Vec::new()
+    }
 
-    pub(super) fn kill(self) {}
+    pub(super) fn kill(self, _: &[Stray]) {}
+
+    pub(super) fn strays(self) -> Vec<Stray> {
+        Vec::new()
+    }
 }
 
 /// The name of a signal; the number where the name is not known everywhere.

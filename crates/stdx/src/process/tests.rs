@@ -110,3 +110,17 @@ async fn errors_name_the_folder_or_the_program() {
     let error = Process::spawn(Command::new("/no/such/program")).unwrap_err();
     assert_eq!(error.to_string(), "cannot start /no/such/program");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_left_the_group_is_stopped_with_it() {
+    let ask = "setsid -w sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done'; :";
+    let (output, ended) = run(ask, Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
+    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(is_gone(&output).await);
+    let mut process = sh("setsid -w sh -c 'echo $$; exec sleep 30'; :");
+    let mut line = vec![0; 32];
+    let n_read = process.take_stdout().unwrap().read(&mut line).await.unwrap();
+    drop(process);
+    assert!(is_gone(std::str::from_utf8(&line[..n_read]).unwrap()).await);
+}

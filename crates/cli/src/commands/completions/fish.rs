@@ -16,12 +16,19 @@ pub(super) fn script(surface: &Surface) -> String {
     }
     out.push_str(
         "\n                set command \"$command $word\"\n            case '*'\n                break\n        end\n    \
-         end\n    echo $command\nend\ncomplete -c pinch -f\n",
+         end\n    echo $command\nend\n\
+         # Files are named behind an @.\n\
+         function __pinch_files\n    set -l word (commandline -ct)\n    string match -q '@*' -- $word; or return\n    \
+         for path in (__fish_complete_path (string sub -s 2 -- $word))\n        echo \"@$path\"\n    end\nend\n\
+         complete -c pinch -f\ncomplete -c pinch -n 'test (__pinch_command) = pinch' -a '(__pinch_files)'\n",
     );
     for entry in &surface.entries {
         let begin = format!("complete -c pinch -n 'test (__pinch_command) = \"{}\"'", entry.line());
+        // Only the first word behind a command can be one.
+        let first =
+            format!("{}; and test (count (commandline -opc)) -eq {}'", begin.trim_end_matches('\''), entry.words.len());
         for (name, about) in &entry.commands {
-            let _written = writeln!(out, "{begin} -a '{name}' -d '{}'", quoted(about));
+            let _written = writeln!(out, "{first} -a '{name}' -d '{}'", quoted(about));
         }
         for argument in &entry.arguments {
             let _written = writeln!(out, "{begin}{} -d '{}'", values(&argument.values, ""), quoted(&argument.about));

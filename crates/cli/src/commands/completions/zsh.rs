@@ -63,9 +63,15 @@ fn option(option: &Opt) -> String {
         }
         None => String::new(),
     };
-    match option.names.as_slice() {
+    // Values stand behind a long name as a word of their own, or with a sign between.
+    let named = |name: &String| match (&option.value, name.starts_with("--")) {
+        (Some(_), true) => format!("{name}="),
+        _ => name.clone(),
+    };
+    let named: Vec<String> = option.names.iter().map(named).collect();
+    match named.as_slice() {
         [name] => format!("'{name}[{about}]{value}'"),
-        names => format!("'({})'{{{}}}'[{about}]{value}'", names.join(" "), names.join(",")),
+        names => format!("'({})'{{{}}}'[{about}]{value}'", option.names.join(" "), names.join(",")),
     }
 }
 

@@ -22,10 +22,17 @@ pub(super) struct Entries {
     rules: Rules,
     /// The folder and, above it, repositories that were come upon and not yet walked to their end.
     levels: Vec<Level>,
+    /// A folder whose rules cannot be read, so that nothing is walked.
+    refused: Option<PathBuf>,
 }
+
+/// Folders whose rules cannot be read.
+type Refused = Arc<Mutex<Vec<PathBuf>>>;
 
 struct Level {
     walk: Walk,
+    /// Folders that the walk came upon and left out because their rules cannot be read.
+    refused: Refused,
     /// Repositories that the walk came upon and left out.
     repositories: Arc<Mutex<Vec<DirEntry>>>,
     /// An entry that comes behind those.
@@ -35,7 +42,10 @@ struct Level {
 impl Entries {
     pub(super) fn new(root: &Path, rules: Rules) -> Self {
         let level = Level::new(root, &rules, root.ancestors().any(is_repository));
-        Self { rules, levels: vec![level] }
+        // Rules of the folders above hold as well.
+        let endless = root.ancestors().find(|folder| has_endless_rules(folder, rules.ignore_file));
+        let refused = endless.map(Path::to_owned);
+        Self { levels: if refused.is_some() { Vec::new() } else { vec![level] }, refused, rules }
     }
 }
 
@@ -43,10 +53,19 @@ impl Iterator for Entries {
     type Item = Result<DirEntry, ignore::Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(folder) = self.refused.take() {
+            return Some(Err(endless_rules(folder)));
+        }
         loop {
             let level = self.levels.last_mut()?;
+            if let Some(folder) = level.next_refused() {
+                return Some(Err(endless_rules(folder)));
+            }
             let Some(entry) = level.pending.take().or_else(|| level.walk.next()) else {
                 // What the walk came upon last of all stands here still.
+                if let Some(folder) = level.next_refused() {
+                    return Some(Err(endless_rules(folder)));
+                }
                 match level.next_repository() {
                     Some(entry) => return Some(self.enter(entry)),
                     None => drop(self.levels.pop()),
@@ -87,7 +106,8 @@ impl Level {
             .overrides(rules.globs.clone())
             .sort_by_file_name(std::ffi::OsStr::cmp);
         builder.add_custom_ignore_filename(rules.ignore_file);
-        let found = Arc::clone(&repositories);
+        let refused = Refused::default();
+        let (found, left_out, ignore_file) = (Arc::clone(&repositories), Arc::clone(&refused), rules.ignore_file);
         builder.filter_entry(move |entry| {
             if entry.depth() == 0 {
                 return true;
@@ -96,13 +116,22 @@ impl Level {
                 return false;
             }
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if is_folder && has_endless_rules(entry.path(), ignore_file) {
+                left_out.lock().unwrap_or_else(PoisonError::into_inner).push(entry.path().to_owned());
+                return false;
+            }
             if in_repository || !is_folder || !is_repository(entry.path()) {
                 return true;
             }
             found.lock().unwrap_or_else(PoisonError::into_inner).push(entry.clone());
             false
         });
-        Self { walk: builder.build(), repositories, pending: None }
+        Self { walk: builder.build(), refused, repositories, pending: None }
+    }
+
+    /// The next of the folders whose rules cannot be read.
+    fn next_refused(&self) -> Option<PathBuf> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// The next of the repositories that were come upon, in the order of their paths.
@@ -114,6 +143,22 @@ impl Level {
 
 fn is_repository(folder: &Path) -> bool {
     [".git", ".jj"].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+/// Bytes of a file with rules at most.
+const MAX_RULES: u64 = 16 * 1024 * 1024;
+
+/// Whether one of the files that a walk reads by itself in a folder is none, or far too long: it would be read for ever.
+fn has_endless_rules(folder: &Path, ignore_file: &str) -> bool {
+    [".gitignore", ".ignore", ignore_file, ".git", ".git/info/exclude"].iter().any(|name| {
+        let meta = folder.join(name).metadata();
+        meta.is_ok_and(|meta| !meta.is_dir() && (!meta.is_file() || meta.len() > MAX_RULES))
+    })
+}
+
+fn endless_rules(folder: PathBuf) -> ignore::Error {
+    let why = std::io::Error::other("its rules for what to ignore are no regular file, or too long");
+    ignore::Error::WithPath { path: folder, err: Box::new(ignore::Error::Io(why)) }
 }
 
 /// A path below `root` with `/` between its names.

@@ -93,14 +93,15 @@ async fn a_daemon_that_holds_the_pipes_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_command_that_leaves_its_group_is_not_waited_for() {
+async fn a_command_that_leaves_its_group_ends_when_its_time_is_up() {
     let tree = Tree::new(&[]);
     let began = Instant::now();
     let command = "setsid -w sh -c 'echo $$; exec sleep 300'";
     let told = tree.soon("bash", json!({"command": command, "timeout": 1})).await;
-    let _own_session = left(&told);
+    let own_session = left(&told);
     assert!(told.ends_with("\n\nCommand timed out after 1 seconds"), "{told}");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(is_gone(own_session.0).await);
 }
 
 /// Doubles itself as often as the system lets it. Its user may have a hundred processes, and is nobody else.

@@ -133,3 +133,34 @@ async fn a_hundred_thousand_files_in_one_folder() {
     let read = tree.soon("read", json!({"path": "file-with-a-usual-name-12345.txt"})).await;
     assert!(read.contains("\nDid you mean: file-with-a-usual-name-"), "{read}");
 }
+
+/// What a search reads by itself in the folders it comes to.
+#[tokio::test]
+async fn rules_for_a_search_that_have_no_end() {
+    let rules = [".gitignore", ".ignore", ".rgignore", ".fdignore", ".git/info/exclude"];
+    let makings = ["ln -s /dev/zero {}", "mkfifo {}", "truncate -s 10G {}"];
+    for (rule, making) in rules.iter().flat_map(|rule| makings.map(|making| (rule, making))) {
+        let tree = Tree::new(&[("a.txt", b"hit\n"), ("z.txt", b"hit\n"), ("d/b.txt", b"hit\n"), ("d/.git/info/", b"")]);
+        shell(&making.replace("{}", rule), &tree.root().join("d"));
+        let (found, _) = tree.measured("find", &json!({"pattern": "*.txt"}));
+        let (hits, peak) = tree.measured("grep", &json!({"pattern": "hit", "glob": "*.txt"}));
+        let left_out = "\n\n[1 file or folder could not be read]";
+        let is_read_by = |tool: &str| !matches!((tool, *rule), ("find", ".rgignore") | ("grep", ".fdignore"));
+        match is_read_by("find") {
+            true => assert_eq!(found, format!("a.txt\nz.txt{left_out}"), "{rule} {making}"),
+            false => assert_eq!(found, "a.txt\nd/b.txt\nz.txt", "{rule} {making}"),
+        }
+        match is_read_by("grep") {
+            true => assert_eq!(hits, format!("a.txt:1: hit\nz.txt:1: hit{left_out}"), "{rule} {making}"),
+            false => assert_eq!(hits, "a.txt:1: hit\nd/b.txt:1: hit\nz.txt:1: hit", "{rule} {making}"),
+        }
+        assert!(peak < 120, "{rule} {making}: {peak} MB");
+        // The folder that is searched, and one above it.
+        for path in ["d", "d/.git"] {
+            let found = tree.soon("find", json!({"pattern": "*.txt", "path": path})).await;
+            if is_read_by("find") {
+                assert_eq!(found, format!("No files found matching pattern{left_out}"), "{rule} {making} {path}");
+            }
+        }
+    }
+}
