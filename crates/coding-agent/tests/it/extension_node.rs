@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinch_coding_agent::entry::EntryBody;
+use pinch_coding_agent::extension::ProviderChange;
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::Reply as Says;
 use pinch_stdx::cancel::Cancel;
@@ -39,6 +40,8 @@ async fn what_is_registered_between_load_and_session_counts() {
         export default function (pi) {
           const tool = (name) => ({ name, description: name, parameters: { type: "object" }, execute: async () => ({ content: name }) });
           pi.registerTool(tool("early"));
+          for (const name of ["gone", "kept"]) pi.registerProvider(name, { baseUrl: "http://x" });
+          pi.unregisterProvider("gone");
           // pinch has asked for everything by then, and there is no session yet.
           process.stdin.once("data", () => setImmediate(() => pi.registerTool(tool("between"))));
           pi.on("session_start", async () => {
@@ -52,6 +55,12 @@ async fn what_is_registered_between_load_and_session_counts() {
     assert_eq!(failures(&stage.ask("hi").await), []);
     let names: Vec<String> = stage.extensions.tools().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["early", "between", "late"]);
+    let changes = stage.extensions.take_provider_changes().into_iter().map(|(_, change)| change);
+    let kept = |change| match change {
+        ProviderChange::Register { name, .. } => name,
+        ProviderChange::Unregister { name } => format!("without {name}"),
+    };
+    assert_eq!(changes.map(kept).collect::<Vec<_>>(), ["kept"]);
     assert_eq!(states(&stage), ["refused \"pi.registerCommand must be called while the extension is loaded\""]);
 }
 
