@@ -207,7 +207,13 @@ const pi = {
     if (!hasToldAll) providers.push({ name, config });
     return tellLater("registerProvider", { name, config });
   },
-  unregisterProvider: (name) => tellLater("unregisterProvider", { name }),
+  unregisterProvider(name) {
+    // One that pinch has not heard of need not be taken away there.
+    while (!hasToldAll && providers.some((one) => one.name === name)) {
+      providers.splice(providers.findIndex((one) => one.name === name), 1);
+    }
+    return tellLater("unregisterProvider", { name });
+  },
   sendMessage: (message, options = {}) => request("sendMessage", { message, ...options }),
   sendUserMessage: (content, options = {}) => request("sendUserMessage", { content, ...options }),
   appendEntry: (customType, data) => request("appendEntry", { customType, data }),

@@ -8,9 +8,9 @@
 pub mod frontmatter;
 pub mod info;
 pub mod trust;
+mod real_paths;
 pub mod context_files;
 pub mod collect;
-mod real_paths;
 pub mod skills;
 pub mod templates;
 pub mod themes;

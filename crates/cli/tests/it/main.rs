@@ -9,6 +9,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod export;
+mod extensions;
 mod faults;
 mod help;
 mod images;

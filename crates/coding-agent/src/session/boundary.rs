@@ -1,14 +1,17 @@
 //! Entries that extensions put behind a turn, or behind everything before the session comes to rest.
 
 use pinch_llm::message::Message;
+use pinch_stdx::cancel::Cancel;
 use tokio::sync::oneshot;
 
+use super::AgentSession;
+use super::attend::attended;
 use super::control::SessionControl;
 use super::errands::Drafted;
 use super::tell::Tell;
 use crate::compaction::{estimate, prepare};
 use crate::entry::{Compaction, EntryBody, EntryId};
-use crate::extension::Draft;
+use crate::extension::{BeforeSettle, Boundary, Draft, Outcome, Point};
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
 
@@ -42,12 +45,40 @@ impl SessionControl {
     }
 }
 
-/// Appends drafts in their order and tells of each. When one of them makes no sense, none is appended; the inner error says which.
-pub(super) async fn append(
-    drafts: Vec<Draft>,
-    log: &mut SessionLog,
+/// Asks the extensions before the session comes to rest; true when the model is to be asked once more.
+pub(super) async fn before_settle(
+    session: &mut AgentSession,
     tell: &Tell<'_>,
-) -> Result<Result<(), String>, StoreError> {
+    cancel: &Cancel,
+) -> Result<bool, StoreError> {
+    let (control, point) = (session.control.clone(), Point::AgentBeforeSettle);
+    if !control.extensions().wants(point) {
+        return Ok(false);
+    }
+    let answer = session.agent.messages.iter().rev().find_map(|message| message.as_assistant());
+    let outcome = answer.map(|answer| Outcome::of(&answer.stop_reason)).unwrap_or_default();
+    let asking = control.extensions().before_settle(BeforeSettle { outcome });
+    let Boundary { drafts, goes_on } = attended(&control, &session.log, asking).await;
+    if let Err(why) = append(drafts, &mut session.log, tell).await? {
+        control.extensions().report_boundary(point, format!("Invalid boundary entries: {why}"));
+        return Ok(false);
+    }
+    session.reload();
+    let waits = !session.agent.queues().is_empty();
+    if cancel.is_cancelled() || !(goes_on || waits && outcome == Outcome::Completed) {
+        return Ok(false);
+    }
+    let last = session.agent.messages.iter().rev().find(|message| !matches!(***message, Message::System(_)));
+    let can = last.is_some_and(|last| waits || last.as_assistant().is_none());
+    if !can {
+        let why = "agent_before_settle requested continuation without runnable model context".to_owned();
+        control.extensions().report_boundary(point, why);
+    }
+    Ok(can)
+}
+
+/// Appends drafts in their order and tells of each. When one of them makes no sense, none is appended; the inner error says which.
+async fn append(drafts: Vec<Draft>, log: &mut SessionLog, tell: &Tell<'_>) -> Result<Result<(), String>, StoreError> {
     if let Err(wrong) = drafts.iter().try_for_each(|draft| check(draft, log)) {
         return Ok(Err(wrong));
     }

@@ -18,9 +18,8 @@ use super::models::ScopedModel;
 use super::{AgentSession, SessionError, SessionParts};
 use crate::auth::{Authorised, RequestAuth};
 use crate::extension::host::GivenFlag;
-use crate::extension::trust::{self, Decided};
 use crate::extension::ui::Ui;
-use crate::extension::{Extension, Extensions, ProjectTrust, ProviderChange, SessionReason, launch};
+use crate::extension::{Extension, Extensions, SessionReason};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
@@ -29,7 +28,6 @@ use crate::models::pattern::{self, Found, NotFound};
 use crate::models::{ProviderConfig, local_servers, scope};
 use crate::prompt::{Prompt as SystemPrompt, PromptParts};
 use crate::recovery::transport::RepeatingProvider;
-use crate::resources::{ExtensionEntry, Scope};
 use crate::services::Services;
 use crate::session_log::{Context, SessionLog};
 use crate::settings::Settings;
@@ -37,6 +35,8 @@ use crate::tools::bash::{BashTool, Shell};
 use crate::tools::facts::SessionFacts;
 use crate::tools::path::Place;
 use crate::tools::{ALL, CODING, ToolParts, all_tools, choice};
+
+mod extensions;
 
 /// What is wished of a session. The default is what the settings say.
 #[derive(Clone)]
@@ -187,11 +187,11 @@ pub enum CreateError {
 /// [`CreateError`]; nothing was written to the log then.
 pub async fn create(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, CreateError> {
     let mut notes = Vec::new();
-    let (services, found) = found_extensions(services, options, &mut notes).await;
+    let (services, found) = extensions::found(services, options, &mut notes).await;
     notes.splice(0..0, services.take_problems());
     let settings = services.settings().settings();
     let context = log.context();
-    let extensions = extensions(&services, found, options, &mut notes)?;
+    let extensions = extensions::load(&services, found, options, &mut notes)?;
     let choice = choose_model(&services, &settings, &context, options, &mut notes).await?;
     let services = match &options.api_key {
         Some(key) => services.with_key(choice.model.provider.clone(), key.clone()),
@@ -273,87 +273,6 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
             .map(|failed| format!("Extension {} failed at {}: {}", failed.extension, failed.event, failed.error)),
     );
     Ok(Created { session, services, scope: choice.scope, shell: Arc::new(BashTool::new(&parts)), notes })
-}
-
-/// Starts the extensions that were found. Those that are not the project's own are started first, and say whether the project is trusted; if that
-/// changes, everything is read again.
-async fn found_extensions(
-    mut services: Services,
-    options: &SessionOptions,
-    notes: &mut Vec<String>,
-) -> (Services, Vec<Arc<dyn Extension>>) {
-    let (mut started, mut tried) = (Vec::new(), Vec::new());
-    if services.needs_trust() {
-        let all = services.resources();
-        let first: Vec<ExtensionEntry> =
-            all.extensions.iter().filter(|entry| entry.info.scope != Scope::Project).cloned().collect();
-        started = start(&services, &first, options, notes).await;
-        tried = first;
-        let asked: Vec<Arc<dyn Extension>> = options.extensions.iter().chain(&started).cloned().collect();
-        let ask = ProjectTrust { cwd: services.cwd().to_owned() };
-        let (decided, problems) = trust::ask(&asked, &ask, options.ui.clone()).await;
-        notes.extend(problems);
-        if let Some(Decided { extension, trusted, remember }) = decided {
-            let word = if trusted { "trusts" } else { "does not trust" };
-            notes.push(format!("Extension {extension} {word} this project"));
-            services = services.decided(trusted, remember).await;
-        }
-    }
-    let all = services.resources();
-    let is_new = |entry: &&ExtensionEntry| !tried.iter().any(|known| known.path == entry.path);
-    let rest: Vec<ExtensionEntry> = all.extensions.iter().filter(is_new).cloned().collect();
-    started.extend(start(&services, &rest, options, notes).await);
-    let place =
-        |one: &Arc<dyn Extension>| all.extensions.iter().position(|entry| entry.path.to_string_lossy() == one.name());
-    started.retain(|one| place(one).is_some());
-    started.sort_by_key(place);
-    (services, started)
-}
-
-async fn start(
-    services: &Services,
-    entries: &[ExtensionEntry],
-    options: &SessionOptions,
-    notes: &mut Vec<String>,
-) -> Vec<Arc<dyn Extension>> {
-    let (cwd, agent_dir, has_ui) = (services.cwd(), services.agent_dir(), options.ui.is_some());
-    let (started, problems) = launch::start(entries, cwd, agent_dir, has_ui, services.host()).await;
-    notes.extend(problems);
-    started
-}
-
-/// The extensions of the caller and those that were found, with their flags set and their providers registered.
-fn extensions(
-    services: &Services,
-    found: Vec<Arc<dyn Extension>>,
-    options: &SessionOptions,
-    notes: &mut Vec<String>,
-) -> Result<Extensions, CreateError> {
-    let host = services.host();
-    let extensions = Extensions::load(host, options.extensions.iter().cloned().chain(found));
-    if let Some(ui) = &options.ui {
-        extensions.set_ui(Arc::clone(ui));
-    }
-    let problems = extensions.set_flags(&options.flags);
-    if !problems.is_empty() {
-        return Err(CreateError::Flags { problems });
-    }
-    for (extension, change) in extensions.take_provider_changes() {
-        let done = match change {
-            ProviderChange::Register { name, config } => {
-                let config = ProviderConfig { document: config, ..ProviderConfig::default() };
-                services.models().register_provider(&name, config)
-            }
-            ProviderChange::Unregister { name } => {
-                services.models().unregister_provider(&name);
-                Ok(())
-            }
-        };
-        if let Err(error) = done {
-            notes.push(format!("Extension \"{extension}\" error: {error}"));
-        }
-    }
-    Ok(extensions)
 }
 
 /// A model, and what it was chosen with.

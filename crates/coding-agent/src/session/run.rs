@@ -22,7 +22,7 @@ use super::{AgentSession, SessionError};
 use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
 use crate::extension::host::Heard;
-use crate::extension::{self, BeforeAgentStart, BeforeSettle, FoundCommand, Outcome, Point, Told};
+use crate::extension::{self, BeforeAgentStart, FoundCommand, Point, Told};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{Failure, Recovery, TurnRetry, recover};
 use crate::session_log::{SessionLog, roles};
@@ -196,40 +196,13 @@ impl Running<'_> {
             let aborted = end.why == EndReason::Aborted;
             if let Next::Settled = self.after_run(end).await? {
                 self.take_changes().await?;
-                if self.cancel.is_cancelled() || !self.before_settle().await? {
+                if self.cancel.is_cancelled()
+                    || !boundary::before_settle(self.session, &self.tell, &self.cancel).await?
+                {
                     return Ok(Some(aborted));
                 }
             }
         }
-    }
-
-    /// Asks the extensions before the session comes to rest; true when the model is to be asked once more.
-    async fn before_settle(&mut self) -> Result<bool, SessionError> {
-        let (control, point) = (self.session.control.clone(), Point::AgentBeforeSettle);
-        if !control.extensions().wants(point) {
-            return Ok(false);
-        }
-        let answer = self.session.agent.messages.iter().rev().find_map(|message| message.as_assistant());
-        let outcome = answer.map(|answer| Outcome::of(&answer.stop_reason)).unwrap_or_default();
-        let asking = control.extensions().before_settle(BeforeSettle { outcome });
-        let extension::Boundary { drafts, goes_on } = attended(&control, &self.session.log, asking).await;
-        if let Err(why) = boundary::append(drafts, &mut self.session.log, &self.tell).await? {
-            control.extensions().report_boundary(point, format!("Invalid boundary entries: {why}"));
-            return Ok(false);
-        }
-        self.take_changes().await?;
-        self.session.reload();
-        let waits = !self.session.agent.queues().is_empty();
-        if self.cancel.is_cancelled() || !(goes_on || waits && outcome == Outcome::Completed) {
-            return Ok(false);
-        }
-        let last = self.session.agent.messages.iter().rev().find(|message| !matches!(***message, Message::System(_)));
-        let can = last.is_some_and(|last| waits || last.as_assistant().is_none());
-        if !can {
-            let why = "agent_before_settle requested continuation without runnable model context".to_owned();
-            control.extensions().report_boundary(point, why);
-        }
-        Ok(can)
     }
 
     /// The messages a prompt begins with: what changed in the system prompt, the message itself, and those that waited for it. Compacts first

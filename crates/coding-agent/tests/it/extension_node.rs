@@ -1,12 +1,16 @@
 //! Extensions in JavaScript, through the host that pinch starts them with.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use pinch_coding_agent::entry::EntryBody;
+use pinch_coding_agent::extension::ProviderChange;
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::Reply as Says;
-use serde_json::json;
+use pinch_stdx::cancel::Cancel;
 
-use crate::extension_hooks::failures;
-use crate::extension_process::{Stage, program};
+use crate::extension_hooks::{failures, pull};
+use crate::extension_process::{Person, Stage, program};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/extension-host/pinch-extension-host.mjs");
 
@@ -20,12 +24,24 @@ async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(S
     Some((Stage::running(command.to_vec(), replies).await, folder))
 }
 
+/// The states that extensions have kept in the log.
+fn states(stage: &Stage) -> Vec<String> {
+    let entries = stage.scene.session.log().entries();
+    let state = |body: &EntryBody| match body {
+        EntryBody::Custom { custom_type, data } => Some(format!("{custom_type} {}", data.clone().unwrap_or_default())),
+        _ => None,
+    };
+    entries.filter_map(|entry| state(&entry.body)).collect()
+}
+
 #[tokio::test]
 async fn what_is_registered_between_load_and_session_counts() {
     let text = r#"
         export default function (pi) {
           const tool = (name) => ({ name, description: name, parameters: { type: "object" }, execute: async () => ({ content: name }) });
           pi.registerTool(tool("early"));
+          for (const name of ["gone", "kept"]) pi.registerProvider(name, { baseUrl: "http://x" });
+          pi.unregisterProvider("gone");
           // pinch has asked for everything by then, and there is no session yet.
           process.stdin.once("data", () => setImmediate(() => pi.registerTool(tool("between"))));
           pi.on("session_start", async () => {
@@ -39,11 +55,13 @@ async fn what_is_registered_between_load_and_session_counts() {
     assert_eq!(failures(&stage.ask("hi").await), []);
     let names: Vec<String> = stage.extensions.tools().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["early", "between", "late"]);
-    let refused = stage.scene.session.log().entries().find_map(|entry| match &entry.body {
-        EntryBody::Custom { data, .. } => data.clone(),
-        _ => None,
-    });
-    assert_eq!(refused, Some(json!("pi.registerCommand must be called while the extension is loaded")));
+    let changes = stage.extensions.take_provider_changes().into_iter().map(|(_, change)| change);
+    let kept = |change| match change {
+        ProviderChange::Register { name, .. } => name,
+        ProviderChange::Unregister { name } => format!("without {name}"),
+    };
+    assert_eq!(changes.map(kept).collect::<Vec<_>>(), ["kept"]);
+    assert_eq!(states(&stage), ["refused \"pi.registerCommand must be called while the extension is loaded\""]);
 }
 
 #[tokio::test]
@@ -78,18 +96,34 @@ async fn several_handlers_of_one_file_all_count() {
     assert_eq!(said, ["hi", "one", "two", "more", "last"]);
     let Message::System(first) = &*stage.scene.session.messages()[0] else { panic!() };
     assert_eq!(first.sections[0].1.as_deref(), Some("first+second"));
-    let states: Vec<String> = stage
-        .scene
-        .session
-        .log()
-        .entries()
-        .filter_map(|entry| match &entry.body {
-            EntryBody::Custom { custom_type, data } => {
-                Some(format!("{custom_type} {}", data.clone().unwrap_or_default()))
-            }
-            _ => None,
-        })
-        .collect();
-    assert_eq!(states, ["a 1", "b \"completed\"", "a 1", "b \"completed\""]);
+    assert_eq!(states(&stage), ["a 1", "b \"completed\"", "a 1", "b \"completed\""]);
     stage.extensions.close().await;
+}
+
+#[tokio::test]
+async fn a_script_hears_of_dialogs() {
+    let text = r#"
+        export default function (pi) {
+          for (const name of ["ui_prompt_start", "ui_prompt_end"]) {
+            pi.on(name, (event) => pi.appendEntry(event.type, `${event.reason} ${event.kind} ${event.title}`));
+          }
+          pi.registerCommand("ask", {
+            handler: (args, ctx) => ctx.ui.confirm("Sure?", ""),
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, []).await else { return };
+    stage.extensions.set_ui(Arc::new(Person::default()));
+    assert_eq!(failures(&stage.ask("/ask").await), []);
+    let until = Instant::now() + Duration::from_secs(20);
+    let heard = loop {
+        pull(stage.scene.session.attend(&Cancel::new())).await;
+        let heard = states(&stage);
+        if heard.len() == 2 {
+            break heard;
+        }
+        assert!(Instant::now() < until, "{heard:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let told = "\"ui_prompt confirm Sure?\"";
+    assert_eq!(heard, [format!("ui_prompt_start {told}"), format!("ui_prompt_end {told}")]);
 }

@@ -302,7 +302,7 @@ async fn gone(ids: &[u32]) {
 
 /// A person who says yes, and remembers what was shown.
 #[derive(Default)]
-struct Person(std::sync::Mutex<Vec<Show>>);
+pub(crate) struct Person(std::sync::Mutex<Vec<Show>>);
 
 impl Ui for Person {
     fn ask<'a>(&'a self, _: &'a Dialog) -> futures::future::BoxFuture<'a, Option<Reply>> {

@@ -423,6 +423,11 @@ async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
     let answer = client.until(|line| line["id"] == 4).await;
     assert_eq!(answer["data"]["cancelled"], true);
     assert_eq!(client.until(|line| line["id"] == 5).await["success"], true);
+    client.say(json!({"id": 7, "type": "new_session"})).await;
+    client.event("extension_ui_request").await;
+    client.say(json!({"id": 8, "type": "abort"})).await;
+    assert_eq!(client.until(|line| line["id"] == 7).await["data"]["cancelled"], true);
+    assert_eq!(client.until(|line| line["id"] == 8).await["success"], true);
     client.say(json!({"id": 6, "type": "new_session"})).await;
     client.event("extension_ui_request").await;
     let (done, heard) = client.leave().await;

@@ -68,6 +68,11 @@ impl ClientUi {
         }
     }
 
+    /// Ends the dialogs there are without an answer.
+    pub(super) fn dismiss(&self) {
+        self.state().waiting.clear();
+    }
+
     /// Nobody answers any more: all dialogs are over.
     pub(super) fn close(&self) {
         let mut state = self.state();

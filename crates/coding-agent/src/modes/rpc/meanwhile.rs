@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use super::dialogs::ClientUi;
 use super::io::{Dealt, Heard, Io, Ran};
-use crate::protocol::command::{ClientLine, Request};
+use crate::protocol::command::{ClientLine, Command, Request};
 
 /// What is to be done when the session is there again.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct Left {
 }
 
 /// Waits for something that needs the session for itself. Without this, an extension that asks a person meanwhile would be waited for, and nobody
-/// would hear the answer.
+/// would hear the answer. `abort` ends what is asked just now; it is answered afterwards, like every other command.
 pub(super) async fn meanwhile<T>(io: &mut Io, ui: &ClientUi, left: &mut Left, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     loop {
@@ -29,7 +29,12 @@ pub(super) async fn meanwhile<T>(io: &mut Io, ui: &ClientUi, left: &mut Left, wo
         };
         match heard {
             Heard::Line(line) => match line.read() {
-                Ok(ClientLine::Command(request)) => left.requests.push(*request),
+                Ok(ClientLine::Command(request)) => {
+                    if request.command == Command::Abort {
+                        ui.dismiss();
+                    }
+                    left.requests.push(*request);
+                }
                 Ok(ClientLine::UiReply(reply)) => ui.reply(reply),
                 Ok(ClientLine::ToolReply(reply)) => ui.reply_to_call(reply),
                 Err(refused) => io.write(refused.line()).await,

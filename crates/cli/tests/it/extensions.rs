@@ -1,0 +1,58 @@
+//! Extensions that a user has put into their folder.
+
+use serde_json::{Value, json};
+
+use crate::help::User;
+use crate::rpc::Client;
+
+/// Asks when a session begins, knows of prompts, and has everything loaded anew.
+const SCRIPT: &str = r#"
+module.exports = function (pi) {
+  pi.on("session_start", async (event, ctx) => {
+    ctx.ui.setTitle(`${event.reason} ${await ctx.ui.confirm("Begin?", "")}`);
+  });
+  pi.on("resources_discover", () => ({ promptPaths: ["found"] }));
+  pi.registerCommand("anew", { handler: (args, ctx) => ctx.reload() });
+};
+"#;
+
+/// Says yes when it is asked whether to begin; what the extension makes of it.
+async fn begin(client: &mut Client) -> Value {
+    let asked = client.until(|line| line["method"] == "confirm").await.pop().unwrap();
+    assert_eq!(asked["title"], "Begin?");
+    client.say(&json!({"type": "extension_ui_response", "id": asked["id"], "confirmed": true})).await;
+    client.until(|line| line["method"] == "setTitle").await.pop().unwrap()["title"].take()
+}
+
+/// The prompt templates there are, each with where it comes from.
+async fn templates(client: &mut Client) -> Vec<(String, String)> {
+    let answer = client.ask(&json!({"type": "get_commands"})).await.pop().unwrap();
+    let commands = answer["data"]["commands"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    commands
+        .filter(|command| command["source"] == "prompt")
+        .map(|command| (text(&command["name"]), text(&command["sourceInfo"]["source"])))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_script_asks_finds_and_loads_anew_while_nothing_is_saved() {
+    if !std::path::Path::new("/usr/bin/node").exists() {
+        return;
+    }
+    let user = User::new().await;
+    user.write("agent/extensions/finder.js", SCRIPT);
+    user.write("found/hello.md", "Hello.");
+    let mut client = Client::of(&user);
+    assert_eq!(begin(&mut client).await, "startup true");
+    let found = |name: &str| (name.to_owned(), "extension:finder".to_owned());
+    assert_eq!(templates(&mut client).await, [found("hello")]);
+    user.write("found/bye.md", "Bye.");
+    client.say(&json!({"type": "prompt", "message": "/anew"})).await;
+    assert_eq!(begin(&mut client).await, "reload true");
+    assert_eq!(templates(&mut client).await, [found("bye"), found("hello")]);
+    user.answer("Farewell.");
+    client.say(&json!({"type": "prompt", "message": "/bye"})).await;
+    client.until(|line| line["type"] == "agent_settled").await;
+    assert_eq!(user.asked().unwrap()[0]["content"][0]["text"], "Bye.");
+}

@@ -1,0 +1,91 @@
+//! The extensions of a session: started, asked about the project, and loaded.
+
+use std::sync::Arc;
+
+use super::{CreateError, SessionOptions};
+use crate::extension::trust::{self, Decided};
+use crate::extension::{Extension, Extensions, ProjectTrust, ProviderChange, launch};
+use crate::models::ProviderConfig;
+use crate::resources::{ExtensionEntry, Scope};
+use crate::services::Services;
+
+/// Starts the extensions that were found. Those that are not the project's own are started first, and say whether the project is trusted; if that
+/// changes, everything is read again.
+pub(super) async fn found(
+    mut services: Services,
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> (Services, Vec<Arc<dyn Extension>>) {
+    let (mut started, mut tried) = (Vec::new(), Vec::new());
+    if services.needs_trust() {
+        let all = services.resources();
+        let first: Vec<ExtensionEntry> =
+            all.extensions.iter().filter(|entry| entry.info.scope != Scope::Project).cloned().collect();
+        started = start(&services, &first, options, notes).await;
+        tried = first;
+        let asked: Vec<Arc<dyn Extension>> = options.extensions.iter().chain(&started).cloned().collect();
+        let ask = ProjectTrust { cwd: services.cwd().to_owned() };
+        let (decided, problems) = trust::ask(&asked, &ask, options.ui.clone()).await;
+        notes.extend(problems);
+        if let Some(Decided { extension, trusted, remember }) = decided {
+            let word = if trusted { "trusts" } else { "does not trust" };
+            notes.push(format!("Extension {extension} {word} this project"));
+            services = services.decided(trusted, remember).await;
+        }
+    }
+    let all = services.resources();
+    let is_new = |entry: &&ExtensionEntry| !tried.iter().any(|known| known.path == entry.path);
+    let rest: Vec<ExtensionEntry> = all.extensions.iter().filter(is_new).cloned().collect();
+    started.extend(start(&services, &rest, options, notes).await);
+    let place =
+        |one: &Arc<dyn Extension>| all.extensions.iter().position(|entry| entry.path.to_string_lossy() == one.name());
+    started.retain(|one| place(one).is_some());
+    started.sort_by_key(place);
+    (services, started)
+}
+
+async fn start(
+    services: &Services,
+    entries: &[ExtensionEntry],
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> Vec<Arc<dyn Extension>> {
+    let (cwd, agent_dir, has_ui) = (services.cwd(), services.agent_dir(), options.ui.is_some());
+    let (started, problems) = launch::start(entries, cwd, agent_dir, has_ui, services.host()).await;
+    notes.extend(problems);
+    started
+}
+
+/// The extensions of the caller and those that were found, with their flags set and their providers registered.
+pub(super) fn load(
+    services: &Services,
+    found: Vec<Arc<dyn Extension>>,
+    options: &SessionOptions,
+    notes: &mut Vec<String>,
+) -> Result<Extensions, CreateError> {
+    let host = services.host();
+    let extensions = Extensions::load(host, options.extensions.iter().cloned().chain(found));
+    if let Some(ui) = &options.ui {
+        extensions.set_ui(Arc::clone(ui));
+    }
+    let problems = extensions.set_flags(&options.flags);
+    if !problems.is_empty() {
+        return Err(CreateError::Flags { problems });
+    }
+    for (extension, change) in extensions.take_provider_changes() {
+        let done = match change {
+            ProviderChange::Register { name, config } => {
+                let config = ProviderConfig { document: config, ..ProviderConfig::default() };
+                services.models().register_provider(&name, config)
+            }
+            ProviderChange::Unregister { name } => {
+                services.models().unregister_provider(&name);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            notes.push(format!("Extension \"{extension}\" error: {error}"));
+        }
+    }
+    Ok(extensions)
+}
