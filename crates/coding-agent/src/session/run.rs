@@ -418,7 +418,7 @@ impl Running<'_> {
         let aborted = end.why == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
-        self.tell_both(SessionEvent::RunEnd { end, will_retry }).await;
+        self.tell_end(SessionEvent::RunEnd { end, will_retry }).await?;
         match recovery {
             Recovery::Again { attempt, nominal, at_least } => {
                 self.wait_for_retry(attempt, nominal, at_least, error_message).await
@@ -462,6 +462,18 @@ impl Running<'_> {
                 Ok(if waits && !is_failure { Next::Again } else { Next::Settled })
             }
         }
+    }
+
+    /// Tells the extensions that a run is over, does what they ask for at that, and tells the reader.
+    async fn tell_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
+        let revision = self.session.agent.queues().revision();
+        self.tell.control.tell_extensions(Told::Event(&event), &self.session.log).await;
+        self.take_changes().await?;
+        if revision != self.session.agent.queues().revision() {
+            self.tell.queues().await;
+        }
+        self.tell.give(event).await;
+        Ok(())
     }
 
     async fn wait_for_retry(

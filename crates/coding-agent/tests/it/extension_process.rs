@@ -172,6 +172,29 @@ async fn it_sees_and_changes_what_a_value_can() {
 }
 
 #[tokio::test]
+async fn what_it_says_at_the_end_of_a_run_is_answered_before_the_session_rests() {
+    let replies = [Says::text("one"), Says::text("two")];
+    let Some(mut stage) = Stage::of("good", "agent_end", replies).await else { return };
+    let events = stage.ask("hi").await;
+    assert_eq!(failures(&events), []);
+    assert_eq!(stage.texts()[1..], ["hi", "one", "go on", "two"]);
+    let said: Vec<_> = stage.scene.session.messages().iter().filter(|message| message.role() == "user").collect();
+    assert!(
+        said.iter().all(|message| serde_json::to_value(message).unwrap()["content"][0]["type"] == "text"),
+        "{said:?}"
+    );
+    let word = |event: &SessionEvent| match event {
+        SessionEvent::EntryAppended(_) => Some("entry"),
+        SessionEvent::QueueUpdate { .. } => Some("queues"),
+        SessionEvent::RunEnd { .. } => Some("end"),
+        SessionEvent::Settled { .. } => Some("settled"),
+        _ => None,
+    };
+    let told: Vec<&str> = events.iter().filter_map(word).collect();
+    assert_eq!(told, ["entry", "queues", "end", "queues", "end", "settled"]);
+}
+
+#[tokio::test]
 async fn its_tools_run_and_tell_how_far_they_are() {
     let Some(mut stage) = Stage::of("good", "", [bash("ls"), Says::text("done")]).await else { return };
     let events = stage.ask("hi").await;
