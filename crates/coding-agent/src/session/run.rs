@@ -236,10 +236,11 @@ impl Running<'_> {
     /// when that is overdue.
     async fn begin(&mut self, message: Arc<Message>) -> Result<Vec<Arc<Message>>, SessionError> {
         self.compact_when_due().await?;
-        let (behind, system) = self.before_start(&message).await;
+        let (behind, forced) = self.before_start(&message).await;
+        let forced = forced.map(|system| system.whole().into());
+        self.session.control.share(|state| state.forced_system = forced);
         let said = self.session.agent.messages.iter().map(|message| &**message);
-        let system = system.as_ref().unwrap_or(&self.session.system);
-        let change = system.difference(said, self.session.host.now_ms());
+        let change = self.session.system.difference(said, self.session.host.now_ms());
         let change = change.map(|system| Arc::new(Message::System(system)));
         let waiting = self.session.control.take_next_prompt();
         Ok(change.into_iter().chain([message]).chain(waiting).chain(behind).collect())

@@ -158,7 +158,9 @@ async fn it_sees_and_changes_what_a_value_can() {
     let texts = [system, "hi+py", "custom", "mine", "custom", "mine"];
     assert_eq!(stage.texts(), texts, "a replaced answer has no calls any more, and one more was asked for");
     let Message::System(first) = &*stage.scene.session.messages()[0] else { panic!() };
-    assert_eq!(first.sections[0].1.as_deref(), Some("sys+py"));
+    assert_eq!(first.sections[0].1.as_deref(), Some("sys"));
+    let Message::System(asked) = &*stage.scene.provider.requests()[0].messages[0] else { panic!() };
+    assert_eq!(asked.content.text(""), "sys+py");
     assert_eq!(first.tools_added[0].name, "bash");
     let sent: Vec<String> =
         stage.scene.provider.requests()[0].messages.iter().map(|message| text_of(message)).collect();
