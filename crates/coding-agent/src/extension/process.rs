@@ -217,8 +217,8 @@ impl Extension for ProcessExtension {
             if !self.points.has(point) {
                 return Ok(());
             }
-            // A program that shuts down gets the time to do so.
-            if point == Point::SessionShutdown || point == Point::SessionStart {
+            // What is asked for at an end still belongs to what ends.
+            if matches!(point, Point::SessionShutdown | Point::SessionStart | Point::AgentEnd) {
                 let asking = self.link.request_with(cx.watch(), |id| self.event(Some(id), point, &payload, cx));
                 return match asking.await {
                     Ok(_) | Err(ExtensionError::Gone { .. }) => Ok(()),

@@ -84,10 +84,10 @@ impl Acting {
     }
 }
 
-/// Text parts of a message joined by line feeds, then the images, as a prompt has them.
+/// Text parts of a message joined by line feeds, then the images, as a prompt has them: in blocks.
 fn as_prompt(content: Content) -> Content {
     match content {
-        Content::Text(_) => content,
+        Content::Text(text) => Content::Blocks(vec![Block::text(text)]),
         Content::Blocks(ref blocks) => {
             let text = content.text("\n");
             let images = blocks.iter().filter(|block| block.as_text().is_none()).cloned();

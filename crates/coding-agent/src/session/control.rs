@@ -62,6 +62,8 @@ pub(super) struct State {
     pub(super) tooling: Tooling,
     /// What extensions ask for.
     pub(super) errands: Errands,
+    /// The whole system prompt that extensions want for the prompt under way: requests have it, the conversation keeps its own.
+    pub(super) forced_system: Option<Arc<str>>,
     /// Entries that extensions want behind the turn under way.
     pub(super) drafted: Option<Drafted>,
     /// The entries of the turn under way.
@@ -156,6 +158,7 @@ impl SessionControl {
             commands,
             tooling,
             errands: Errands::default(),
+            forced_system: None,
             drafted: None,
             turn: TurnEntries::default(),
         };

@@ -9,8 +9,9 @@ use pinch_agent_core::hooks::{
     AfterTurn, BeforeTool, FinishedCall, Hooks, NextTurn, PendingCall, ToolPatch, TurnEnded, TurnPlan, TurnSeen,
 };
 use pinch_agent_core::tool::ToolSet;
-use pinch_llm::message::{Message, SystemMessage};
+use pinch_llm::message::{Content, Message, SystemMessage};
 use pinch_llm::normalise;
+use pinch_llm::normalise::system::SystemState;
 
 use super::control::SessionControl;
 use crate::extension::ui::Approval;
@@ -78,6 +79,9 @@ impl Hooks for SessionHooks {
 
     fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let mut messages = self.owner.to_llm(&convert_to_llm(messages));
+        if let Some(text) = self.control.peek(|state| state.forced_system.clone()) {
+            messages = with_system(&messages, &text);
+        }
         if self.block_images {
             messages.iter_mut().for_each(|message| *message = normalise::without_images(message, BLOCKED, BLOCKED));
         }
@@ -149,4 +153,21 @@ impl Hooks for SessionHooks {
             if goes_on && owned == AfterTurn::GoOn { AfterTurn::Continue } else { owned }
         })
     }
+}
+
+/// A conversation with one system message: this text, and the tools as they stand.
+fn with_system(messages: &[Arc<Message>], text: &str) -> Vec<Arc<Message>> {
+    let mut state = SystemState::default();
+    let mut rest = Vec::with_capacity(messages.len() + 1);
+    for message in messages {
+        match &**message {
+            Message::System(system) => state.apply(system),
+            _ => rest.push(Arc::clone(message)),
+        }
+    }
+    let timestamp = state.timestamp.unwrap_or_default();
+    let content = Content::Text(text.to_owned());
+    let head = SystemMessage { content, tools_added: state.tools, timestamp, ..SystemMessage::default() };
+    rest.insert(0, Arc::new(Message::System(head)));
+    rest
 }

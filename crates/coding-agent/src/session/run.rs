@@ -209,10 +209,11 @@ impl Running<'_> {
     /// when that is overdue.
     async fn begin(&mut self, message: Arc<Message>) -> Result<Vec<Arc<Message>>, SessionError> {
         self.compact_when_due().await?;
-        let (behind, system) = self.before_start(&message).await;
+        let (behind, forced) = self.before_start(&message).await;
+        let forced = forced.map(|system| system.whole().into());
+        self.session.control.share(|state| state.forced_system = forced);
         let said = self.session.agent.messages.iter().map(|message| &**message);
-        let system = system.as_ref().unwrap_or(&self.session.system);
-        let change = system.difference(said, self.session.host.now_ms());
+        let change = self.session.system.difference(said, self.session.host.now_ms());
         let change = change.map(|system| Arc::new(Message::System(system)));
         let waiting = self.session.control.take_next_prompt();
         Ok(change.into_iter().chain([message]).chain(waiting).chain(behind).collect())
@@ -391,7 +392,7 @@ impl Running<'_> {
         let aborted = end.why == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
-        self.tell_both(SessionEvent::RunEnd { end, will_retry }).await;
+        self.tell_end(SessionEvent::RunEnd { end, will_retry }).await?;
         match recovery {
             Recovery::Again { attempt, nominal, at_least } => {
                 self.wait_for_retry(attempt, nominal, at_least, error_message).await
@@ -435,6 +436,18 @@ impl Running<'_> {
                 Ok(if waits && !is_failure { Next::Again } else { Next::Settled })
             }
         }
+    }
+
+    /// Tells the extensions that a run is over, does what they ask for at that, and tells the reader.
+    async fn tell_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
+        let revision = self.session.agent.queues().revision();
+        self.tell.control.tell_extensions(Told::Event(&event), &self.session.log).await;
+        self.take_changes().await?;
+        if revision != self.session.agent.queues().revision() {
+            self.tell.queues().await;
+        }
+        self.tell.give(event).await;
+        Ok(())
     }
 
     async fn wait_for_retry(

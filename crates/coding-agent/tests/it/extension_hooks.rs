@@ -401,7 +401,10 @@ async fn messages_and_prompts_come_before_the_answer() {
     assert_eq!(stage.notes(), ["a before_start hi None", "b before_start hi None"]);
     assert_eq!(stage.texts(), ["system", "hi", "custom", "custom", "1"]);
     let Message::System(system) = &*stage.scene.session.messages()[0] else { panic!() };
-    assert_eq!(system.sections[0].1.as_deref(), Some("sys+a+b"));
+    assert_eq!(system.sections[0].1.as_deref(), Some("sys"), "the conversation keeps its own");
+    let Message::System(asked) = &*stage.scene.provider.requests()[0].messages[0] else { panic!() };
+    assert_eq!((asked.content.text(""), &asked.sections[..]), ("sys+a+b".to_owned(), &[][..]));
+    assert_eq!(asked.tools_added, system.tools_added);
     pull(stage.scene.session.prompt_custom(&custom("x"), &pinch_stdx::cancel::Cancel::new())).await;
     assert_eq!(stage.notes()[0], "a before_start x Some(\"c\")");
 }

@@ -94,8 +94,8 @@ async fn several_handlers_of_one_file_all_count() {
         })
         .collect();
     assert_eq!(said, ["hi", "one", "two", "more", "last"]);
-    let Message::System(first) = &*stage.scene.session.messages()[0] else { panic!() };
-    assert_eq!(first.sections[0].1.as_deref(), Some("first+second"));
+    let Message::System(asked) = &*stage.scene.provider.requests()[0].messages[0] else { panic!() };
+    assert_eq!(asked.content.text(""), "first+second");
     assert_eq!(states(&stage), ["a 1", "b \"completed\"", "a 1", "b \"completed\""]);
     stage.extensions.close().await;
 }

@@ -59,6 +59,9 @@ def event(params):
         return {"block": True, "reason": request("session/new")["message"]}
     if name == "tool_call" and MOOD == "dialog":
         return {"block": not request("ui/confirm", title="T"), "reason": "refused"}
+    if name == "agent_end" and NEXT[0] == 0:
+        request("appendEntry", customType="kept", data=1)
+        request("sendUserMessage", content="go on", deliverAs="followUp")
     if name == "input":
         return {"action": "transform", "text": payload["text"] + "+py"}
     if name == "context":

@@ -158,7 +158,9 @@ async fn it_sees_and_changes_what_a_value_can() {
     let texts = [system, "hi+py", "custom", "mine", "custom", "mine"];
     assert_eq!(stage.texts(), texts, "a replaced answer has no calls any more, and one more was asked for");
     let Message::System(first) = &*stage.scene.session.messages()[0] else { panic!() };
-    assert_eq!(first.sections[0].1.as_deref(), Some("sys+py"));
+    assert_eq!(first.sections[0].1.as_deref(), Some("sys"));
+    let Message::System(asked) = &*stage.scene.provider.requests()[0].messages[0] else { panic!() };
+    assert_eq!(asked.content.text(""), "sys+py");
     assert_eq!(first.tools_added[0].name, "bash");
     let sent: Vec<String> =
         stage.scene.provider.requests()[0].messages.iter().map(|message| text_of(message)).collect();
@@ -169,6 +171,29 @@ async fn it_sees_and_changes_what_a_value_can() {
         notes.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
     assert!(types.contains(&json!("agent_start")) && types.contains(&json!("message_update")), "{types:?}");
     assert!(!types.contains(&json!("message_start")), "it did not want that");
+}
+
+#[tokio::test]
+async fn what_it_says_at_the_end_of_a_run_is_answered_before_the_session_rests() {
+    let replies = [Says::text("one"), Says::text("two")];
+    let Some(mut stage) = Stage::of("good", "agent_end", replies).await else { return };
+    let events = stage.ask("hi").await;
+    assert_eq!(failures(&events), []);
+    assert_eq!(stage.texts()[1..], ["hi", "one", "go on", "two"]);
+    let said: Vec<_> = stage.scene.session.messages().iter().filter(|message| message.role() == "user").collect();
+    assert!(
+        said.iter().all(|message| serde_json::to_value(message).unwrap()["content"][0]["type"] == "text"),
+        "{said:?}"
+    );
+    let word = |event: &SessionEvent| match event {
+        SessionEvent::EntryAppended(_) => Some("entry"),
+        SessionEvent::QueueUpdate { .. } => Some("queues"),
+        SessionEvent::RunEnd { .. } => Some("end"),
+        SessionEvent::Settled { .. } => Some("settled"),
+        _ => None,
+    };
+    let told: Vec<&str> = events.iter().filter_map(word).collect();
+    assert_eq!(told, ["entry", "queues", "end", "queues", "end", "settled"]);
 }
 
 #[tokio::test]
