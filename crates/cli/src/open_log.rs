@@ -23,7 +23,8 @@ pub(crate) async fn open_log(
 ) -> Result<SessionLog, Failure> {
     check_flags(args)?;
     let mut log = Opener::new(args, folders, settings, host).open(args).await?;
-    if log.path().is_some() && !log.cwd().is_empty() && !Path::new(log.cwd()).exists() {
+    let has_folder = log.cwd().is_empty() || folders.is_cwd(log.cwd()) || Path::new(log.cwd()).exists();
+    if log.path().is_some() && !has_folder {
         return Err(gone(&log, &folders.cwd));
     }
     if let Some(name) = &args.name {

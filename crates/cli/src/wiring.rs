@@ -31,7 +31,7 @@ pub(crate) async fn runtime(
     // Where sessions are kept is the user's to say, not the project's.
     let of_cwd = Services::load_installing(&service_options(options, &folders, host), &folders.cwd).await;
     let log = open_log(options, &folders, &of_cwd.settings().settings(), host).await?;
-    let of_log = if std::path::Path::new(log.cwd()) == folders.cwd {
+    let of_log = if folders.is_cwd(log.cwd()) {
         of_cwd
     } else {
         Services::load_installing(&service_options(options, &folders, host), std::path::Path::new(log.cwd())).await

@@ -195,3 +195,32 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
         assert_eq!(user.ran(doctor).code, Some(2), "{making}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_working_directory_whose_name_is_no_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let user = User::new().await;
+    let folder = user.path("").join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&folder).unwrap();
+    for (flags, file) in [(&[][..], "one"), (&["-c"], "two")] {
+        ask_for(
+            &user,
+            &[
+                ("bash", json!({"command": "basename \"$PWD\" | od -An -tx1"})),
+                ("write", json!({"path": format!("{file}.txt"), "content": file})),
+            ],
+        );
+        let mut command = user.command(&[&ALL[..], flags].concat());
+        let ran = user.ran(command.current_dir(&folder).output().await.unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{}", ran.err);
+        let told = told(&user);
+        assert_eq!(told[0].trim(), "63 61 66 e9 0a");
+        assert_eq!(std::fs::read_to_string(folder.join(format!("{file}.txt"))).unwrap(), file);
+    }
+    assert_eq!(
+        crate::help::files(&user.path("agent/sessions")).len(),
+        1,
+        "the second run goes on with the first one's session"
+    );
+}
