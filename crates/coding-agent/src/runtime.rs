@@ -13,6 +13,7 @@ use crate::session::{
     AgentSession, CreateError, Created, ForkAt, ForkError, ScopedModel, SessionError, SessionOptions, create,
 };
 use crate::session_log::{NewSession, SessionLog};
+use crate::settings::Settings;
 use crate::store::{JsonlStore, SessionRef, SessionStore, StoreError};
 use crate::tools::bash::BashTool;
 
@@ -68,7 +69,7 @@ pub async fn create_agent_session(options: AgentSessionOptions) -> Result<Sessio
     let cwd = options.cwd.to_string_lossy();
     let log = match &options.log {
         LogWish::InMemory => SessionLog::in_memory(host, NewSession::in_folder(&cwd)),
-        LogWish::File(path) => open(&options.cwd.join(path), host, &cwd).await?,
+        LogWish::File(path) => open(&options.cwd.join(path), &options.services, &cwd).await?,
         LogWish::New => SessionLog::create(host, store(&options), NewSession::in_folder(&cwd)).await?,
         LogWish::Newest => SessionLog::continue_recent(host, store(&options), &cwd).await?,
     };
@@ -78,7 +79,7 @@ pub async fn create_agent_session(options: AgentSessionOptions) -> Result<Sessio
 /// The store that options and settings name.
 fn store(options: &AgentSessionOptions) -> Arc<dyn SessionStore> {
     let ServiceOptions { agent_dir, .. } = &options.services;
-    let settings = crate::settings::Settings::load(&agent_dir.join("settings.json")).0;
+    let settings = Settings::load(&agent_dir.join("settings.json")).0;
     let dir = options.session_dir.clone().or_else(|| settings.session_dir.as_ref().map(PathBuf::from));
     let store = match dir {
         Some(dir) => JsonlStore::flat(options.cwd.join(dir)),
@@ -87,9 +88,11 @@ fn store(options: &AgentSessionOptions) -> Arc<dyn SessionStore> {
     Arc::new(store.durability(settings.durability))
 }
 
-async fn open(path: &Path, host: &Host, cwd: &str) -> Result<SessionLog, StoreError> {
-    let store = Arc::new(JsonlStore::flat(path.parent().unwrap_or(path)));
-    SessionLog::open(host, store, &SessionRef::Path(path.to_owned()), cwd).await
+/// Opens a file, to be kept as safe as the user's settings want it.
+async fn open(path: &Path, options: &ServiceOptions, cwd: &str) -> Result<SessionLog, StoreError> {
+    let durability = Settings::load(&options.agent_dir.join("settings.json")).0.durability;
+    let store = Arc::new(JsonlStore::flat(path.parent().unwrap_or(path)).durability(durability));
+    SessionLog::open(&options.host, store, &SessionRef::Path(path.to_owned()), cwd).await
 }
 
 /// A session that can be exchanged for another one. The next session is made before the old one is given up, so that a failure leaves the old
@@ -175,7 +178,7 @@ impl SessionRuntime {
         if !path.is_file() {
             return Err(RuntimeError::Missing { path });
         }
-        let log = open(&path, &self.options.host, &cwd.to_string_lossy()).await?;
+        let log = open(&path, &self.options, &cwd.to_string_lossy()).await?;
         if !Path::new(log.cwd()).is_dir() {
             return Err(RuntimeError::FolderGone { cwd: log.cwd().to_owned() });
         }
