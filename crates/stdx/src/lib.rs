@@ -33,8 +33,6 @@ pub mod secret;
 
 pub mod text;
 
-pub mod fuzzy;
-
 pub mod json;
 
 pub mod fs;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use pinch_embed::llm::model::Model;
-use pinch_embed::stdx::fuzzy;
+use pinch_embed::stdx::text::fuzzy;
 
 use crate::exit::{Failure, unwritten};
 

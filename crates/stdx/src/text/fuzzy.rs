@@ -6,6 +6,14 @@ pub fn rank(query: &str, text: &str) -> Option<f64> {
     query.split_whitespace().try_fold(0.0, |sum, word| Some(sum + rank_word(word, &text)?))
 }
 
+/// Those items that match, best first; items that match equally well stay in their order.
+pub fn filter<T>(items: impl IntoIterator<Item = T>, query: &str, text: impl Fn(&T) -> String) -> Vec<T> {
+    let ranked = items.into_iter().filter_map(|item| Some((rank(query, &text(&item))?, item)));
+    let mut ranked: Vec<(f64, T)> = ranked.collect();
+    ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    ranked.into_iter().map(|(_, item)| item).collect()
+}
+
 /// Rank of one word for a text in lower case. A word of letters and digits is tried the other way round, too.
 ///
 /// Each letter costs a tenth of its place and twice the gap before it; runs and beginnings of words are rewarded.
@@ -105,5 +113,14 @@ mod tests {
     #[test]
     fn words_add_up() {
         check("a c", "ab c", Some(-15.0 - 10.0 + 0.3));
+    }
+
+    #[test]
+    fn what_does_not_match_is_left_out_and_the_best_comes_first() {
+        let names = ["openai gpt-4o", "anthropic claude-opus", "openai gpt-4o-mini", "groq opt"];
+        let found = |query: &str| filter(names, query, |name| (*name).to_owned());
+        assert_eq!(found("gpt mini"), ["openai gpt-4o-mini"]);
+        assert_eq!(found("opus")[0], "anthropic claude-opus");
+        assert_eq!(found("").len(), 4);
     }
 }
