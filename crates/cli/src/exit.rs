@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use pinch_embed::coding_agent::document::Problem;
+use pinch_embed::coding_agent::extension::ExtensionFailure;
 use pinch_embed::coding_agent::modes::print::PrintError;
 use pinch_embed::coding_agent::session::SessionError;
 use pinch_embed::coding_agent::store::StoreError;
@@ -111,6 +112,11 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 /// Says what is wrong in documents that are used all the same.
 pub(crate) fn warn_of(problems: &[Problem]) {
     problems.iter().for_each(|problem| warn(&problem.to_string()));
+}
+
+/// Says what an extension failed at.
+pub(crate) fn extension_failed(failure: &ExtensionFailure) {
+    tell(&format_args!("Extension error ({}): {}", failure.extension, failure.error));
 }
 
 /// Says something on standard error.

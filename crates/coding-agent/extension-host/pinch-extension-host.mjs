@@ -240,6 +240,11 @@ const pi = {
   },
 };
 
+// Nobody waits for an answer there; where nobody hears of it either, a note stays.
+function report(event, error) {
+  void request("report", { event, error }).catch((unheard) => console.error(`${error} (${unheard.message})`));
+}
+
 function fatal(error) {
   console.error(error?.stack ?? String(error));
   process.exit(1);
@@ -361,7 +366,7 @@ async function receive(message) {
     if (message.id !== undefined) send({ id: message.id, result: result ?? null });
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    if (message.id === undefined) console.error(error?.stack ?? text);
+    if (message.id === undefined) report(message.params?.name ?? message.method, text);
     else send({ id: message.id, error: { code: -32000, message: text } });
   } finally {
     running.delete(message.id);

@@ -110,7 +110,7 @@ fn compare(known: &mut KnownList, scenario: &str, aspect: &str, theirs: &Value, 
 mod tests {
     use super::*;
 
-    /// Without pi there is still pinch's half: every scenario runs, and what is known is known of scenarios there are.
+    /// A name that nobody has would hide that a difference is gone.
     #[test]
     fn every_scenario_is_one_and_every_known_difference_has_one() {
         let scenarios = scenarios::all();

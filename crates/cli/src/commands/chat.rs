@@ -10,7 +10,7 @@ use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, list_models, rpc};
-use crate::exit::{Failure, Kind, unwritten, warn};
+use crate::exit::{Failure, Kind, extension_failed, unwritten, warn};
 use crate::said::Said;
 use crate::{signals, wiring};
 
@@ -52,15 +52,17 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     let resize_images = runtime.services().settings().settings().images.auto_resize;
     let prompts = said.into_prompts(resize_images, &cancel).await;
     let session = runtime.session_mut();
+    let extensions = session.control().extensions().clone();
     let mut out = std::io::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {
-        let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out)).await;
+        let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out, &mut extension_failed)).await;
         // The last lines say how it ended.
         (done.map(|()| Printed::Answer), code)
     } else {
-        signals::guard(&cancel, print::print(session, prompts, &mut out)).await
+        signals::guard(&cancel, print::print(session, prompts, &mut out, &mut extension_failed)).await
     };
     runtime.close().await;
+    extensions.take_failures().iter().for_each(extension_failed);
     runtime.take_notes().iter().for_each(|note| warn(note));
     let printed = printed?;
     if let Some(code) = code {

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use futures::StreamExt;
 
-use super::print::PrintError;
+use super::print::{Failed, PrintError};
+use crate::event::SessionEvent;
 use crate::protocol::EventWriter;
 use crate::session::{AgentSession, Prompt};
 
@@ -12,7 +13,7 @@ use crate::session::{AgentSession, Prompt};
 const GATHERED: usize = 32 * 1024;
 
 /// Asks the prompts one after another and writes every event as a line of JSON. Output waits for its reader, for ever if need be, and the
-/// model's answer waits with it; nothing is dropped.
+/// model's answer waits with it; nothing is dropped. What extensions failed at is no line; it goes to `failed`.
 ///
 /// # Errors
 /// [`PrintError`].
@@ -20,6 +21,7 @@ pub async fn json(
     session: &mut AgentSession,
     prompts: Vec<Prompt>,
     out: &mut (dyn Write + Send),
+    failed: Failed<'_>,
 ) -> Result<(), PrintError> {
     let mut gathered = Vec::with_capacity(2 * GATHERED);
     gathered.extend_from_slice(session.log().header().to_line().as_bytes());
@@ -38,7 +40,10 @@ pub async fn json(
                 }
             };
             let Some(event) = event else { break };
-            if let Some(line) = writer.line(&event?) {
+            let event = event?;
+            if let SessionEvent::ExtensionError(failure) = &event {
+                failed(failure);
+            } else if let Some(line) = writer.line(&event) {
                 gathered.extend_from_slice(line);
             }
             if gathered.len() >= GATHERED {

@@ -7,6 +7,7 @@ use pinch_agent_core::event::AgentEvent;
 use pinch_llm::message::StopReason;
 
 use crate::event::SessionEvent;
+use crate::extension::ExtensionFailure;
 use crate::session::{AgentSession, Prompt, SessionError};
 
 /// How printing ended.
@@ -28,6 +29,9 @@ pub enum Printed {
     },
 }
 
+/// Is told what extensions failed at: it stands neither in the answer nor among the events.
+pub type Failed<'a> = &'a mut (dyn FnMut(&ExtensionFailure) + Send);
+
 /// Printing did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum PrintError {
@@ -40,7 +44,7 @@ pub enum PrintError {
 }
 
 /// Asks the prompts one after another and prints the text blocks of the last answer, a line feed after each. One that fails holds up no
-/// other; one that is cancelled ends it all.
+/// other; one that is cancelled ends it all. What extensions failed at goes to `failed`.
 ///
 /// # Errors
 /// [`PrintError`].
@@ -48,13 +52,16 @@ pub async fn print(
     session: &mut AgentSession,
     prompts: Vec<Prompt>,
     out: &mut dyn Write,
+    failed: Failed<'_>,
 ) -> Result<Printed, PrintError> {
     let mut last = None;
     for prompt in prompts {
         let mut run = session.prompt(prompt);
         while let Some(event) = run.next().await {
-            if let SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) = event? {
-                last = Some(message);
+            match event? {
+                SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) => last = Some(message),
+                SessionEvent::ExtensionError(failure) => failed(&failure),
+                _ => {}
             }
         }
         if last.as_ref().is_some_and(|answer| answer.stop_reason == StopReason::Aborted) {

@@ -65,6 +65,20 @@ async fn what_is_registered_between_load_and_session_counts() {
 }
 
 #[tokio::test]
+async fn a_handler_that_nobody_waits_for_tells_of_its_failure() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("turn_start", () => { throw new Error("broken"); });
+          // Told events are handled in their order: this one is waited for.
+          pi.on("agent_end", () => {});
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let failed = failures(&stage.ask("hi").await);
+    let failed: Vec<_> = failed.iter().map(|failure| (failure.event.as_str(), failure.error.as_str())).collect();
+    assert_eq!(failed, [("turn_start", "broken")]);
+}
+
+#[tokio::test]
 async fn several_handlers_of_one_file_all_count() {
     let text = r#"
         export default function (pi) {

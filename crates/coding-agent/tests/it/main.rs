@@ -12,6 +12,7 @@ mod discovered;
 mod export;
 mod extension_actions;
 mod extension_boundary;
+mod extension_failures;
 mod extension_hooks;
 mod extension_node;
 mod extension_process;

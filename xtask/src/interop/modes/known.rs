@@ -37,6 +37,10 @@ const LIMIT: &str = "a limit is spoken of when something was left out, as in pi 
 const LOG: &str = "the name of the file with the whole output is longer";
 const CAP: &str = "pinch says in its own words that a summary was cut";
 
+const BEGUN: &str = "pinch tells of entries from the beginning of a session, too";
+const ASKED: &str = "pi ends before what a command says is answered; pinch answers it";
+const LOADED: &str = "an extension that cannot be loaded is left out and told of; pi does not begin";
+
 const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Known {
     Known { step, at, reason }
 }
@@ -116,6 +120,15 @@ pub(super) const KNOWN: &[Known] = &[
     known("summed up between turns", "/events/*/result/tokensBefore", LOG),
     known("summed up between turns", "/session/0/entries/*/tokensBefore", LOG),
     known("a summary that is cut", "/events/*/errorMessage", CAP),
+    known("an extension that keeps something", "/events", BEGUN),
+    known("a command of an extension", "/requests", ASKED),
+    known("a command of an extension", "/session", ASKED),
+    known("a command of an extension", "/stdout", ASKED),
+    known("an extension that cannot be loaded", "/requests", LOADED),
+    known("an extension that cannot be loaded", "/session", LOADED),
+    known("an extension that cannot be loaded", "/stdout", LOADED),
+    known("an extension that cannot be loaded", "/stderr", LOADED),
+    known("an extension that cannot be loaded", "/exit", LOADED),
     known("an error in print mode", "/exit", CODES),
     known("tried again in vain in print mode", "/exit", CODES),
     known("a connection that breaks off", "/events/*/message/errorMessage", CAUSE),

@@ -1,6 +1,7 @@
 //! What both programs are asked to do.
 
 mod calls;
+mod extensions;
 mod failures;
 mod prompts;
 mod resources;
@@ -16,7 +17,8 @@ pub(super) struct Scenario {
 
 /// All scenarios.
 pub(super) fn all() -> Vec<Scenario> {
-    [prompts::all(), resources::all(), calls::all(), sessions::all(), failures::all()].into_iter().flatten().collect()
+    let groups = [prompts::all(), resources::all(), calls::all(), sessions::all(), failures::all(), extensions::all()];
+    groups.into_iter().flatten().collect()
 }
 
 /// Models and settings, as case files have them.

@@ -60,6 +60,11 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
             let content: Content = needed(&params, "content")?;
             cx.send_user_message(content, delivery(&params)?).await.map(done)
         }
+        "report" => {
+            let (event, error) = (needed::<String>(&params, "event")?, needed::<String>(&params, "error")?);
+            handle.report(&event, &ExtensionError::new(error));
+            Ok(Value::Null)
+        }
         "appendEntry" => {
             let kind: String = needed(&params, "customType")?;
             cx.append_entry(&kind, params.get("data").cloned()).await.map(done)

@@ -1,0 +1,58 @@
+//! What print and JSON mode say of extensions that fail.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::extension::{
+    Answer, Extension, ExtensionCx, ExtensionError, ExtensionFailure, Extensions, Point, Points, Told,
+};
+use pinch_coding_agent::modes::{json, print};
+use pinch_coding_agent::session::{Prompt, SessionParts};
+use pinch_llm::provider::scripted::Reply;
+
+use crate::help::host;
+use crate::session::{Scene, in_memory, scene_with};
+
+struct Fails;
+
+impl Extension for Fails {
+    fn name(&self) -> &str {
+        "fails"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([Point::TurnStart])
+    }
+
+    fn told<'a>(&'a self, _: Told<'a>, _: &'a ExtensionCx) -> Answer<'a, ()> {
+        Box::pin(async { Err(ExtensionError::new("broken")) })
+    }
+}
+
+async fn failing() -> Scene {
+    let extensions = Extensions::load(&host(), [Arc::new(Fails) as Arc<dyn Extension>]);
+    scene_with(in_memory(), [Reply::text("ok")], |parts| SessionParts { extensions, ..parts }).await
+}
+
+fn failure() -> ExtensionFailure {
+    ExtensionFailure { extension: "fails".into(), event: "turn_start".into(), error: "broken".into() }
+}
+
+#[tokio::test]
+async fn they_are_told_apart_from_what_is_printed() {
+    let mut scene = failing().await;
+    let (mut out, mut failed) = (Vec::new(), Vec::new());
+    let prompts = vec![Prompt::text("hi")];
+    print::print(&mut scene.session, prompts, &mut out, &mut |failure| failed.push(failure.clone())).await.unwrap();
+    assert_eq!((String::from_utf8(out).unwrap().as_str(), failed), ("ok\n", vec![failure()]));
+}
+
+#[tokio::test]
+async fn they_are_told_apart_from_the_lines_of_events() {
+    let mut scene = failing().await;
+    let (mut out, mut failed) = (Vec::new(), Vec::new());
+    let prompts = vec![Prompt::text("hi")];
+    json::json(&mut scene.session, prompts, &mut out, &mut |failure| failed.push(failure.clone())).await.unwrap();
+    let lines = String::from_utf8(out).unwrap();
+    assert!(lines.contains("agent_settled") && !lines.contains("extension_error"), "{lines}");
+    assert_eq!(failed, [failure()]);
+}
