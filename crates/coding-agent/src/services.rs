@@ -13,6 +13,7 @@ use pinch_stdx::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::auth::AuthStorage;
+use crate::document::Problem;
 use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
 use crate::resources::themes::Theme;
@@ -87,6 +88,24 @@ pub struct Services {
 impl Services {
     /// Reads what there is for a working directory. Nothing that is wrong in a document stops it: see [`Services::take_problems`].
     pub fn load(options: &ServiceOptions, cwd: &Path) -> Self {
+        let models_json = options.agent_dir.join("models.json");
+        let read_models = || ModelRegistry::load(&models_json);
+        // A long document takes as long as everything else together; a short one is not worth a thread.
+        if !is_long(&models_json) {
+            return Self::load_beside(options, cwd, read_models);
+        }
+        std::thread::scope(|threads| {
+            let models = threads.spawn(read_models);
+            Self::load_beside(options, cwd, || models.join().unwrap_or_else(|why| std::panic::resume_unwind(why)))
+        })
+    }
+
+    /// Reads everything but the models, which are asked for last.
+    fn load_beside(
+        options: &ServiceOptions,
+        cwd: &Path,
+        models: impl FnOnce() -> (ModelRegistry, Vec<Problem>),
+    ) -> Self {
         let ServiceOptions { host, agent_dir, .. } = options;
         let mut problems = Vec::new();
         let (trust_store, of_trust) = TrustStore::load(&agent_dir.join("trust.json"));
@@ -100,22 +119,10 @@ impl Services {
         let files = SettingsFiles { global, project: project.map(|dir| dir.join("settings.json")) };
         let settings = SettingsManager::load(&files, host);
         problems.extend(settings.drain_problems().iter().map(ToString::to_string));
-        let models_json = agent_dir.join("models.json");
-        let read_models = || ModelRegistry::load(&models_json);
-        let read_resources = || load_resources(options, cwd, &settings, decision);
-        // A long document takes as long as everything else together; a short one is not worth a thread.
-        let ((models, of_models), resources) = if is_long(&models_json) {
-            std::thread::scope(|threads| {
-                let models = threads.spawn(read_models);
-                let resources = read_resources();
-                (models.join().unwrap_or_else(|why| std::panic::resume_unwind(why)), resources)
-            })
-        } else {
-            (read_models(), read_resources())
-        };
-        problems.extend(of_models.iter().map(ToString::to_string));
+        let resources = load_resources(options, cwd, &settings, decision);
         let (storage, of_auth) = AuthStorage::load(&agent_dir.join("auth.json"));
-        problems.extend(of_auth.iter().map(ToString::to_string));
+        let (models, of_models) = models();
+        problems.extend(of_models.iter().chain(&of_auth).map(ToString::to_string));
         let models = Arc::new(models);
         let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, host.clone()));
         problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));

@@ -15,13 +15,19 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// The system's error; [`io::ErrorKind::IsADirectory`] for a folder.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    open(path).map(|(file, _)| file)
+}
+
+/// The file and its length.
+fn open(path: &Path) -> io::Result<(File, u64)> {
     // Looked at before: opening a device can do something to it.
     check(&std::fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     let file = at_once(options.read(true)).open(path)?;
     // And again: something else may have taken the name.
-    check(&file.metadata()?)?;
-    Ok(file)
+    let meta = file.metadata()?;
+    check(&meta)?;
+    Ok((file, meta.len()))
 }
 
 fn check(meta: &std::fs::Metadata) -> io::Result<()> {
@@ -36,8 +42,13 @@ fn check(meta: &std::fs::Metadata) -> io::Result<()> {
 /// # Errors
 /// Those of [`open_regular`]; [`io::ErrorKind::FileTooLarge`] for a longer one.
 pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    open_regular(path)?.take(max.saturating_add(1)).read_to_end(&mut content)?;
+    let (file, len) = open(path)?;
+    if len > max {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    // Files that the system makes up have no length, and others may grow.
+    let mut content = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    file.take(max.saturating_add(1)).read_to_end(&mut content)?;
     match content.len() as u64 > max {
         true => Err(io::ErrorKind::FileTooLarge.into()),
         false => Ok(content),
