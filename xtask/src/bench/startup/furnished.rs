@@ -49,13 +49,15 @@ fn write_models(path: &Path) -> anyhow::Result<()> {
         });
         (format!("provider-{n}"), value)
     };
-    let size = serde_json::to_string_pretty(&provider(0).1)?.len();
-    let n_providers = MODELS_JSON / size;
-    let mut providers: Map<String, Value> = (0..n_providers / 2).map(provider).collect();
-    providers.extend(known["providers"].as_object().cloned().unwrap_or_default());
-    providers.extend((n_providers / 2..n_providers).map(provider));
     // As people and their scripts write it.
-    write(path, &serde_json::to_string_pretty(&json!({"providers": providers}))?)
+    let document = |n_providers: usize| {
+        let mut providers: Map<String, Value> = (0..n_providers / 2).map(provider).collect();
+        providers.extend(known["providers"].as_object().cloned().unwrap_or_default());
+        providers.extend((n_providers / 2..n_providers).map(provider));
+        serde_json::to_string_pretty(&json!({"providers": providers}))
+    };
+    let size = document(1)?.len();
+    write(path, &document(MODELS_JSON.div_ceil(size))?)
 }
 
 fn model(provider: usize, n: usize) -> Value {
