@@ -58,11 +58,7 @@ impl Packages {
             }
             _ => text.trim().to_owned(),
         };
-        match &source {
-            Source::Local(_) => {}
-            Source::Npm(npm) => self.npm_install(&[npm_spec(npm)], scope, cancel).await?,
-            Source::Git(git) => self.git_install(git, scope, cancel).await?,
-        }
+        self.fetch(&source, scope, cancel).await?;
         let identity = self.identity(&source, &self.cwd);
         change_list(&self.settings_file(scope), &self.host, |list| {
             let Some(old) = list.iter_mut().find(|old| self.is_package(old, scope, &identity)) else {
@@ -79,6 +75,20 @@ impl Packages {
             true
         })?;
         Ok(())
+    }
+
+    /// Puts the package of a source into its place; folders of the user's own are there already.
+    pub(super) async fn fetch(
+        &self,
+        source: &Source,
+        scope: PackageScope,
+        cancel: &Cancel,
+    ) -> Result<(), PackageError> {
+        match source {
+            Source::Local(_) => Ok(()),
+            Source::Npm(npm) => self.npm_install(&[npm_spec(npm)], scope, cancel).await,
+            Source::Git(git) => self.git_install(git, scope, cancel).await,
+        }
     }
 
     /// Removes a package and takes it out of the settings; folders of the user's own stay.

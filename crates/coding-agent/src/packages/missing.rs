@@ -73,12 +73,4 @@ impl Packages {
             done => done.map(|()| place),
         }
     }
-
-    async fn fetch(&self, source: &Source, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
-        match source {
-            Source::Local(_) => Ok(()),
-            Source::Npm(npm) => self.npm_install(&[npm_spec(npm)], scope, cancel).await,
-            Source::Git(git) => self.git_install(git, scope, cancel).await,
-        }
-    }
 }
