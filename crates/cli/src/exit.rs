@@ -9,6 +9,7 @@ use pinch_embed::coding_agent::extension::ExtensionFailure;
 use pinch_embed::coding_agent::modes::print::PrintError;
 use pinch_embed::coding_agent::session::SessionError;
 use pinch_embed::coding_agent::store::StoreError;
+use pinch_embed::stdx::text::with_causes;
 
 /// Whose mistake it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,21 +93,6 @@ impl From<PrintError> for Failure {
             PrintError::Output(_) => Self::internal(with_causes(&error)),
         }
     }
-}
-
-/// An error with everything underneath it.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// Says what is wrong in documents that are used all the same.

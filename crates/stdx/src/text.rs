@@ -11,6 +11,38 @@ pub mod utf8;
 pub use ansi::strip_ansi;
 pub use utf8::Utf8Decoder;
 
+/// The text with line feeds in place of all ends of lines: `\r\n` and `\r` count as one each.
+pub fn to_line_feeds(text: &str) -> Cow<'_, str> {
+    if !text.contains('\r') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\r') {
+        out.push_str(&rest[..at]);
+        out.push('\n');
+        rest = &rest[at + 1..];
+        rest = rest.strip_prefix('\n').unwrap_or(rest);
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// An error in words, with everything underneath it that it does not say itself.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
 /// Length in UTF-16 code units: what JavaScript calls the length of a string.
 pub fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
@@ -74,6 +106,32 @@ fn is_unwanted(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_ends_of_lines_are_one_line_feed_each() {
+        for (text, expected) in [("a\r\nb\rc\nd\r\r\n", "a\nb\nc\nd\n\n"), ("\r", "\n"), ("a", "a"), ("", "")] {
+            assert_eq!(to_line_feeds(text), expected);
+        }
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        #[derive(Debug)]
+        struct Outer(std::io::Error);
+        impl std::fmt::Display for Outer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("cannot write f")
+            }
+        }
+        impl std::error::Error for Outer {
+            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let error = |cause: &str| Outer(std::io::Error::other(cause.to_owned()));
+        assert_eq!(with_causes(&error("the disk is full")), "cannot write f: the disk is full");
+        assert_eq!(with_causes(&error("write f")), "cannot write f");
+    }
 
     #[test]
     fn cuts_fall_between_characters() {

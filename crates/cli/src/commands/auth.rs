@@ -15,9 +15,10 @@ use pinch_embed::llm::ids::ProviderId;
 use pinch_embed::llm::oauth::Credential;
 use pinch_embed::llm::request::Auth as Credentials;
 use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::text::with_causes;
 use serde_json::{Map, Value, json};
 
-use crate::exit::{Failure, tell, unwritten, warn, warn_of, with_causes};
+use crate::exit::{Failure, tell, unwritten, warn, warn_of};
 use crate::folders::Folders;
 
 /// There are none.

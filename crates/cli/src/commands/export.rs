@@ -14,8 +14,9 @@ use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::coding_agent::store::jsonl::read_header;
 use pinch_embed::coding_agent::store::{JsonlStore, MemoryStore, SessionRef, SessionStore, StoreError};
 use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::text::with_causes;
 
-use crate::exit::{Failure, unwritten, warn, with_causes};
+use crate::exit::{Failure, unwritten, warn};
 use crate::folders::{Folders, absolute, expand_home};
 use crate::open_log::find_file;
 

@@ -14,9 +14,10 @@ use pinch_embed::coding_agent::packages::{Listed, PackageError, PackageScope, Pa
 use pinch_embed::coding_agent::resources::trust::{self, DefaultTrust, TrustQuestion, TrustStore};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::text::with_causes;
 use serde_json::{Map, Value};
 
-use crate::exit::{Failure, unwritten, warn, warn_of, with_causes};
+use crate::exit::{Failure, unwritten, warn, warn_of};
 use crate::folders::Folders;
 use crate::signals;
 use parse::{Order, Update, Wanted};
@@ -140,7 +141,7 @@ fn open(folders: &Folders, order: &Order, host: &Host) -> Packages {
     let (store, problems) = TrustStore::load(&folders.agent_dir.join("trust.json"));
     warn_of(&problems);
     let default = settings.get("defaultProjectTrust").and_then(Value::as_str).and_then(DefaultTrust::parse);
-    let given = order.approve.or_else(|| (is_set(host, "PINCH_TRUST")).then_some(true));
+    let given = order.approve.or_else(|| host.env().is_on("PINCH_TRUST").then_some(true));
     let question =
         TrustQuestion { cwd: &folders.cwd, home, given, extension: None, default: default.unwrap_or_default() };
     let project_dir = trust::project_dir(&folders.cwd, home);
@@ -153,12 +154,6 @@ fn open(folders: &Folders, order: &Order, host: &Host) -> Packages {
     let npm_command = [&of_project, &settings].into_iter().find_map(npm_command);
     let (cwd, agent_dir) = (folders.cwd.clone(), folders.agent_dir.clone());
     Packages { npm_command, ..Packages::new(host.clone(), cwd, agent_dir, project_dir, trusted) }
-}
-
-/// Whether a variable says yes.
-fn is_set(host: &Host, name: &str) -> bool {
-    let value = host.env().get(name).unwrap_or_default();
-    ["1", "true", "yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
 }
 
 fn read(path: &Path) -> Map<String, Value> {

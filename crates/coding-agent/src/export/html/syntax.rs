@@ -1,7 +1,8 @@
 //! Colours of code: strings, comments, numbers, keywords, names of functions and types. One pass over the text, no grammar.
 
-use std::borrow::Cow;
 use std::io;
+
+use pinch_stdx::text::to_line_feeds;
 
 use super::languages::{self, Language};
 use super::out::Out;
@@ -49,11 +50,7 @@ pub(super) fn code(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<
         return diff(out, code);
     }
     // A line end of two signs must not fall into two pieces.
-    let code = &*if code.contains('\r') {
-        Cow::Owned(code.replace("\r\n", "\n").replace('\r', "\n"))
-    } else {
-        Cow::Borrowed(code)
-    };
+    let code = &*to_line_feeds(code);
     match languages::named(language).filter(|_| code.len() <= MAX_COLOURED) {
         None => out.text(code),
         Some(language) => pieces(language, code, &mut |kind, text| piece(out, kind, text)),

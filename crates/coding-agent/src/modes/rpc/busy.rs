@@ -4,14 +4,15 @@ use futures::{Stream, StreamExt};
 use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::queue::QueueKind;
 use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, EMPTY_NAME, Question, Status, with_causes};
+use super::desk::{Desk, EMPTY_NAME, Question, Status};
 use super::io::{Dealt, Heard, Incoming, Io, Ran};
 use super::meanwhile::Left;
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
-use crate::protocol::command::{ClientLine, Command, Request, Said};
+use crate::protocol::command::{Command, Request, Said};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::session::{self, Change, SessionError, SessionView};
@@ -182,11 +183,8 @@ impl<'a> Busy<'a> {
     }
 
     async fn line(&mut self, line: Incoming) {
-        match line.read() {
-            Ok(ClientLine::Command(request)) => self.command(*request).await,
-            Ok(ClientLine::UiReply(reply)) => self.desk.ui.reply(reply),
-            Ok(ClientLine::ToolReply(reply)) => self.desk.ui.reply_to_call(reply),
-            Err(refused) => self.io.write(refused.line()).await,
+        if let Some(request) = self.io.command_of(&line, &self.desk.ui).await {
+            self.command(request).await;
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pinch_agent_core::queue::QueueKind;
 use pinch_llm::model::Model;
+use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
 use super::approvals::CAPABILITY;
@@ -22,20 +23,6 @@ use crate::tools::bash::BashTool;
 
 /// What is said of a name that is none.
 pub(super) const EMPTY_NAME: &str = "Session name cannot be empty";
-
-/// An error with everything underneath it.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
-}
 
 /// What is going on.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,17 +8,18 @@ use futures::channel::mpsc;
 use pinch_agent_core::queue::QueueKind;
 use pinch_llm::model::thinking;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
 use super::busy::{Busy, Kind, Work};
-use super::desk::{Desk, EMPTY_NAME, Question, Status, with_causes};
+use super::desk::{Desk, EMPTY_NAME, Question, Status};
 use super::io::{Heard, Incoming, Io, Ran};
 use super::meanwhile::{Left, meanwhile};
 use super::{Client, RpcError};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::InputSource;
-use crate::protocol::command::{ClientLine, Command, Request, Said};
+use crate::protocol::command::{Command, Request, Said};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::runtime::SessionRuntime;
@@ -82,11 +83,8 @@ impl<'a> Server<'a> {
     }
 
     async fn line(&mut self, line: Incoming) {
-        match line.read() {
-            Ok(ClientLine::Command(request)) => self.command(*request).await,
-            Ok(ClientLine::UiReply(reply)) => self.desk.ui.reply(reply),
-            Ok(ClientLine::ToolReply(reply)) => self.desk.ui.reply_to_call(reply),
-            Err(refused) => self.io.write(refused.line()).await,
+        if let Some(request) = self.io.command_of(&line, &self.desk.ui).await {
+            self.command(request).await;
         }
     }
 

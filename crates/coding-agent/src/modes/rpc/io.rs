@@ -16,7 +16,7 @@ use super::dialogs::ClientUi;
 use crate::event::SessionEvent;
 use crate::extension::UserBashAction;
 use crate::protocol::EventWriter;
-use crate::protocol::command::{self, ClientLine, Refused};
+use crate::protocol::command::{self, ClientLine, Refused, Request};
 use crate::protocol::response::Answerer;
 use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
@@ -41,7 +41,7 @@ pub enum Incoming {
 
 impl Incoming {
     /// What it says.
-    pub(super) fn read(&self) -> Result<ClientLine, Refused> {
+    fn read(&self) -> Result<ClientLine, Refused> {
         match self {
             Self::Line(line) => command::parse(line),
             Self::TooLong => Err(Refused::no_command(&format!("the line is longer than {} MiB", MAX_LINE >> 20))),
@@ -97,6 +97,17 @@ pub(super) struct Io {
 }
 
 impl Io {
+    /// The command of a line. Replies reach those who wait for them, and what is no line of the protocol is refused.
+    pub(super) async fn command_of(&mut self, line: &Incoming, ui: &ClientUi) -> Option<Request> {
+        match line.read() {
+            Ok(ClientLine::Command(request)) => return Some(*request),
+            Ok(ClientLine::UiReply(reply)) => ui.reply(reply),
+            Ok(ClientLine::ToolReply(reply)) => ui.reply_to_call(reply),
+            Err(refused) => self.write(refused.line()).await,
+        }
+        None
+    }
+
     /// `None` when the person behind the client serves another one.
     pub(super) fn new(lines: Lines, ui: &ClientUi, stop: &Cancel) -> Option<Self> {
         let (to_aside, aside) = (ui.lines(), ui.take_outcome()?);

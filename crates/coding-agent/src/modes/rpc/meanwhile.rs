@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use super::dialogs::ClientUi;
 use super::io::{Dealt, Heard, Io, Ran};
-use crate::protocol::command::{ClientLine, Command, Request};
+use crate::protocol::command::{Command, Request};
 
 /// What is to be done when the session is there again.
 #[derive(Default)]
@@ -28,17 +28,14 @@ pub(super) async fn meanwhile<T>(io: &mut Io, ui: &ClientUi, left: &mut Left, wo
             heard = io.hear() => heard,
         };
         match heard {
-            Heard::Line(line) => match line.read() {
-                Ok(ClientLine::Command(request)) => {
+            Heard::Line(line) => {
+                if let Some(request) = io.command_of(&line, ui).await {
                     if request.command == Command::Abort {
                         ui.dismiss();
                     }
-                    left.requests.push(*request);
+                    left.requests.push(request);
                 }
-                Ok(ClientLine::UiReply(reply)) => ui.reply(reply),
-                Ok(ClientLine::ToolReply(reply)) => ui.reply_to_call(reply),
-                Err(refused) => io.write(refused.line()).await,
-            },
+            }
             Heard::Ran(ran) => left.ran.push(*ran),
             Heard::Dealt(dealt) => left.dealt.push(dealt),
             Heard::End => ui.close(),

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use pinch_stdx::text::to_line_feeds;
 use similar::{DiffOp, TextDiff};
-
-use super::matching::to_line_feeds;
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 4;

@@ -1,7 +1,8 @@
 //! Finding the text an edit wants replaced, exactly or nearly, and replacing it without touching anything else.
 
-use std::borrow::Cow;
 use std::ops::Range;
+
+use pinch_stdx::text::to_line_feeds;
 
 use super::mapped::{Found, Mapped};
 
@@ -92,23 +93,6 @@ fn find(
         Found::Once(at) if exact.count() == 0 => Ok(nearly.original(at..at + needle.len())),
         _ => Err(words.duplicate(near.count().max(exact.count()))),
     }
-}
-
-/// The text with line feeds in place of all ends of lines.
-pub(super) fn to_line_feeds(text: &str) -> Cow<'_, str> {
-    if !text.contains('\r') {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\r') {
-        out.push_str(&rest[..at]);
-        out.push('\n');
-        rest = &rest[at + 1..];
-        rest = rest.strip_prefix('\n').unwrap_or(rest);
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
 }
 
 /// The words of refusals, which name the edit only when there are several.
