@@ -92,16 +92,16 @@ pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
 /// # Errors
 /// Why it cannot be read.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
-    let bytes = match std::fs::metadata(path) {
-        Ok(meta) if meta.len() > MAX_BYTES => return Err(Problem::new(path, "the file is larger than 64 MiB")),
-        _ => match read_regular(path, MAX_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                let what = format!("cannot be read: {error}");
-                return Err(Problem::new(path, what).remedy("Check the file's permissions"));
-            }
-        },
+    let bytes = match read_regular(path, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(Problem::new(path, "the file is larger than 64 MiB"));
+        }
+        Err(error) => {
+            let what = format!("cannot be read: {error}");
+            return Err(Problem::new(path, what).remedy("Check the file's permissions"));
+        }
     };
     let text =
         String::from_utf8(bytes).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;

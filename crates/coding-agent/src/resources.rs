@@ -5,6 +5,7 @@
 //!
 //! Nothing here is run: extensions are handed on as data ([`ExtensionEntry`]).
 
+mod text_file;
 pub mod frontmatter;
 pub mod info;
 pub mod trust;

@@ -1,11 +1,11 @@
 //! The YAML block at the head of a Markdown file.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use pinch_stdx::fs::open_regular;
+use pinch_stdx::text::to_line_feeds;
 use serde_json::{Map, Value};
 
 /// A file's head and the text behind it.
@@ -23,7 +23,7 @@ pub struct Document {
 /// # Errors
 /// What is wrong with the YAML, in words.
 pub fn parse(text: &str) -> Result<Document, String> {
-    let text = line_feeds(text.trim_start_matches('\u{FEFF}'));
+    let text = to_line_feeds(text.trim_start_matches('\u{FEFF}'));
     let Some((yaml, body)) = split(&text) else { return Ok(Document { head: Map::new(), body: text.into_owned() }) };
     let body = body.trim().to_owned();
     if yaml.trim().is_empty() {
@@ -38,14 +38,6 @@ pub fn parse(text: &str) -> Result<Document, String> {
     }
 }
 
-/// The text with line feeds as ends of lines.
-fn line_feeds(text: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'\r', text.as_bytes()).is_none() {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
-}
-
 /// Bytes of a file that are read at a time until its head is closed.
 const CHUNK: usize = 4 * 1024;
 
@@ -54,7 +46,7 @@ const CHUNK: usize = 4 * 1024;
 ///
 /// # Errors
 /// The system's error; a head without an end within `max_bytes` is one too.
-pub fn read_head(path: &Path, max_bytes: usize) -> io::Result<String> {
+pub fn read_head(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut file = open_regular(path)?;
     let mut bytes = Vec::new();
     loop {
@@ -76,7 +68,7 @@ pub fn read_head(path: &Path, max_bytes: usize) -> io::Result<String> {
         if is_read {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
         }
-        if bytes.len() > max_bytes {
+        if bytes.len() as u64 > max_bytes {
             return Err(io::Error::other(format!("is larger than {max_bytes} bytes")));
         }
     }

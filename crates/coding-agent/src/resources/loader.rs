@@ -4,8 +4,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pinch_stdx::fs::read_regular;
-
 use super::commands::Commands;
 use super::context_files::{self, ContextFile};
 use super::extensions::ExtensionEntry;
@@ -15,11 +13,8 @@ use super::inputs::{ExtraPaths, ResourceInputs};
 use super::skills::{self, Skill};
 use super::templates::{Template, Templates};
 use super::themes::Theme;
-use super::trust;
+use super::{text_file, trust};
 use crate::packages::source::absolute;
-
-/// Bytes of a system prompt's file at most.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Changes what was loaded, before anybody sees it.
 pub type Adjust = Arc<dyn Fn(&mut Resources) + Send + Sync>;
@@ -210,11 +205,6 @@ fn system_texts(
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
-    let unread = |error: std::io::Error| format!("cannot be read: {error}");
-    if std::fs::metadata(path).map_err(unread)?.len() > MAX_BYTES {
-        return Err("is larger than 1 MiB".to_owned());
-    }
-    let bytes = read_regular(path, MAX_BYTES).map_err(unread)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = text_file::read(path)?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }

@@ -4,19 +4,16 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::read_regular;
 use pinch_stdx::text::utf16_len;
 use serde_json::Value;
 
 use super::collect::{self, Enter, has_ending};
-use super::frontmatter;
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
+use super::{frontmatter, text_file};
 
 /// Characters of a description and of a name, as JavaScript counts them.
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_NAME: usize = 64;
-/// Bytes of a skill at most.
-const MAX_BYTES: usize = 1024 * 1024;
 
 /// A skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,7 +90,7 @@ pub enum Meant {
 /// Reads the head of a skill; one that cannot be used is `None`, and all that is wrong with it is told.
 pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
     let mut warn = |text: String| problems.push(Diagnostic::warning(path, text));
-    let head = match frontmatter::read_head(path, MAX_BYTES) {
+    let head = match frontmatter::read_head(path, text_file::MAX_BYTES) {
         Err(error) => {
             warn(format!("cannot be read: {error}"));
             return None;
@@ -217,13 +214,8 @@ fn escape(text: &str) -> String {
 /// Its file cannot be read any more.
 pub fn expand(skill: &Skill, arguments: &str) -> Result<String, Diagnostic> {
     let failed = |error: String| Diagnostic::warning(&skill.path, error);
-    let unread = |error: std::io::Error| failed(format!("cannot be read: {error}"));
-    let meta = std::fs::metadata(&skill.path).map_err(unread)?;
-    if meta.len() > MAX_BYTES as u64 {
-        return Err(failed("is larger than 1 MiB".to_owned()));
-    }
-    let bytes = read_regular(&skill.path, MAX_BYTES as u64).map_err(unread)?;
-    let body = frontmatter::parse(&String::from_utf8_lossy(&bytes)).map_err(failed)?.body;
+    let text = text_file::read(&skill.path).map_err(failed)?;
+    let body = frontmatter::parse(&text).map_err(failed)?.body;
     let (path, folder) = (skill.path.display(), skill.base_dir.display());
     let mut text = format!(
         "<skill name=\"{}\" location=\"{path}\">\nReferences are relative to {folder}.\n\n{}\n</skill>",

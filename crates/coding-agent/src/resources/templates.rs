@@ -3,17 +3,15 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::read_regular;
 use serde_json::Value;
 
 use super::frontmatter;
 use super::info::SourceInfo;
+use super::text_file;
 use crate::document::Problem;
 
 /// Characters of a description that is taken from the text.
 const MAX_DESCRIPTION: usize = 60;
-/// Bytes of one template at most.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// A prompt template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,11 +58,8 @@ impl Template {
         let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| meta.is_file()) else {
             return Ok(None);
         };
-        if meta.len() > MAX_BYTES {
-            return Err("is larger than 1 MiB".to_owned());
-        }
-        let text = read_regular(path, MAX_BYTES).map_err(|error| format!("cannot be read: {error}"))?;
-        Self::parse(name, &String::from_utf8_lossy(&text), path).map(Some)
+        let text = text_file::read(path)?;
+        Self::parse(name, &text, path).map(Some)
     }
 }
 

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pinch_stdx::fs::read_regular;
 use pinch_stdx::json::{jsonc, lossy};
 use serde_json::{Map, Value};
 
 use super::info::{Diagnostic, SourceInfo};
+use super::text_file;
 
 mod builtin;
-
-/// Bytes of a theme at most.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The colours that every theme has.
 pub const COLORS: [&str; 51] = [
@@ -150,12 +147,8 @@ impl Theme {
     /// Everything that is wrong with it.
     pub fn read(path: &Path) -> Result<Self, Diagnostic> {
         let failed = |why: String| Diagnostic::warning(path, why);
-        let unread = |error: std::io::Error| failed(format!("cannot be read: {error}"));
-        if std::fs::metadata(path).map_err(unread)?.len() > MAX_BYTES {
-            return Err(failed("is larger than 1 MiB".to_owned()));
-        }
-        let bytes = read_regular(path, MAX_BYTES).map_err(unread)?;
-        let theme = Self::parse(&String::from_utf8_lossy(&bytes));
+        let text = text_file::read(path).map_err(failed)?;
+        let theme = Self::parse(&text);
         theme.map_err(|errors| failed(format!("is no theme: {}", errors.join("; "))))
     }
 }
