@@ -72,9 +72,7 @@ impl ServiceOptions {
 /// What sessions of one working directory share.
 pub struct Services {
     options: ServiceOptions,
-    host: Host,
     cwd: PathBuf,
-    agent_dir: PathBuf,
     settings: SettingsManager,
     models: Arc<ModelRegistry>,
     auth: Arc<RegistryAuth>,
@@ -128,9 +126,7 @@ impl Services {
         problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));
         Self {
             options: options.clone(),
-            host: host.clone(),
             cwd: cwd.to_owned(),
-            agent_dir: agent_dir.clone(),
             settings,
             models,
             auth,
@@ -143,14 +139,14 @@ impl Services {
 
     /// Whether extensions are to be asked if the project is trusted: it has things that need it, and nobody has said it for this run.
     pub(crate) fn needs_trust(&self) -> bool {
-        self.options.trust.is_none() && trust::needs_trust(&self.cwd, self.host.home())
+        self.options.trust.is_none() && trust::needs_trust(&self.cwd, self.options.host.home())
     }
 
     /// Everything read again, with a decision about the project. It can be kept for later; what goes wrong with that is told with the problems.
     pub(crate) async fn decided(self, trusted: bool, remember: bool) -> Self {
         let kept = remember.then(|| {
-            let (mut store, _) = TrustStore::load(&self.agent_dir.join("trust.json"));
-            store.decide(&self.cwd, Some(trusted), &self.host)
+            let (mut store, _) = TrustStore::load(&self.options.agent_dir.join("trust.json"));
+            store.decide(&self.cwd, Some(trusted), &self.options.host)
         });
         let decided = match self.trust.is_trusted() == trusted {
             true => Self { trust: TrustDecision::Decided(trusted), ..self },
@@ -160,7 +156,7 @@ impl Services {
             }
         };
         if let Some(Err(error)) = kept {
-            decided.problems.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+            decided.tell([error.to_string()]);
         }
         decided
     }
@@ -169,13 +165,14 @@ impl Services {
     #[must_use]
     pub fn with_key(self, provider: ProviderId, key: Secret) -> Self {
         let storage = self.auth.storage().clone();
-        let auth = RegistryAuth::new(Arc::clone(&self.models), storage, Some((provider, key)), self.host.clone());
+        let auth =
+            RegistryAuth::new(Arc::clone(&self.models), storage, Some((provider, key)), self.options.host.clone());
         Self { auth: Arc::new(auth), ..self }
     }
 
     /// Clock, ids and environment.
     pub fn host(&self) -> &Host {
-        &self.host
+        &self.options.host
     }
 
     /// The working directory.
@@ -185,7 +182,7 @@ impl Services {
 
     /// The folder of a user's documents.
     pub fn agent_dir(&self) -> &Path {
-        &self.agent_dir
+        &self.options.agent_dir
     }
 
     /// What the user wants.
@@ -221,7 +218,7 @@ impl Services {
             (before, Arc::clone(loader.resources()))
         };
         let new = now.diagnostics.iter().filter(|problem| !before.diagnostics.contains(problem));
-        self.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(new.map(ToString::to_string));
+        self.tell(new.map(ToString::to_string));
     }
 
     /// What a slash at the beginning of a prompt stands for; skills only where the settings let them be called.
@@ -251,6 +248,11 @@ impl Services {
     /// What is wrong in documents and was not taken yet.
     pub fn problems(&self) -> Vec<String> {
         self.known_problems().clone()
+    }
+
+    /// Adds to what is wrong.
+    fn tell(&self, problems: impl IntoIterator<Item = String>) {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(problems);
     }
 
     fn known_problems(&self) -> MutexGuard<'_, Vec<String>> {
@@ -341,7 +343,7 @@ impl Services {
     /// What cannot be set is told with the other problems; [`SettingsManager::flush`] writes.
     fn remember(&self, key: &str, value: Value) {
         if let Err(error) = self.settings.set(key, value) {
-            self.problems.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+            self.tell([error.to_string()]);
         }
     }
 
@@ -351,14 +353,16 @@ impl Services {
         self.settings.flush().await;
         self.auth.settle().await;
         let problems = self.settings.drain_problems();
-        let mut kept = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(problems.iter().map(ToString::to_string));
+        self.tell(problems.iter().map(ToString::to_string));
     }
 }
 
 impl fmt::Debug for Services {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Services").field("cwd", &self.cwd).field("agent_dir", &self.agent_dir).finish_non_exhaustive()
+        f.debug_struct("Services")
+            .field("cwd", &self.cwd)
+            .field("agent_dir", &self.options.agent_dir)
+            .finish_non_exhaustive()
     }
 }
 

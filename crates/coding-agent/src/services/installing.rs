@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pinch_stdx::cancel::Cancel;
 
@@ -62,14 +62,14 @@ impl Services {
             }
         }
         let services = Self::load(&options, cwd);
-        services.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(problems);
+        services.tell(problems);
         services
     }
 
     /// The packages of this user in this folder.
     fn packages(&self) -> Packages {
-        let project = trust::project_dir(&self.cwd, self.host.home()).unwrap_or_else(|| self.cwd.join(".pi"));
-        let (host, cwd, agent_dir) = (self.host.clone(), self.cwd.clone(), self.agent_dir.clone());
+        let project = trust::project_dir(&self.cwd, self.options.host.home()).unwrap_or_else(|| self.cwd.join(".pi"));
+        let (host, cwd, agent_dir) = (self.options.host.clone(), self.cwd.clone(), self.options.agent_dir.clone());
         let npm_command = self.settings.settings().npm_command.clone();
         Packages { npm_command, ..Packages::new(host, cwd, agent_dir, project, self.trust.is_trusted()) }
     }
