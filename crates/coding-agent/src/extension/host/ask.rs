@@ -1,5 +1,6 @@
 //! Asking all extensions at one point.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -249,16 +250,12 @@ impl Extensions {
     /// Whether a call may run, and with which arguments. A failure denies it.
     pub(crate) async fn tool_call(&self, pending: &PendingCall) -> BeforeTool {
         let point = Point::ToolCall;
-        let mut now = pending.clone();
-        let mut is_changed = false;
+        let mut now = Cow::Borrowed(pending);
         for one in self.wanting(point) {
             let call = self.call(one, point);
             match call.ask(|| one.extension.tool_call(&now, &call.cx)).await {
                 Ok(BeforeTool::Allow) => {}
-                Ok(BeforeTool::Rewrite(input)) => {
-                    now.input = input;
-                    is_changed = true;
-                }
+                Ok(BeforeTool::Rewrite(input)) => now.to_mut().input = input,
                 Ok(deny @ BeforeTool::Deny { .. }) => return deny,
                 Err(error) => {
                     let reason = format!("Extension failed, blocking execution: {error}");
@@ -266,7 +263,10 @@ impl Extensions {
                 }
             }
         }
-        if is_changed { BeforeTool::Rewrite(now.input) } else { BeforeTool::Allow }
+        match now {
+            Cow::Borrowed(_) => BeforeTool::Allow,
+            Cow::Owned(changed) => BeforeTool::Rewrite(changed.input),
+        }
     }
 
     /// Whether the person in front allows a call that nobody stood against.
