@@ -11,6 +11,7 @@ use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::message::{Content, Message, Usage};
 use pinch_stdx::host::ms_from_iso;
 use serde_json::{Map, Value};
+use smol_str::SmolStr;
 
 pub(crate) mod text;
 mod fields;
@@ -22,14 +23,15 @@ pub mod names;
 /// Version of the session format that is written.
 pub const VERSION: u64 = 3;
 
-/// Name of one entry: eight hexadecimal digits in files of pi and pinch, any text in others.
+/// Name of one entry: eight hexadecimal digits in files of pi and pinch, any text in others. Short ones lie in the value itself: a long session
+/// has tens of thousands.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryId(Arc<str>);
+pub struct EntryId(SmolStr);
 
 impl EntryId {
     /// Wraps the text of an id.
     pub fn new(text: impl AsRef<str>) -> Self {
-        Self(Arc::from(text.as_ref()))
+        Self(SmolStr::new(text))
     }
 
     /// The text of the id.

@@ -17,6 +17,7 @@ use pinch_llm::message::{Message, ToolCall};
 use pinch_stdx::host::Host;
 
 mod threads;
+mod slots;
 mod parts;
 mod segment;
 pub(crate) mod index;

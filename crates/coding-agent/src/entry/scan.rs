@@ -67,9 +67,23 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
+/// Where a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Bytes of its object.
+    pub(crate) n_bytes: usize,
+    /// Where the line end stands, or would.
+    pub(crate) line_end: usize,
+}
+
 /// Looks at one line; `None` when it is no JSON object with a string `type`.
 pub(crate) fn line(bytes: &[u8]) -> Option<Line<'_>> {
-    let mut walk = Walk::new(bytes);
+    first_line(bytes).map(|(line, _)| line)
+}
+
+/// Looks at the first line of a text, like [`line()`]; its end is found on the way.
+pub(crate) fn first_line(text: &[u8]) -> Option<(Line<'_>, Place)> {
+    let mut walk = Walk::of_line(text);
     let mut found = Line { kind: Kind::Unknown, role: Role::None, id: None, parent_id: None };
     let mut has_type = false;
     walk.object(0, |walk, key| {
@@ -99,7 +113,8 @@ pub(crate) fn line(bytes: &[u8]) -> Option<Line<'_>> {
     if found.kind != Kind::Message {
         found.role = Role::None;
     }
-    (has_type && walk.is_at_end()).then_some(found)
+    let n_bytes = walk.n_walked();
+    (has_type && walk.is_at_end()).then(|| (found, Place { n_bytes, line_end: walk.n_walked() }))
 }
 
 fn kind(word: &str) -> Kind {

@@ -9,27 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use serde_json::Map;
 
-use super::parts::{self, Found, Part};
+use super::parts::{self, Part};
 use super::segment::{Segment, Window};
+use super::slots::{NONE, Slot, Slots, number};
 use super::threads;
-use crate::entry::scan::{self, Kind, Role};
+use crate::entry::scan::{self, Kind};
 use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::Stored;
-
-/// Stands for "no entry" in a slot.
-const NONE: u32 = u32::MAX;
-
-/// Where one entry is and what it is.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    segment: u32,
-    start: u32,
-    len: u32,
-    parent: u32,
-    pub(crate) id: EntryId,
-    pub(crate) kind: Kind,
-    pub(crate) role: Role,
-}
 
 /// A mark on an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +30,7 @@ pub struct Label {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     segments: Vec<Segment>,
-    slots: Vec<Slot>,
-    /// Hashed fast, with a secret of this process: a session has tens of thousands, and a file must not choose where they fall.
-    ids: HashMap<EntryId, u32, foldhash::fast::RandomState>,
+    slots: Slots,
     labels: HashMap<EntryId, Label>,
     /// Some entry stands before its parent, so chains may be circles.
     out_of_order: bool,
@@ -78,30 +62,27 @@ impl Index {
     fn add(&mut self, text: Segment, parts: Vec<Part>) -> Range<usize> {
         let first = self.slots.len();
         let segment = number(self.segments.len());
-        let n_found = parts.iter().map(|part| part.found.len()).sum();
-        let mut parents = Vec::with_capacity(n_found);
-        self.slots.reserve(n_found);
-        self.ids.reserve(n_found);
+        // Parents that are not the entry before.
+        let mut others = Vec::new();
+        self.slots.reserve(parts.iter().map(|part| part.found.len()).sum());
         for part in parts {
             self.n_skipped += part.n_skipped;
-            for Found { start, len, id, parent, kind, role } in part.found {
-                let start = u32::try_from(start).unwrap_or(NONE);
-                self.ids.insert(id.clone(), number(self.slots.len()));
-                self.slots.push(Slot { segment, start, len: number(len), parent: NONE, id, kind, role });
-                parents.push(parent);
-            }
+            let base = self.slots.len();
+            others.extend(part.others.into_iter().map(|(at, parent)| (base + at, parent)));
+            self.slots.add(part.found);
         }
-        // Of an id that stands twice the last one is meant, which only the map knows.
-        let unique = self.ids.len() == self.slots.len();
-        for (at, parent) in (first..).zip(parents) {
-            let before = at.checked_sub(1).filter(|before| unique && parent.as_ref() == Some(&self.slots[*before].id));
-            let parent = match before {
-                // Nearly all entries follow the one before them.
-                Some(before) => number(before),
-                None => parent.and_then(|id| self.ids.get(&id).copied()).unwrap_or(NONE),
+        // Of an id that stands twice the last one is meant.
+        let unique = self.slots.are_unique();
+        let mut others = others.into_iter().peekable();
+        for at in first..self.slots.len() {
+            let before = at.wrapping_sub(1);
+            let parent = match others.next_if(|(other, _)| *other == at) {
+                Some((_, parent)) => parent.and_then(|id| self.slots.find(id.as_str())),
+                None if unique => Some(before),
+                None => self.slots.find(self.slots[before].id.as_str()),
             };
-            self.out_of_order |= parent != NONE && parent as usize >= at;
-            self.slots[at].parent = parent;
+            self.out_of_order |= parent.is_some_and(|parent| parent >= at);
+            self.slots.set(at, segment, parent.map_or(NONE, number));
         }
         self.segments.push(text);
         for at in first..self.slots.len() {
@@ -141,7 +122,7 @@ impl Index {
 
     /// The last entry with this id.
     pub(crate) fn find(&self, id: &str) -> Option<usize> {
-        self.ids.get(id).map(|at| *at as usize)
+        self.slots.find(id)
     }
 
     pub(crate) fn parent(&self, at: usize) -> Option<usize> {
@@ -248,11 +229,6 @@ impl Index {
         path.reverse();
         path
     }
-}
-
-/// Places are kept in 32 bits: a session of 4 GiB cannot be in memory twice over anyway.
-fn number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(NONE - 1)
 }
 
 #[cfg(test)]

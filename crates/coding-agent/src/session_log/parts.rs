@@ -5,29 +5,22 @@ use std::ops::Range;
 
 use memchr::{memchr, memrchr};
 
+use super::slots::{NONE, Slot, number};
 use super::threads;
 use crate::entry::EntryId;
-use crate::entry::scan::{self, Kind, Role};
+use crate::entry::scan::{self, Kind, Line};
 use crate::store::Stored;
 
 /// Bytes of a stored text that are looked at together.
-const BUFFER: usize = 1 << 20;
-
-/// An entry and where it stands in its text.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) start: u64,
-    pub(super) len: usize,
-    pub(super) id: EntryId,
-    pub(super) parent: Option<EntryId>,
-    pub(super) kind: Kind,
-    pub(super) role: Role,
-}
+const BUFFER: usize = 1 << 18;
 
 /// What stands in a part of a text: in the lines that begin there.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    pub(super) found: Vec<Found>,
+    /// The entries, without their segments and parents.
+    pub(super) found: Vec<Slot>,
+    /// The parents of those that do not follow the one before them, with their places among the found ones. Most entries do.
+    pub(super) others: Vec<(usize, Option<EntryId>)>,
     /// Lines that are no entries.
     pub(super) n_skipped: usize,
     /// What stands behind the last line end of the text.
@@ -42,33 +35,39 @@ impl Part {
             if base + from as u64 >= end {
                 return true;
             }
-            let stop = memchr(b'\n', &lines[from..]).map_or(lines.len(), |at| from + at);
-            let line = lines[from..stop].trim_ascii_start();
-            if !line.is_empty() {
-                self.add(line.trim_ascii_end(), base + (stop - line.len()) as u64);
-            }
-            from = stop + 1;
+            from += self.add_line(&lines[from..], base + from as u64);
         }
         false
     }
 
-    fn add(&mut self, line: &[u8], start: u64) {
-        let Some(seen) = scan::line(line) else {
+    /// Looks at the first line of a text that stands at `base`; returns its length with its end.
+    fn add_line(&mut self, text: &[u8], base: u64) -> usize {
+        let n_blank = text.iter().take_while(|byte| byte.is_ascii_whitespace() && **byte != b'\n').count();
+        let line = &text[n_blank..];
+        if let [] | [b'\n', ..] = line {
+            return n_blank + 1;
+        }
+        let Some((seen, place)) = scan::first_line(line) else {
             self.n_skipped += 1;
-            return;
+            return n_blank + memchr(b'\n', line).unwrap_or(line.len()) + 1;
         };
+        self.add(seen, base + n_blank as u64, place.n_bytes);
+        n_blank + place.line_end + 1
+    }
+
+    fn add(&mut self, seen: Line<'_>, start: u64, len: usize) {
         match (seen.kind, seen.id) {
             (Kind::Session, _) => {}
             (_, None) => self.n_skipped += 1,
             (kind, Some(id)) => {
-                // Most entries follow the one before them.
-                let before = self.found.last().map(|found| &found.id);
-                let parent = seen.parent_id.map(|id| match before {
-                    Some(before) if before.as_str() == id => before.clone(),
-                    _ => EntryId::new(id),
-                });
+                let before = self.found.last().map(|found| found.id.as_str());
+                if before.is_none() || seen.parent_id.as_deref() != before {
+                    self.others.push((self.found.len(), seen.parent_id.map(EntryId::new)));
+                }
+                // Nothing of a text longer than this is in memory.
+                let start = u32::try_from(start).unwrap_or(NONE);
                 let (id, role) = (EntryId::new(id), seen.role);
-                self.found.push(Found { start, len: line.len(), id, parent, kind, role });
+                self.found.push(Slot { segment: 0, start, len: number(len), parent: NONE, id, kind, role });
             }
         }
     }
@@ -164,7 +163,16 @@ mod tests {
 
     /// Everything that was found, in words.
     fn told(parts: &[Part]) -> (Vec<String>, usize) {
-        let found = parts.iter().flat_map(|part| &part.found).map(|found| format!("{found:?}")).collect();
+        let mut before = None;
+        let mut found = Vec::new();
+        for part in parts {
+            for (at, slot) in part.found.iter().enumerate() {
+                let other = part.others.iter().find(|(place, _)| *place == at);
+                let parent = other.map_or_else(|| before.clone(), |(_, parent)| parent.clone());
+                found.push(format!("{parent:?} {slot:?}"));
+                before = Some(slot.id.clone());
+            }
+        }
         (found, parts.iter().map(|part| part.n_skipped).sum())
     }
 

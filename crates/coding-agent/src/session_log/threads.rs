@@ -12,7 +12,7 @@ pub(super) fn worth(n_bytes: usize) -> usize {
     if wanted < 2 { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(wanted) }
 }
 
-/// Does something with each item and keeps the order; so many threads share the work.
+/// Does something with each item and keeps the order; so many threads share the work, the caller's among them.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], n_threads: usize, each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     in_chunks(items, n_threads, |chunk| chunk.iter().map(&each).collect())
 }
@@ -27,13 +27,15 @@ pub(super) fn in_chunks<T: Sync, R: Send>(
         return work(items);
     }
     let work = &work;
+    let mut chunks = items.chunks(items.len().div_ceil(n_threads).max(1));
+    let own = chunks.next().unwrap_or_default();
     std::thread::scope(|threads| {
-        let parts: Vec<_> = items
-            .chunks(items.len().div_ceil(n_threads).max(1))
-            .map(|part| threads.spawn(move || work(part)))
-            .collect();
-        let done = parts.into_iter().map(|part| part.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
-        done.flatten().collect()
+        let others: Vec<_> = chunks.map(|chunk| threads.spawn(move || work(chunk))).collect();
+        let mut done = work(own);
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+        }
+        done
     })
 }
 
