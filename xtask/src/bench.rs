@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Opens this session, measures itself, prints the figures.
     #[arg(long, hide = true)]
     open_session: Option<PathBuf>,
+    /// How often it is opened; the first half only warms up.
+    #[arg(long, hide = true, default_value_t = 1)]
+    rounds: usize,
     /// How many entries are appended then.
     #[arg(long, hide = true, default_value_t = 0)]
     appends: usize,
@@ -101,7 +104,7 @@ impl Figure {
 /// Runs the command; true when no budget is missed by more than a factor of two.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     if let Some(path) = &args.open_session {
-        session::open(path, args.appends)?;
+        session::open(path, args.rounds, args.appends)?;
         return Ok(true);
     }
     let release = cargo::target_dir()?.join("release");

@@ -45,7 +45,7 @@ fn several(shape: Shape) -> anyhow::Result<Vec<Child>> {
     let path = folder.path().join("long.jsonl");
     let measured = (0..7).map(|_| {
         std::fs::write(&path, &text)?;
-        Child::run(&path, N_APPENDS)
+        Child::run(&path, 1, N_APPENDS)
     });
     measured.collect()
 }
@@ -53,7 +53,7 @@ fn several(shape: Shape) -> anyhow::Result<Vec<Child>> {
 /// What a process that opened a session says of itself.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct Child {
-    /// Opening and building the context.
+    /// Opening and building the context; the best round.
     pub(super) open_ms: f64,
     /// The same in time of the processors, which does not depend on what else runs.
     pub(super) cpu_ms: f64,
@@ -67,23 +67,35 @@ pub(super) struct Child {
 
 impl Child {
     /// Starts one and waits for it.
-    pub(super) fn run(path: &Path, n_appends: usize) -> anyhow::Result<Self> {
+    pub(super) fn run(path: &Path, rounds: usize, n_appends: usize) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?);
-        child.args(["bench", "--open-session"]).arg(path).args(["--appends", &n_appends.to_string()]);
+        child.args(["bench", "--open-session"]).arg(path);
+        child.args(["--rounds", &rounds.to_string(), "--appends", &n_appends.to_string()]);
         serde_json::from_slice(&child.output()?.stdout).context("the child printed no figures")
     }
 }
 
-/// Opens a session and prints what it took.
-pub(super) fn open(path: &Path, n_appends: usize) -> anyhow::Result<()> {
+/// Opens a session so many times and prints what it took. Appends to the last of them.
+pub(super) fn open(path: &Path, rounds: usize, n_appends: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let host = Host::system();
-        let (began, used) = (Instant::now(), process::used_ms());
-        let store = Arc::new(JsonlStore::flat(path.parent().context("no folder")?));
-        let mut log = SessionLog::open(&host, store, &SessionRef::Path(path.to_owned()), "/").await?;
-        let context = log.context();
-        let (open_ms, cpu_ms) = (began.elapsed().as_secs_f64() * 1e3, process::used_ms() - used);
+        let (mut open_ms, mut cpu_ms) = (f64::INFINITY, f64::INFINITY);
+        let mut round = 1;
+        let (mut log, context) = loop {
+            let (began, used) = (Instant::now(), process::used_ms());
+            let store = Arc::new(JsonlStore::flat(path.parent().context("no folder")?));
+            let log = SessionLog::open(&host, store, &SessionRef::Path(path.to_owned()), "/").await?;
+            let context = log.context();
+            if round > rounds / 2 {
+                open_ms = open_ms.min(began.elapsed().as_secs_f64() * 1e3);
+                cpu_ms = cpu_ms.min(process::used_ms() - used);
+            }
+            if round >= rounds {
+                break (log, context);
+            }
+            round += 1;
+        };
         let n_shown = N_ENTRIES - COMPACTED_AT;
         anyhow::ensure!(context.messages.len() >= n_shown, "only {} messages", context.messages.len());
         let rss_mb = process::in_use_mb("self").context("no /proc")?;
