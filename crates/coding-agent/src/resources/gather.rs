@@ -7,9 +7,9 @@ use super::collect::{Patterns, has_ending};
 use super::info::{Diagnostic, Origin, ResourceKind, Scope, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
 use super::manifest::manifest;
+use super::package_files;
 use super::real_paths::RealPaths;
 use super::skills::{self, Meant, SkillFolder};
-use super::{package_files, trust};
 use crate::packages::source::{Source, absolute};
 use crate::packages::{self, PackageEntry};
 
@@ -157,7 +157,7 @@ impl Gather<'_> {
         let home = self.inputs.home.as_deref();
         let folders = match of.scope {
             Scope::User => home.map(|home| home.join(".agents/skills")).into_iter().collect(),
-            _ => trust::agents_skills(&self.inputs.cwd, home),
+            _ => self.inputs.project().agents_skills().to_vec(),
         };
         for folder in folders {
             let base = folder.parent().unwrap_or(&folder).to_owned();

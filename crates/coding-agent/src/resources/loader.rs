@@ -12,8 +12,8 @@ use super::info::{Diagnostic, ResourceKind, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs};
 use super::skills::{self, Skill};
 use super::templates::{Template, Templates};
+use super::text_file;
 use super::themes::Theme;
-use super::{text_file, trust};
 use crate::packages::source::absolute;
 
 /// Changes what was loaded, before anybody sees it.
@@ -115,7 +115,7 @@ impl ResourceLoader {
 fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     let mut resources = Resources::default();
     let problems = &mut resources.diagnostics;
-    if !inputs.trusted && inputs.project_dir.is_some() && trust::needs_trust(&inputs.cwd, inputs.home.as_deref()) {
+    if inputs.leaves_out_project() {
         let text = "This project is not trusted: its settings, extensions, skills, prompts, themes and system prompt are left out";
         problems.push(Diagnostic::warning(&inputs.cwd, text));
     }
