@@ -84,10 +84,14 @@ fn services(options: &Options, folders: &Folders, host: &Host) -> Services {
     Services::load(&service_options(options, folders, host), &folders.cwd)
 }
 
+/// Whether the project is trusted, as the flag says, else the environment.
+pub(crate) fn said_of_trust(flag: Option<bool>, host: &Host) -> Option<bool> {
+    flag.or_else(|| host.env().is_on("PINCH_TRUST").then_some(true))
+}
+
 fn service_options(options: &Options, folders: &Folders, host: &Host) -> ServiceOptions {
-    let trusts = host.env().is_on("PINCH_TRUST").then_some(true);
     ServiceOptions {
-        trust: options.trust.or(trusts),
+        trust: said_of_trust(options.trust, host),
         paths: CommandLinePaths {
             extensions: options.extensions.clone(),
             skills: options.skills.clone(),
