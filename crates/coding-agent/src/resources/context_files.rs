@@ -1,18 +1,18 @@
 //! Files with instructions: AGENTS.md and its relatives, of the agent directory and of every folder down to the working directory.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::fs::read_regular;
 
+use super::collect::Listed;
 use super::real_paths::RealPaths;
+use super::text_file::{self, without_bom};
 use crate::document::Problem;
 
 /// Names in one folder; the first that is there counts.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
-
-/// Bytes of one such file at most.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Instructions of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,25 +48,26 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
     for folder in folders {
         for name in NAMES {
             let path = folder.join(name);
-            let Ok(meta) = std::fs::metadata(&path) else { continue };
-            if !meta.is_file() {
+            let Ok(meta) = std::fs::symlink_metadata(&path) else { continue };
+            let is_link = meta.is_symlink();
+            if !(meta.is_file() || is_link && path.is_file()) {
                 continue;
             }
-            let real = real_paths.of(&path);
+            let file = Listed { path, n_plain: usize::from(!is_link) };
+            let real = real_paths.of_listed(&file);
             if seen.contains(&real) {
                 break;
             }
-            if meta.len() > MAX_BYTES {
-                problems.push(Problem::new(&path, "is larger than 1 MiB and was left out"));
-                continue;
-            }
-            match read_regular(&path, MAX_BYTES) {
+            let path = file.path;
+            match read_regular(&path, text_file::MAX_BYTES) {
                 Ok(bytes) => {
-                    let text = String::from_utf8_lossy(&bytes);
-                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
+                    let text = without_bom(text_file::text(bytes));
                     seen.insert(real);
                     files.push(ContextFile { path, text });
                     break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    problems.push(Problem::new(&path, "is larger than 1 MiB and was left out"));
                 }
                 Err(error) => problems.push(Problem::new(&path, format!("cannot be read: {error}"))),
             }

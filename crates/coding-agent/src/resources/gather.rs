@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::collect::{Patterns, has_ending};
+use super::collect::{Listed, Patterns, has_ending};
 use super::info::{Diagnostic, Origin, ResourceKind, Scope, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
 use super::manifest::manifest;
@@ -71,18 +71,18 @@ pub(super) fn gather(
 }
 
 impl Gather<'_> {
-    fn push(&mut self, path: PathBuf, meant: Meant, info: impl Fn(&Path) -> SourceInfo) {
-        if self.seen.insert(self.real_paths.of(&path)) {
-            let info = SourceInfo { path: path.clone(), ..info(&path) };
-            self.found.push(Found { path, meant, info });
+    fn push(&mut self, file: Listed, meant: Meant, info: impl FnOnce() -> SourceInfo) {
+        if self.seen.insert(self.real_paths.of_listed(&file)) {
+            let info = SourceInfo { path: file.path.clone(), ..info() };
+            self.found.push(Found { path: file.path, meant, info });
         }
     }
 
     /// The files that a path somebody wrote stands for; what is wrong with it is told.
-    fn named(&mut self, path: &Path) -> Vec<(PathBuf, Meant)> {
+    fn named(&mut self, path: &Path) -> Vec<(Listed, Meant)> {
         if path.is_dir() {
             let files = package_files::at(path, self.kind).into_iter();
-            return files.map(|file| (file.clone(), skills::meant(&file))).collect();
+            return files.map(|file| (file.clone(), skills::meant(&file.path))).collect();
         }
         let wanted = match self.kind {
             ResourceKind::Extension => None,
@@ -95,7 +95,7 @@ impl Gather<'_> {
         } else if let Some((_, name)) = wanted.filter(|(ending, _)| !path.is_file() || !has_ending(path, ending)) {
             self.problems.push(Diagnostic::warning(path, format!("{kind} path is not a {name} file")));
         } else {
-            return vec![(path.to_owned(), Meant::Surely)];
+            return vec![(Listed::named(path), Meant::Surely)];
         }
         Vec::new()
     }
@@ -115,7 +115,7 @@ impl Gather<'_> {
             }
             let path = self.absolute(text, &inputs.cwd);
             for (file, meant) in self.named(&path) {
-                self.push(file, meant, |_| temporary("cli", Origin::TopLevel, &path));
+                self.push(file, meant, || temporary("cli", Origin::TopLevel, &path));
             }
         }
         if self.kind == ResourceKind::Extension {
@@ -128,8 +128,8 @@ impl Gather<'_> {
                 continue;
             }
             for file in package_files::files(&path, manifest(&path).as_ref(), None, self.kind) {
-                let meant = skills::meant(&file);
-                self.push(file, meant, |_| temporary("cli", Origin::Package, &path));
+                let meant = skills::meant(&file.path);
+                self.push(file, meant, || temporary("cli", Origin::Package, &path));
             }
         }
     }
@@ -140,8 +140,8 @@ impl Gather<'_> {
         for text in list.iter().filter(|text| !Patterns::is_override(text)) {
             let path = self.absolute(text, of.dir);
             for (file, meant) in self.named(&path) {
-                if overrides.allow(&file, of.dir) {
-                    self.push(file, meant, |_| top_level("local", of.scope, of.dir));
+                if overrides.allow(&file.path, of.dir) {
+                    self.push(file, meant, || top_level("local", of.scope, of.dir));
                 }
             }
         }
@@ -165,10 +165,10 @@ impl Gather<'_> {
         }
     }
 
-    fn push_automatic(&mut self, files: Vec<PathBuf>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
-        for file in files.into_iter().filter(|file| overrides.allow(file, base)) {
-            let meant = skills::meant(&file);
-            self.push(file, meant, |_| top_level("auto", of.scope, base));
+    fn push_automatic(&mut self, files: Vec<Listed>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
+        for file in files.into_iter().filter(|file| overrides.allow(&file.path, base)) {
+            let meant = skills::meant(&file.path);
+            self.push(file, meant, || top_level("auto", of.scope, base));
         }
     }
 
@@ -199,11 +199,11 @@ impl Gather<'_> {
         if place.is_dir() {
             let manifest = manifest(place);
             for file in package_files::files(place, manifest.as_ref(), entry.filter.as_ref(), self.kind) {
-                let meant = skills::meant(&file);
-                self.push(file, meant, |_| info.clone());
+                let meant = skills::meant(&file.path);
+                self.push(file, meant, || info.clone());
             }
         } else if place.is_file() && self.kind == ResourceKind::Extension {
-            self.push(place.to_owned(), Meant::Surely, |_| info.clone());
+            self.push(Listed::named(place), Meant::Surely, || info.clone());
         } else if !place.exists() {
             self.tell_once(place, format!("package {} is not installed", entry.source));
         }
@@ -221,7 +221,7 @@ impl Gather<'_> {
             let path = self.inputs.cwd.join(path);
             for (file, meant) in self.named(&path) {
                 let source = format!("extension:{}", extra.extension);
-                self.push(file, meant, |_| temporary(&source, Origin::TopLevel, &path));
+                self.push(file, meant, || temporary(&source, Origin::TopLevel, &path));
             }
         }
     }

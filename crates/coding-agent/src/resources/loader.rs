@@ -180,7 +180,7 @@ fn system_texts(
     name: &str,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<String> {
-    let mut read = |path: &Path| match read_text(path) {
+    let mut read = |path: &Path| match text_file::read(path).map(text_file::without_bom) {
         Ok(text) => Some(text),
         Err(why) => {
             problems.push(Diagnostic::warning(path, why));
@@ -202,9 +202,4 @@ fn system_texts(
         if text.len() < 4096 && path.is_file() { read(&path) } else { Some(text.clone()) }
     };
     given.iter().filter_map(of).collect()
-}
-
-fn read_text(path: &Path) -> Result<String, String> {
-    let text = text_file::read(path)?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use super::collect::Listed;
+
 /// Finds out which paths lead to the same file.
 #[derive(Debug, Default)]
 pub(super) struct RealPaths {
@@ -12,13 +14,23 @@ pub(super) struct RealPaths {
 impl RealPaths {
     /// The path without links in it, as the system would give it; one that leads nowhere stays as it is.
     pub(super) fn of(&mut self, path: &Path) -> PathBuf {
+        self.of_parts(path, 0)
+    }
+
+    /// The same of a file that was listed: parts that are known to be no links are not looked at.
+    pub(super) fn of_listed(&mut self, file: &Listed) -> PathBuf {
+        self.of_parts(&file.path, file.n_plain)
+    }
+
+    fn of_parts(&mut self, path: &Path, n_plain: usize) -> PathBuf {
         // With a slash or dot at its end a link would be looked through.
         let path = path.components().as_path();
-        let is_plain = || std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+        let is_plain = || n_plain > 0 || std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
         match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() && is_plain() => {
-                self.folder(folder).join(name)
-            }
+            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() && is_plain() => match n_plain {
+                0 | 1 => self.folder(folder).join(name),
+                more => self.of_parts(folder, more - 1).join(name),
+            },
             _ => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
         }
     }

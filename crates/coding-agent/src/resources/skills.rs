@@ -1,19 +1,23 @@
 //! Skills: `SKILL.md` files that tell the model how a kind of work is done. The prompt names them; their text is read when it is needed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::text::utf16_len;
 use serde_json::Value;
 
-use super::collect::{self, Enter, has_ending};
+use super::collect::{self, Enter, Listed, has_ending};
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
 use super::{frontmatter, text_file};
 
 /// Characters of a description and of a name, as JavaScript counts them.
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_NAME: usize = 64;
+/// The file that makes a folder a skill.
+const FILE: &str = "SKILL.md";
 
 /// A skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,21 +46,20 @@ pub enum SkillFolder {
 }
 
 /// The files of skills below a folder, in order. Below a folder with a `SKILL.md` nothing is looked for.
-pub fn find(folder: &Path, kind: SkillFolder) -> Vec<PathBuf> {
+pub fn find(folder: &Path, kind: SkillFolder) -> Vec<Listed> {
     let mut found = Vec::new();
-    collect::search(folder, &mut |folder, depth, listing| {
-        let skill = folder.join("SKILL.md");
-        if listing.files.contains(&skill) {
-            found.push(skill);
+    collect::search(folder, &mut |_, depth, listing| {
+        if let Some(skill) = listing.files.iter().find(|file| file.path.file_name() == Some(OsStr::new(FILE))) {
+            found.push(skill.clone());
             return Enter::No;
         }
         if depth == 0 && kind == SkillFolder::WithLooseFiles {
-            found.extend(listing.files.iter().filter(|file| has_ending(file, "md")).cloned());
+            found.extend(listing.files.iter().filter(|file| has_ending(&file.path, "md")).cloned());
         }
         Enter::Yes
     });
     // Loose files and folders stand in one order.
-    found.sort_by(|a, b| a.strip_prefix(folder).unwrap_or(a).cmp(b.strip_prefix(folder).unwrap_or(b)));
+    found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
@@ -64,18 +67,18 @@ pub fn find(folder: &Path, kind: SkillFolder) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// There is nothing, or no Markdown file.
-pub fn find_at(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+pub fn find_at(path: &Path) -> Result<Vec<Listed>, Diagnostic> {
     match std::fs::metadata(path) {
         Err(_) => Err(Diagnostic::warning(path, "skill path does not exist")),
         Ok(meta) if meta.is_dir() => Ok(find(path, SkillFolder::WithLooseFiles)),
-        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![path.to_owned()]),
+        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![Listed::named(path)]),
         Ok(_) => Err(Diagnostic::warning(path, "skill path is not a markdown file")),
     }
 }
 
 /// Whether a file of a folder was meant as a skill: one that is only called anything may be a text about skills.
 pub fn meant(path: &Path) -> Meant {
-    if path.file_name().is_some_and(|name| name == "SKILL.md") { Meant::Surely } else { Meant::Perhaps }
+    if path.file_name().is_some_and(|name| name == FILE) { Meant::Surely } else { Meant::Perhaps }
 }
 
 /// Whether a file that was found was meant as a skill.
@@ -107,7 +110,7 @@ pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option
         return None;
     }
     let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
-    let is_folder = path.file_name().is_some_and(|name| name == "SKILL.md");
+    let is_folder = path.file_name().is_some_and(|name| name == FILE);
     let usual = if is_folder { base_dir.file_name() } else { path.file_stem() };
     let said = match head.get("name") {
         Some(Value::String(name)) => name.clone(),
@@ -183,7 +186,8 @@ pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     let mut list = String::new();
     for skill in skills.into_iter().filter(|skill| !skill.hidden) {
         let (name, description) = (escape(&skill.name), escape(&skill.description));
-        let location = escape(&skill.path.to_string_lossy());
+        let location = skill.path.to_string_lossy();
+        let location = escape(&location);
         // Writing into a text cannot fail.
         let _written = write!(
             list,
@@ -193,7 +197,11 @@ pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     if list.is_empty() { list } else { format!("{INTRO}\n\n<available_skills>\n{list}</available_skills>") }
 }
 
-fn escape(text: &str) -> String {
+fn escape(text: &str) -> Cow<'_, str> {
+    let is_special = |c| matches!(c, '&' | '<' | '>' | '"' | '\'');
+    if !text.contains(is_special) {
+        return text.into();
+    }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -205,7 +213,7 @@ fn escape(text: &str) -> String {
             other => escaped.push(other),
         }
     }
-    escaped
+    escaped.into()
 }
 
 /// Puts the text of a skill where a prompt names it.

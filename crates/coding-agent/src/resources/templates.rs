@@ -54,12 +54,12 @@ impl Template {
     /// # Errors
     /// Why it cannot be used.
     pub fn read(path: &Path) -> Result<Option<Self>, String> {
-        let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
-        let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| meta.is_file()) else {
-            return Ok(None);
-        };
-        let text = text_file::read(path)?;
-        Self::parse(name, &text, path).map(Some)
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { return Ok(None) };
+        match text_file::read(path) {
+            Ok(text) => Self::parse(name, &text, path).map(Some),
+            Err(_) if path.exists() && !path.is_file() => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 }
 

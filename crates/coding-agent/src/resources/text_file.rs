@@ -14,8 +14,21 @@ pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 /// Why it cannot be used, in words.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     match read_regular(path, MAX_BYTES) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Ok(bytes) => Ok(text(bytes)),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err("is larger than 1 MiB".to_owned()),
         Err(error) => Err(format!("cannot be read: {error}")),
     }
+}
+
+/// The text of bytes, of which most are UTF-8: those are not copied.
+pub(super) fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The text without the mark that some editors put at its beginning.
+pub(super) fn without_bom(mut text: String) -> String {
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    text
 }

@@ -50,8 +50,8 @@ fn load_skills(input: &Value, wanted: &Value) -> Result<(), String> {
             let path = root.join(path);
             match skills::find_at(&path) {
                 Ok(files) => found.extend(files.into_iter().map(|file| {
-                    let meant = if path.is_file() { Meant::Surely } else { skills::meant(&file) };
-                    (file, meant, SourceInfo::default())
+                    let meant = if path.is_file() { Meant::Surely } else { skills::meant(&file.path) };
+                    (file.path, meant, SourceInfo::default())
                 })),
                 Err(problem) => problems.push(problem),
             }
