@@ -5,11 +5,11 @@
 //!
 //! Nothing here is run: extensions are handed on as data ([`ExtensionEntry`]).
 
+pub mod collect;
 mod text_file;
 pub mod frontmatter;
 pub mod info;
 pub mod trust;
-pub mod collect;
 mod real_paths;
 pub mod context_files;
 pub mod skills;

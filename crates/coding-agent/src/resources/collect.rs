@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use pinch_stdx::fs::{open_listed, open_regular, read_listed, read_regular};
 
 /// Folders below each other at most.
 const MAX_DEPTH: usize = 24;
@@ -36,6 +39,16 @@ impl Listed {
     /// A file of which nothing else is known.
     pub fn named(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), n_plain: 0 }
+    }
+
+    /// Opens it, as [`open_regular`] does.
+    pub(super) fn open(&self) -> io::Result<File> {
+        if self.n_plain > 0 { open_listed(&self.path) } else { open_regular(&self.path) }
+    }
+
+    /// Reads it, as [`read_regular`] does.
+    pub(super) fn read(&self, max_bytes: u64) -> io::Result<Vec<u8>> {
+        if self.n_plain > 0 { read_listed(&self.path, max_bytes) } else { read_regular(&self.path, max_bytes) }
     }
 }
 

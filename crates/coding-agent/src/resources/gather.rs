@@ -1,6 +1,7 @@
 //! Collecting the files of one type of resource, in their order of precedence.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::collect::{Listed, Patterns, has_ending};
@@ -15,7 +16,7 @@ use crate::packages::{self, PackageEntry};
 
 /// A file that counts, unless its name is taken.
 pub(super) struct Found {
-    pub(super) path: PathBuf,
+    pub(super) file: Listed,
     pub(super) meant: Meant,
     pub(super) info: SourceInfo,
 }
@@ -32,7 +33,8 @@ pub(super) struct Gather<'a> {
     inputs: &'a ResourceInputs,
     kind: ResourceKind,
     found: Vec<Found>,
-    seen: HashSet<PathBuf>,
+    /// Real paths; as texts, which are compared faster than paths.
+    seen: HashSet<OsString>,
     real_paths: RealPaths,
     problems: &'a mut Vec<Diagnostic>,
 }
@@ -72,9 +74,9 @@ pub(super) fn gather(
 
 impl Gather<'_> {
     fn push(&mut self, file: Listed, meant: Meant, info: impl FnOnce() -> SourceInfo) {
-        if self.seen.insert(self.real_paths.of_listed(&file)) {
+        if self.seen.insert(self.real_paths.of_listed(&file).into_os_string()) {
             let info = SourceInfo { path: file.path.clone(), ..info() };
-            self.found.push(Found { path: file.path, meant, info });
+            self.found.push(Found { file, meant, info });
         }
     }
 

@@ -81,4 +81,43 @@ mod tests {
         assert_eq!(paths.of(Path::new("/")), Path::new("/"));
         assert_eq!(paths.of(Path::new("Cargo.toml")), std::fs::canonicalize("Cargo.toml").unwrap());
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_listing_says_is_true() {
+        use super::super::collect::{self, Enter};
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("real/deep/x")).unwrap();
+        std::fs::create_dir_all(root.join("in/y")).unwrap();
+        for name in ["real/f", "real/deep/x/f", "in/f", "in/y/f"] {
+            std::fs::write(root.join(name), "").unwrap();
+        }
+        for (to, at) in [("in", "way"), ("../real", "in/link"), ("../real/f", "in/file"), ("../../real/f", "in/y/file")]
+        {
+            std::os::unix::fs::symlink(to, root.join(at)).unwrap();
+        }
+        let mut listed = Vec::new();
+        collect::search(&root.join("way"), &mut |_, _, listing| {
+            listed.extend(listing.files.iter().cloned());
+            Enter::Yes
+        });
+        let mut paths = RealPaths::default();
+        let told: Vec<_> = listed
+            .iter()
+            .map(|file| {
+                assert_eq!(paths.of_listed(file), std::fs::canonicalize(&file.path).unwrap());
+                (file.path.strip_prefix(root).unwrap().to_str().unwrap(), file.n_plain)
+            })
+            .collect();
+        let expected = [
+            ("way/f", 1),
+            ("way/file", 0),
+            ("way/link/f", 1),
+            ("way/link/deep/x/f", 3),
+            ("way/y/f", 2),
+            ("way/y/file", 0),
+        ];
+        assert_eq!(told.iter().copied().collect::<std::collections::BTreeSet<_>>(), expected.into());
+    }
 }

@@ -91,9 +91,10 @@ pub enum Meant {
 }
 
 /// Reads the head of a skill; one that cannot be used is `None`, and all that is wrong with it is told.
-pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
+pub fn read(file: &Listed, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
+    let path = file.path.as_path();
     let mut warn = |text: String| problems.push(Diagnostic::warning(path, text));
-    let head = match frontmatter::read_head(path, text_file::MAX_BYTES) {
+    let head = match frontmatter::read_head(file, text_file::MAX_BYTES) {
         Err(error) => {
             warn(format!("cannot be read: {error}"));
             return None;
@@ -139,17 +140,17 @@ pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option
 
 /// Reads skills in their order of precedence. Of several of one name the first counts, the others are told.
 pub fn load(
-    files: impl IntoIterator<Item = (PathBuf, Meant, SourceInfo)>,
+    files: impl IntoIterator<Item = (Listed, Meant, SourceInfo)>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Skill> {
     let (mut skills, mut collisions) = (Vec::<Skill>::new(), Vec::new());
     let mut names = HashMap::<String, usize>::new();
-    for (path, meant, info) in files {
-        let Some(skill) = read(&path, meant, problems) else { continue };
+    for (file, meant, info) in files {
+        let Some(skill) = read(&file, meant, problems) else { continue };
         match names.get(&skill.name) {
             Some(first) => {
                 let winner = &skills[*first].path;
-                collisions.push(Diagnostic::collision(ResourceKind::Skill, &skill.name, winner, &path));
+                collisions.push(Diagnostic::collision(ResourceKind::Skill, &skill.name, winner, &file.path));
             }
             None => {
                 names.insert(skill.name.clone(), skills.len());
@@ -253,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = skill(dir.path(), name, text);
         let mut problems = Vec::new();
-        let read = read(&path, meant, &mut problems);
+        let read = read(&Listed::named(path), meant, &mut problems);
         let told_now: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!((read.map(|skill| skill.name).as_deref(), told_now.as_slice()), (loaded, told));
     }
@@ -280,7 +281,7 @@ mod tests {
     fn what_a_skill_says_replaces_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = skill(dir.path(), "a/SKILL.md", "---\ndescription: d\n---\n\nBody $1\n");
-        let skill = read(&path, Meant::Surely, &mut Vec::new()).unwrap();
+        let skill = read(&Listed::named(&path), Meant::Surely, &mut Vec::new()).unwrap();
         let folder = dir.path().join("a").display().to_string();
         let block = format!(
             "<skill name=\"a\" location=\"{folder}/SKILL.md\">\nReferences are relative to {folder}.\n\nBody $1\n</skill>"

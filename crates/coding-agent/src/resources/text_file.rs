@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use pinch_stdx::fs::read_regular;
+use super::collect::Listed;
 
 /// Bytes of such a file at most.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
@@ -13,7 +13,15 @@ pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 /// # Errors
 /// Why it cannot be used, in words.
 pub(super) fn read(path: &Path) -> Result<String, String> {
-    match read_regular(path, MAX_BYTES) {
+    read_listed(&Listed::named(path))
+}
+
+/// The same of a file that was found.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub(super) fn read_listed(file: &Listed) -> Result<String, String> {
+    match file.read(MAX_BYTES) {
         Ok(bytes) => Ok(text(bytes)),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err("is larger than 1 MiB".to_owned()),
         Err(error) => Err(format!("cannot be read: {error}")),

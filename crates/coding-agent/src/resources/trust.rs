@@ -97,6 +97,7 @@ fn settings_dir(cwd: &Path, real_cwd: &Path, home: Option<&Path>) -> Option<Path
 pub struct Project {
     real_cwd: PathBuf,
     dir: Option<PathBuf>,
+    repositories: Vec<PathBuf>,
     agents_skills: Vec<PathBuf>,
     needs_trust: bool,
 }
@@ -106,15 +107,22 @@ impl Project {
     pub fn look(cwd: &Path, home: Option<&Path>) -> Self {
         let real_cwd = real(cwd);
         let dir = settings_dir(cwd, &real_cwd, home);
-        let agents_skills = agents_skills(cwd, home);
+        let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+        let repositories: Vec<PathBuf> = cwd.ancestors().filter(has_git).map(Path::to_owned).collect();
+        let agents_skills = agents_skills(cwd, repositories.first().map(PathBuf::as_path), home);
         let has = |dir: &Path| IN_PROJECT_DIR.iter().any(|name| dir.join(name).symlink_metadata().is_ok());
         let needs_trust = !agents_skills.is_empty() || dir.as_deref().is_some_and(|dir| dir.is_dir() && has(dir));
-        Self { real_cwd, dir, agents_skills, needs_trust }
+        Self { real_cwd, dir, repositories, agents_skills, needs_trust }
     }
 
     /// The folder of its settings, which need not be there; see [`project_dir`].
     pub fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()
+    }
+
+    /// The folders that have a `.git`, from the working directory up to the root of the file system.
+    pub fn repositories(&self) -> &[PathBuf] {
+        &self.repositories
     }
 
     /// The folders `.agents/skills` of the working directory and of those above it, up to the root of its repository, or of the file system.
@@ -129,14 +137,14 @@ impl Project {
     }
 }
 
-fn agents_skills(cwd: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+fn agents_skills(cwd: &Path, repository: Option<&Path>, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in cwd.ancestors() {
         let skills = folder.join(".agents/skills");
         if skills.is_dir() {
             found.push(skills);
         }
-        if folder.join(".git").symlink_metadata().is_ok() {
+        if Some(folder) == repository {
             break;
         }
     }
