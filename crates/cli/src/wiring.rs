@@ -1,5 +1,6 @@
 //! From flags to a session: folders, services, wishes, a log.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pinch_cli::options::Options;
@@ -28,17 +29,14 @@ pub(crate) async fn runtime(
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let project_dir = trust::project_dir(&folders.cwd, host.home());
     warn_of(&startup_moves::run(&folders.agent_dir, project_dir.as_deref(), host).problems);
-    // Where sessions are kept is the user's to say, not the project's.
-    let of_cwd = Services::load_installing(&service_options(options, &folders, host), &folders.cwd).await;
+    let wanted = service_options(options, &folders, host);
+    let of_cwd = Services::load(&wanted, &folders.cwd);
     let log = open_log(options, &folders, &of_cwd.settings().settings(), host).await?;
-    let of_log = if folders.is_cwd(log.cwd()) {
-        of_cwd
-    } else {
-        Services::load_installing(&service_options(options, &folders, host), std::path::Path::new(log.cwd())).await
-    };
+    let of_log = if folders.is_cwd(log.cwd()) { of_cwd } else { Services::load(&wanted, Path::new(log.cwd())) };
+    // Now it is known which project's packages the session needs.
+    let of_log = of_log.installed().await;
     let problems = of_log.problems();
-    let started =
-        SessionRuntime::with_services(service_options(options, &folders, host), of_log, wishes(options, ui), log).await;
+    let started = SessionRuntime::with_services(wanted, of_log, wishes(options, ui), log).await;
     let mut runtime = started.map_err(|error| {
         problems.iter().for_each(|problem| warn(problem));
         let failure = failure(error, &folders);
@@ -84,10 +82,14 @@ fn services(options: &Options, folders: &Folders, host: &Host) -> Services {
     Services::load(&service_options(options, folders, host), &folders.cwd)
 }
 
+/// Whether the project is trusted, as the flag says, else the environment.
+pub(crate) fn said_of_trust(flag: Option<bool>, host: &Host) -> Option<bool> {
+    flag.or_else(|| host.env().is_on("PINCH_TRUST").then_some(true))
+}
+
 fn service_options(options: &Options, folders: &Folders, host: &Host) -> ServiceOptions {
-    let trusts = host.env().is_on("PINCH_TRUST").then_some(true);
     ServiceOptions {
-        trust: options.trust.or(trusts),
+        trust: said_of_trust(options.trust, host),
         paths: CommandLinePaths {
             extensions: options.extensions.clone(),
             skills: options.skills.clone(),

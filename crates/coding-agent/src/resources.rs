@@ -5,13 +5,13 @@
 //!
 //! Nothing here is run: extensions are handed on as data ([`ExtensionEntry`]).
 
+pub mod collect;
 mod text_file;
 pub mod frontmatter;
 pub mod info;
 pub mod trust;
 mod real_paths;
 pub mod context_files;
-pub mod collect;
 pub mod skills;
 pub mod templates;
 pub mod themes;

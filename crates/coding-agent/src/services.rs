@@ -1,7 +1,7 @@
 //! What sessions of one working directory share: folders, settings, models, credentials, resources.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_agent_core::queue::{QueueKind, QueueMode};
@@ -17,67 +17,24 @@ use crate::document::Problem;
 use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
 use crate::resources::themes::Theme;
-use crate::resources::trust::{self, TrustDecision, TrustQuestion, TrustStore};
-use crate::resources::{
-    CommandLinePaths, Commands, ExtraPaths, ResourceInputs, ResourceLoader, ResourceSettings, Resources, Without,
-};
-use crate::settings::{Scope, Settings, SettingsFiles, SettingsManager};
+use crate::resources::trust::{TrustDecision, TrustStore};
+use crate::resources::{Commands, ExtraPaths, ResourceLoader, Resources};
+use crate::settings::SettingsManager;
 use crate::tools::file_queue::FileQueue;
 
+mod options;
+mod folder;
 mod installing;
 
-pub use installing::Announce;
-
-/// What services are made from. [`ServiceOptions::new`] has the usual values of all but two.
-#[derive(Clone, Debug)]
-pub struct ServiceOptions {
-    /// Clock, ids and environment.
-    pub host: Host,
-    /// The folder of a user's documents.
-    pub agent_dir: PathBuf,
-    /// Whether the project is trusted; `None`: as it was decided before, and as the user's settings say.
-    pub trust: Option<bool>,
-    /// Resources that are named for this run.
-    pub paths: CommandLinePaths,
-    /// Kinds of resources that are not looked for.
-    pub without: Without,
-    /// Takes the place of the usual system prompt: a text, or a file that holds it.
-    pub system_prompt: Option<String>,
-    /// Put behind the system prompt: texts, or files that hold them.
-    pub append_system_prompt: Vec<String>,
-    /// Names of the skills that count; `*` stands for anything. `None`: all.
-    pub skill_names: Option<Vec<String>>,
-    /// Packages that are named and missing are installed before a session begins, and this is told of each: see
-    /// [`Services::load_installing`]. `None`: they are reported only.
-    pub install_packages: Option<Announce>,
-}
-
-impl ServiceOptions {
-    /// Everything that is found counts.
-    pub fn new(host: Host, agent_dir: impl Into<PathBuf>) -> Self {
-        Self {
-            host,
-            agent_dir: agent_dir.into(),
-            trust: None,
-            paths: CommandLinePaths::default(),
-            without: Without::default(),
-            system_prompt: None,
-            append_system_prompt: Vec::new(),
-            skill_names: None,
-            install_packages: None,
-        }
-    }
-}
+pub use folder::FolderSettings;
+pub use options::{Announce, ServiceOptions};
 
 /// What sessions of one working directory share.
 pub struct Services {
-    options: ServiceOptions,
-    cwd: PathBuf,
-    settings: SettingsManager,
+    folder: FolderSettings,
     models: Arc<ModelRegistry>,
     auth: Arc<RegistryAuth>,
     resources: Mutex<ResourceLoader>,
-    trust: TrustDecision,
     /// Keeps changes of one file apart, whichever session makes them.
     files: FileQueue,
     problems: Mutex<Vec<String>>,
@@ -104,34 +61,19 @@ impl Services {
         cwd: &Path,
         models: impl FnOnce() -> (ModelRegistry, Vec<Problem>),
     ) -> Self {
-        let ServiceOptions { host, agent_dir, .. } = options;
-        let mut problems = Vec::new();
-        let (trust_store, of_trust) = TrustStore::load(&agent_dir.join("trust.json"));
-        problems.extend(of_trust.iter().map(ToString::to_string));
-        let global = agent_dir.join("settings.json");
-        let usual_trust = Settings::load(&global).0.default_project_trust;
-        let question =
-            TrustQuestion { cwd, home: host.home(), given: options.trust, extension: None, default: usual_trust };
-        let decision = trust::decide(&question, &trust_store);
-        let project = trust::project_dir(cwd, host.home()).filter(|_| decision.is_trusted());
-        let files = SettingsFiles { global, project: project.map(|dir| dir.join("settings.json")) };
-        let settings = SettingsManager::load(&files, host);
-        problems.extend(settings.drain_problems().iter().map(ToString::to_string));
-        let resources = load_resources(options, cwd, &settings, decision);
-        let (storage, of_auth) = AuthStorage::load(&agent_dir.join("auth.json"));
+        let (folder, mut problems) = FolderSettings::read(options, cwd);
+        let resources = load_resources(&folder);
+        let (storage, of_auth) = AuthStorage::load(&options.agent_dir.join("auth.json"));
         let (models, of_models) = models();
         problems.extend(of_models.iter().chain(&of_auth).map(ToString::to_string));
         let models = Arc::new(models);
-        let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, host.clone()));
+        let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, options.host.clone()));
         problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));
         Self {
-            options: options.clone(),
-            cwd: cwd.to_owned(),
-            settings,
+            folder,
             models,
             auth,
             resources: Mutex::new(resources),
-            trust: decision,
             files: FileQueue::default(),
             problems: Mutex::new(problems),
         }
@@ -139,21 +81,21 @@ impl Services {
 
     /// Whether extensions are to be asked if the project is trusted: it has things that need it, and nobody has said it for this run.
     pub(crate) fn needs_trust(&self) -> bool {
-        self.options.trust.is_none() && trust::needs_trust(&self.cwd, self.options.host.home())
+        self.folder.options.trust.is_none() && self.folder.project.needs_trust()
     }
 
     /// Everything read again, with a decision about the project. It can be kept for later; what goes wrong with that is told with the problems.
-    pub(crate) async fn decided(self, trusted: bool, remember: bool) -> Self {
+    pub(crate) async fn decided(mut self, trusted: bool, remember: bool) -> Self {
         let kept = remember.then(|| {
-            let (mut store, _) = TrustStore::load(&self.options.agent_dir.join("trust.json"));
-            store.decide(&self.cwd, Some(trusted), &self.options.host)
+            let (mut store, _) = TrustStore::load(&self.agent_dir().join("trust.json"));
+            store.decide(self.cwd(), Some(trusted), self.host())
         });
-        let decided = match self.trust.is_trusted() == trusted {
-            true => Self { trust: TrustDecision::Decided(trusted), ..self },
-            false => {
-                let options = ServiceOptions { trust: Some(trusted), ..self.options };
-                Self::load_installing(&options, &self.cwd).await
-            }
+        let decided = if self.trust().is_trusted() == trusted {
+            self.folder.trust = TrustDecision::Decided(trusted);
+            self
+        } else {
+            let FolderSettings { options, cwd, .. } = self.folder;
+            Self::load_installing(&ServiceOptions { trust: Some(trusted), ..options }, &cwd).await
         };
         if let Some(Err(error)) = kept {
             decided.tell([error.to_string()]);
@@ -165,29 +107,28 @@ impl Services {
     #[must_use]
     pub fn with_key(self, provider: ProviderId, key: Secret) -> Self {
         let storage = self.auth.storage().clone();
-        let auth =
-            RegistryAuth::new(Arc::clone(&self.models), storage, Some((provider, key)), self.options.host.clone());
+        let auth = RegistryAuth::new(Arc::clone(&self.models), storage, Some((provider, key)), self.host().clone());
         Self { auth: Arc::new(auth), ..self }
     }
 
     /// Clock, ids and environment.
     pub fn host(&self) -> &Host {
-        &self.options.host
+        &self.folder.options.host
     }
 
     /// The working directory.
     pub fn cwd(&self) -> &Path {
-        &self.cwd
+        &self.folder.cwd
     }
 
     /// The folder of a user's documents.
     pub fn agent_dir(&self) -> &Path {
-        &self.options.agent_dir
+        &self.folder.options.agent_dir
     }
 
     /// What the user wants.
     pub fn settings(&self) -> &SettingsManager {
-        &self.settings
+        &self.folder.settings
     }
 
     /// All models.
@@ -224,7 +165,7 @@ impl Services {
     /// What a slash at the beginning of a prompt stands for; skills only where the settings let them be called.
     pub fn slash_commands(&self) -> Commands {
         let mut commands = self.resources().commands.clone();
-        if !self.settings.settings().skill_commands {
+        if !self.folder.settings.settings().skill_commands {
             commands.skills.clear();
         }
         commands
@@ -232,7 +173,7 @@ impl Services {
 
     /// Whether the project's own settings and resources count.
     pub fn trust(&self) -> TrustDecision {
-        self.trust
+        self.folder.trust
     }
 
     /// Keeps changes of one file apart.
@@ -296,7 +237,7 @@ impl Services {
 
     /// The theme of pages: the settings' own, else the dark one.
     pub fn theme(&self) -> Option<Theme> {
-        let named = self.settings.value("theme");
+        let named = self.folder.settings.value("theme");
         let resources = self.resources();
         let themes = &resources.themes;
         let find = |name: &str| themes.iter().find(|theme| theme.name == name);
@@ -324,7 +265,7 @@ impl Services {
 
     /// How often a failed answer is asked for again at most, where that is switched on.
     pub fn retry_limit(&self) -> u32 {
-        self.settings.settings().retry_limit
+        self.folder.settings.settings().retry_limit
     }
 
     /// Keeps the model for new sessions.
@@ -342,7 +283,7 @@ impl Services {
 
     /// What cannot be set is told with the other problems; [`SettingsManager::flush`] writes.
     fn remember(&self, key: &str, value: Value) {
-        if let Err(error) = self.settings.set(key, value) {
+        if let Err(error) = self.folder.settings.set(key, value) {
             self.tell([error.to_string()]);
         }
     }
@@ -350,9 +291,9 @@ impl Services {
     /// Writes what was set and waits for logins that are being renewed: to be called before a program ends.
     pub async fn settle(&self) {
         use crate::auth::RequestAuth as _;
-        self.settings.flush().await;
+        self.folder.settings.flush().await;
         self.auth.settle().await;
-        let problems = self.settings.drain_problems();
+        let problems = self.folder.settings.drain_problems();
         self.tell(problems.iter().map(ToString::to_string));
     }
 }
@@ -360,8 +301,8 @@ impl Services {
 impl fmt::Debug for Services {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Services")
-            .field("cwd", &self.cwd)
-            .field("agent_dir", &self.options.agent_dir)
+            .field("cwd", &self.folder.cwd)
+            .field("agent_dir", &self.folder.options.agent_dir)
             .finish_non_exhaustive()
     }
 }
@@ -371,27 +312,14 @@ fn is_long(document: &Path) -> bool {
     std::fs::metadata(document).is_ok_and(|meta| meta.len() > 512 * 1024)
 }
 
-fn load_resources(
-    options: &ServiceOptions,
-    cwd: &Path,
-    settings: &SettingsManager,
-    decision: TrustDecision,
-) -> ResourceLoader {
-    let mut inputs = ResourceInputs::new(cwd, &options.agent_dir, options.host.home());
-    inputs.trusted = decision.is_trusted();
-    inputs.settings =
-        ResourceSettings { user: settings.resources(Scope::Global), project: settings.resources(Scope::Project) };
-    inputs.command_line = options.paths.clone();
-    inputs.without = options.without;
-    inputs.system_prompt = options.system_prompt.clone();
-    inputs.append_system_prompt = options.append_system_prompt.clone();
-    let names = options.skill_names.clone();
+fn load_resources(folder: &FolderSettings) -> ResourceLoader {
+    let names = folder.options.skill_names.clone();
     let adjust = move |resources: &mut Resources| {
         if let Some(names) = &names {
             resources.commands.skills.retain(|skill| names.iter().any(|name| fits(name, &skill.name)));
         }
     };
-    ResourceLoader::load_with(inputs, Some(Arc::new(adjust)))
+    ResourceLoader::load_with(folder.resource_inputs(), Some(Arc::new(adjust)))
 }
 
 /// Where an extension comes from that is a value of the program.

@@ -13,4 +13,4 @@ pub mod dir_lock;
 pub use atomic::{Access, real_path, write_atomic, write_atomic_with};
 pub use dir_lock::DirLock;
 pub use lock::FileLock;
-pub use special::{open_regular, read_regular, skip_hole, write_special};
+pub use special::{open_listed, open_regular, read_listed, read_regular, skip_hole, write_special};

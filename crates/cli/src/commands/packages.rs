@@ -6,20 +6,19 @@ mod texts;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
-use pinch_embed::coding_agent::document::{self, ChangeError};
+use pinch_embed::coding_agent::document::ChangeError;
 use pinch_embed::coding_agent::packages::{Listed, PackageError, PackageScope, Packages};
-use pinch_embed::coding_agent::resources::trust::{self, DefaultTrust, TrustQuestion, TrustStore};
+use pinch_embed::coding_agent::services::{FolderSettings, ServiceOptions};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::text::with_causes;
-use serde_json::{Map, Value};
 
-use crate::exit::{Failure, unwritten, warn, warn_of};
+use crate::exit::{Failure, unwritten, warn};
 use crate::folders::Folders;
 use crate::signals;
+use crate::wiring::said_of_trust;
 use parse::{Order, Update, Wanted};
 
 /// Whether the arguments of the program are such a command.
@@ -136,37 +135,17 @@ fn list(listed: &[Listed]) -> Result<(), Failure> {
 
 /// The packages of this user in this folder. Whether the project counts is decided without asking anybody.
 fn open(folders: &Folders, order: &Order, host: &Host) -> Packages {
-    let home = host.home();
-    let settings = read(&folders.agent_dir.join("settings.json"));
-    let (store, problems) = TrustStore::load(&folders.agent_dir.join("trust.json"));
-    warn_of(&problems);
-    let default = settings.get("defaultProjectTrust").and_then(Value::as_str).and_then(DefaultTrust::parse);
-    let given = order.approve.or_else(|| host.env().is_on("PINCH_TRUST").then_some(true));
-    let question =
-        TrustQuestion { cwd: &folders.cwd, home, given, extension: None, default: default.unwrap_or_default() };
-    let project_dir = trust::project_dir(&folders.cwd, home);
-    let trusted = project_dir.is_some() && trust::decide(&question, &store).is_trusted();
-    let project_dir = project_dir.unwrap_or_else(|| folders.cwd.join(".pi"));
-    let of_project = if trusted { read(&project_dir.join("settings.json")) } else { Map::new() };
-    if !trusted && !order.is_local && project_dir.join("settings.json").is_file() {
+    let options = ServiceOptions {
+        trust: said_of_trust(order.approve, host),
+        ..ServiceOptions::new(host.clone(), &folders.agent_dir)
+    };
+    let (folder, problems) = FolderSettings::read(&options, &folders.cwd);
+    problems.iter().for_each(|problem| warn(problem));
+    let packages = folder.packages();
+    if !packages.trusted && !order.is_local && packages.settings_file(PackageScope::Project).is_file() {
         warn("This project is not trusted: its packages are left out. Use --approve to count them");
     }
-    let npm_command = [&of_project, &settings].into_iter().find_map(npm_command);
-    let (cwd, agent_dir) = (folders.cwd.clone(), folders.agent_dir.clone());
-    Packages { npm_command, ..Packages::new(host.clone(), cwd, agent_dir, project_dir, trusted) }
-}
-
-fn read(path: &Path) -> Map<String, Value> {
-    document::read_object(path).unwrap_or_else(|problem| {
-        warn(&problem.to_string());
-        Map::new()
-    })
-}
-
-fn npm_command(settings: &Map<String, Value>) -> Option<Vec<String>> {
-    let argv = settings.get("npmCommand")?.as_array()?;
-    let argv: Vec<String> = argv.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    (!argv.is_empty()).then_some(argv)
+    packages
 }
 
 fn failure(error: PackageError) -> Failure {

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::help::{Ran, User};
+#[cfg(unix)]
+use crate::sessions::stored;
 
 fn ran(code: i32, out: &str, err: &str) -> Ran {
     Ran { code: Some(code), out: out.to_owned(), err: err.to_owned() }
@@ -85,4 +87,29 @@ async fn what_cannot_be_done_is_said() {
     assert_eq!(damaged.code, Some(2), "{damaged:?}");
     let help = run(&user, &["install", "--help"]).await;
     assert!(help.code == Some(0) && help.out.starts_with("Usage: pinch install <source> [-l]"));
+}
+
+/// What a session of another folder needs is installed there; the folder where the program was started is not touched.
+#[cfg(unix)]
+#[tokio::test]
+async fn packages_are_installed_for_the_folder_of_the_session() {
+    let user = user().await;
+    let npm = user.write("npm", "for name; do :; done\nmkdir -p \"node_modules/$name\"\n");
+    let wanted = json!({"retry": {"enabled": false}, "npmCommand": ["/bin/sh", npm]});
+    user.write("agent/settings.json", &wanted.to_string());
+    for folder in ["w", "other"] {
+        let packages = json!({"packages": [format!("npm:of-{folder}")]});
+        user.write(&format!("{folder}/.pi/settings.json"), &packages.to_string());
+    }
+    user.write("s.jsonl", &stored("abc", user.path("other").to_str().unwrap()));
+    user.answer("Fine.");
+    let asked = run(&user, &["--approve", "--session", "../s.jsonl", "-p", "more"]).await;
+    assert_eq!(asked, ran(0, "Fine.\n", "Installing npm:of-other\n"));
+    let is_there = |name: &str| user.path(&format!("{name}/.pi/npm/node_modules/of-{name}")).is_dir();
+    assert_eq!((is_there("w"), is_there("other")), (false, true));
+    // A copy belongs to the folder where it is made.
+    user.answer("Fine.");
+    let copied = run(&user, &["--approve", "--fork", "../s.jsonl", "-p", "more"]).await;
+    assert_eq!(copied, ran(0, "Fine.\n", "Installing npm:of-w\n"));
+    assert!(is_there("w"));
 }

@@ -33,7 +33,7 @@ fn sessions(user: &User) -> Vec<Vec<Value>> {
 }
 
 /// A session of some working directory with one question and one answer.
-fn stored(id: &str, cwd: &str) -> String {
+pub(crate) fn stored(id: &str, cwd: &str) -> String {
     let entry = |id: &str, parent: Value, message: Value| json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2025-06-01T10:00:00.000Z", "message": message});
     let header =
         json!({"type": "session", "version": 3, "id": id, "timestamp": "2025-06-01T10:00:00.000Z", "cwd": cwd});

@@ -1,11 +1,14 @@
 //! Finding files in folders, and the patterns with which settings and packages choose among them.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use pinch_stdx::fs::{open_listed, open_regular, read_listed, read_regular};
 
 /// Folders below each other at most.
 const MAX_DEPTH: usize = 24;
@@ -23,11 +26,37 @@ pub enum Enter {
     No,
 }
 
+/// A file that was found or named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How many parts at the end of the path are no links: the listings of their folders have said so. The others may be some.
+    pub n_plain: usize,
+}
+
+impl Listed {
+    /// A file of which nothing else is known.
+    pub fn named(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), n_plain: 0 }
+    }
+
+    /// Opens it, as [`open_regular`] does.
+    pub(super) fn open(&self) -> io::Result<File> {
+        if self.n_plain > 0 { open_listed(&self.path) } else { open_regular(&self.path) }
+    }
+
+    /// Reads it, as [`read_regular`] does.
+    pub(super) fn read(&self, max_bytes: u64) -> io::Result<Vec<u8>> {
+        if self.n_plain > 0 { read_listed(&self.path, max_bytes) } else { read_regular(&self.path, max_bytes) }
+    }
+}
+
 /// The names of a folder: files and folders apart, each in order. Links count as what they lead to.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Names of files.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<Listed>,
     /// Names of folders.
     pub folders: Vec<PathBuf>,
 }
@@ -37,7 +66,15 @@ pub struct Listing {
 /// answer says whether the search goes on below.
 pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter) {
     let mut search = Search { rules: Vec::new(), entered: HashSet::new(), n_left: MAX_ENTRIES };
-    search.enter(root, 0, see);
+    search.enter(root, (0, 0), see);
+}
+
+/// An entry of a folder, as it is sorted.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    name: OsString,
+    is_folder: bool,
+    is_link: bool,
 }
 
 /// A search under way.
@@ -50,12 +87,17 @@ struct Search {
 }
 
 impl Search {
-    fn enter(&mut self, folder: &Path, depth: usize, see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter) {
+    /// Looks into a folder, of which the depth and the number of parts that are no links are known.
+    fn enter(
+        &mut self,
+        folder: &Path,
+        (depth, n_plain): (usize, usize),
+        see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter,
+    ) {
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         let n_rules = self.rules.len();
         let mut builder = None;
         let mut found = Vec::new();
-        let mut linked = HashSet::new();
         for entry in entries.filter_map(Result::ok) {
             let Some(left) = self.n_left.checked_sub(1) else { break };
             self.n_left = left;
@@ -70,41 +112,52 @@ impl Search {
                 continue;
             }
             let Ok(kind) = entry.file_type() else { continue };
-            let path = entry.path();
-            let (is_folder, is_file) = match kind.is_symlink().then(|| std::fs::metadata(&path)) {
+            let is_link = kind.is_symlink();
+            let (is_folder, is_file) = match is_link.then(|| std::fs::metadata(entry.path())) {
                 None => (kind.is_dir(), kind.is_file()),
                 Some(Ok(meta)) => (meta.is_dir(), meta.is_file()),
                 Some(Err(_)) => continue,
             };
-            if kind.is_symlink() && is_folder {
-                linked.insert(path.clone());
-            }
             // Reading a pipe would never end.
-            if !is_folder && !is_file {
-                continue;
+            if is_folder || is_file {
+                found.push(Found { name, is_folder, is_link });
             }
-            found.push((path, is_folder));
         }
         self.rules.extend(builder.and_then(|builder| builder.build().ok()));
-        found.sort();
+        found.sort_unstable();
         let mut listing = Listing::default();
-        for (path, is_folder) in found.into_iter().filter(|(path, is_folder)| !self.is_ignored(path, *is_folder)) {
-            if is_folder { listing.folders.push(path) } else { listing.files.push(path) }
+        let mut linked = Vec::new();
+        for Found { name, is_folder, is_link } in found {
+            let path = folder.join(name);
+            if self.is_ignored(&path, is_folder) {
+                continue;
+            }
+            if is_folder {
+                listing.folders.push(path);
+                linked.push(is_link);
+            } else {
+                listing.files.push(Listed { path, n_plain: if is_link { 0 } else { n_plain + 1 } });
+            }
         }
         if see(folder, depth, &listing) == Enter::Yes && depth < MAX_DEPTH {
-            for path in &listing.folders {
-                // Without a link on the way no folder is met twice.
-                let is_new = !linked.contains(path)
-                    || std::fs::canonicalize(path).is_ok_and(|real| {
-                        !folder.ancestors().any(|above| std::fs::canonicalize(above).is_ok_and(|a| a == real))
-                            && self.entered.insert(real)
-                    });
-                if is_new {
-                    self.enter(path, depth + 1, see);
+            for (path, is_link) in listing.folders.iter().zip(linked) {
+                if !is_link {
+                    // Without a link on the way no folder is met twice.
+                    self.enter(path, (depth + 1, n_plain + 1), see);
+                } else if self.is_new(folder, path) {
+                    self.enter(path, (depth + 1, 0), see);
                 }
             }
         }
         self.rules.truncate(n_rules);
+    }
+
+    /// Whether a link in a folder leads to where the search has not been and does not come from.
+    fn is_new(&mut self, folder: &Path, link: &Path) -> bool {
+        std::fs::canonicalize(link).is_ok_and(|real| {
+            !folder.ancestors().any(|above| std::fs::canonicalize(above).is_ok_and(|above| above == real))
+                && self.entered.insert(real)
+        })
     }
 
     fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
@@ -153,6 +206,11 @@ impl Patterns {
         patterns
     }
 
+    fn is_empty(&self) -> bool {
+        let Self { chosen, left_out, taken_in, out_for_good } = self;
+        chosen.is_empty() && left_out.is_empty() && taken_in.is_empty() && out_for_good.is_empty()
+    }
+
     /// Whether an element of a list changes what others choose.
     pub fn is_override(text: &str) -> bool {
         text.starts_with(['!', '+', '-'])
@@ -166,6 +224,9 @@ impl Patterns {
     /// Whether a file counts. Patterns are held against its path from `base`, its name and its whole path; for a `SKILL.md` also against those
     /// of its folder.
     pub fn allow(&self, path: &Path, base: &Path) -> bool {
+        if self.is_empty() {
+            return true;
+        }
         let names = names(path, base);
         let fits = |globs: &[Glob]| globs.iter().any(|glob| names.iter().any(|name| glob.0.is_match(name)));
         let is_one_of = |paths: &[PathBuf]| paths.iter().any(|path| names.contains(&path.as_path()));
@@ -199,7 +260,7 @@ mod tests {
     fn all(root: &Path) -> Vec<String> {
         let mut found = Vec::new();
         search(root, &mut |_, _, listing| {
-            found.extend(listing.files.iter().map(|file| file.strip_prefix(root).unwrap().display().to_string()));
+            found.extend(listing.files.iter().map(|file| file.path.strip_prefix(root).unwrap().display().to_string()));
             Enter::Yes
         });
         found

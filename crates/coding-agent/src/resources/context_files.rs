@@ -1,18 +1,16 @@
 //! Files with instructions: AGENTS.md and its relatives, of the agent directory and of every folder down to the working directory.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::read_regular;
-
+use super::collect::Listed;
 use super::real_paths::RealPaths;
+use super::text_file::{self, without_bom};
 use crate::document::Problem;
 
 /// Names in one folder; the first that is there counts.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
-
-/// Bytes of one such file at most.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Instructions of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,40 +33,40 @@ impl ContextFile {
 }
 
 /// Collects the files: that of the agent directory first, then from the file system's root down to the working directory. A file that two
-/// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it. A file that cannot be
-/// read is reported.
-pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>) {
+/// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it: `repositories` are the
+/// folders from the working directory up that have a `.git`. A file that cannot be read is reported.
+pub fn collect(agent_dir: &Path, cwd: &Path, repositories: &[PathBuf]) -> (Vec<ContextFile>, Vec<Problem>) {
     let mut folders: Vec<&Path> = cwd.ancestors().collect();
     folders.push(agent_dir);
     folders.reverse();
-    let twins = twins(cwd);
+    let twins = twins(cwd, repositories);
     folders.retain(|folder| !twins.contains(folder));
     let (mut files, mut problems, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     let mut real_paths = RealPaths::default();
     for folder in folders {
         for name in NAMES {
             let path = folder.join(name);
-            let Ok(meta) = std::fs::metadata(&path) else { continue };
-            if !meta.is_file() {
+            let Ok(meta) = std::fs::symlink_metadata(&path) else { continue };
+            let is_link = meta.is_symlink();
+            if !(meta.is_file() || is_link && path.is_file()) {
                 continue;
             }
-            let real = real_paths.of(&path);
+            let file = Listed { path, n_plain: usize::from(!is_link) };
+            let real = real_paths.of_listed(&file);
             if seen.contains(&real) {
                 break;
             }
-            if meta.len() > MAX_BYTES {
-                problems.push(Problem::new(&path, "is larger than 1 MiB and was left out"));
-                continue;
-            }
-            match read_regular(&path, MAX_BYTES) {
+            match file.read(text_file::MAX_BYTES) {
                 Ok(bytes) => {
-                    let text = String::from_utf8_lossy(&bytes);
-                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
+                    let text = without_bom(text_file::text(bytes));
                     seen.insert(real);
-                    files.push(ContextFile { path, text });
+                    files.push(ContextFile { path: file.path, text });
                     break;
                 }
-                Err(error) => problems.push(Problem::new(&path, format!("cannot be read: {error}"))),
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    problems.push(Problem::new(&file.path, "is larger than 1 MiB and was left out"));
+                }
+                Err(error) => problems.push(Problem::new(&file.path, format!("cannot be read: {error}"))),
             }
         }
     }
@@ -76,15 +74,14 @@ pub fn collect(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Problem>)
 }
 
 /// Roots of repositories above a linked worktree of theirs that has context files of its own.
-fn twins(cwd: &Path) -> Vec<&Path> {
+fn twins<'a>(cwd: &'a Path, repositories: &[PathBuf]) -> Vec<&'a Path> {
     let has_any = |folder: &Path| NAMES.iter().any(|name| folder.join(name).is_file());
-    cwd.ancestors()
-        .filter_map(|folder| {
-            let main = main_worktree(folder)?;
-            let main = cwd.ancestors().find(|above| std::fs::canonicalize(above).is_ok_and(|above| above == main))?;
-            (main != folder && has_any(folder)).then_some(main)
-        })
-        .collect()
+    let main_of = |folder: &PathBuf| {
+        let main = main_worktree(folder)?;
+        let main = cwd.ancestors().find(|above| std::fs::canonicalize(above).is_ok_and(|above| above == main))?;
+        (main != folder && has_any(folder)).then_some(main)
+    };
+    repositories.iter().filter_map(main_of).collect()
 }
 
 /// Where the repository lies that a folder is a linked worktree of.
@@ -119,7 +116,7 @@ mod tests {
         write(inner.join("AGENTS.md"), "hidden");
         write(inner.join("AGENTS.override.md"), "inner");
         std::fs::create_dir_all(inner.join("AGENTS.MD")).unwrap();
-        let (files, problems) = collect(&agent, &inner);
+        let (files, problems) = collect(&agent, &inner, &[]);
         let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
         assert_eq!((texts, problems.len()), (vec!["user", "outer\n", "inner"], 0));
     }
@@ -133,7 +130,7 @@ mod tests {
         std::fs::create_dir_all(tree.join("sub")).unwrap();
         let git_file = format!("gitdir: {}\n", main.join(".git/worktrees/x").display());
         let texts = || {
-            let (files, problems) = collect(&dir.path().join("none"), &tree.join("sub"));
+            let (files, problems) = collect(&dir.path().join("none"), &tree.join("sub"), &[tree.clone(), main.clone()]);
             assert_eq!(problems, []);
             files.into_iter().map(|file| file.text).collect::<Vec<_>>()
         };

@@ -1,21 +1,22 @@
 //! Collecting the files of one type of resource, in their order of precedence.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::collect::{Patterns, has_ending};
+use super::collect::{Listed, Patterns, has_ending};
 use super::info::{Diagnostic, Origin, ResourceKind, Scope, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
 use super::manifest::manifest;
+use super::package_files;
 use super::real_paths::RealPaths;
 use super::skills::{self, Meant, SkillFolder};
-use super::{package_files, trust};
 use crate::packages::source::{Source, absolute};
 use crate::packages::{self, PackageEntry};
 
 /// A file that counts, unless its name is taken.
 pub(super) struct Found {
-    pub(super) path: PathBuf,
+    pub(super) file: Listed,
     pub(super) meant: Meant,
     pub(super) info: SourceInfo,
 }
@@ -32,7 +33,8 @@ pub(super) struct Gather<'a> {
     inputs: &'a ResourceInputs,
     kind: ResourceKind,
     found: Vec<Found>,
-    seen: HashSet<PathBuf>,
+    /// Real paths; as texts, which are compared faster than paths.
+    seen: HashSet<OsString>,
     real_paths: RealPaths,
     problems: &'a mut Vec<Diagnostic>,
 }
@@ -71,18 +73,18 @@ pub(super) fn gather(
 }
 
 impl Gather<'_> {
-    fn push(&mut self, path: PathBuf, meant: Meant, info: impl Fn(&Path) -> SourceInfo) {
-        if self.seen.insert(self.real_paths.of(&path)) {
-            let info = SourceInfo { path: path.clone(), ..info(&path) };
-            self.found.push(Found { path, meant, info });
+    fn push(&mut self, file: Listed, meant: Meant, info: impl FnOnce() -> SourceInfo) {
+        if self.seen.insert(self.real_paths.of_listed(&file).into_os_string()) {
+            let info = SourceInfo { path: file.path.clone(), ..info() };
+            self.found.push(Found { file, meant, info });
         }
     }
 
     /// The files that a path somebody wrote stands for; what is wrong with it is told.
-    fn named(&mut self, path: &Path) -> Vec<(PathBuf, Meant)> {
+    fn named(&mut self, path: &Path) -> Vec<(Listed, Meant)> {
         if path.is_dir() {
             let files = package_files::at(path, self.kind).into_iter();
-            return files.map(|file| (file.clone(), skills::meant(&file))).collect();
+            return files.map(|file| (file.clone(), skills::meant(&file.path))).collect();
         }
         let wanted = match self.kind {
             ResourceKind::Extension => None,
@@ -95,7 +97,7 @@ impl Gather<'_> {
         } else if let Some((_, name)) = wanted.filter(|(ending, _)| !path.is_file() || !has_ending(path, ending)) {
             self.problems.push(Diagnostic::warning(path, format!("{kind} path is not a {name} file")));
         } else {
-            return vec![(path.to_owned(), Meant::Surely)];
+            return vec![(Listed::named(path), Meant::Surely)];
         }
         Vec::new()
     }
@@ -115,7 +117,7 @@ impl Gather<'_> {
             }
             let path = self.absolute(text, &inputs.cwd);
             for (file, meant) in self.named(&path) {
-                self.push(file, meant, |_| temporary("cli", Origin::TopLevel, &path));
+                self.push(file, meant, || temporary("cli", Origin::TopLevel, &path));
             }
         }
         if self.kind == ResourceKind::Extension {
@@ -128,8 +130,8 @@ impl Gather<'_> {
                 continue;
             }
             for file in package_files::files(&path, manifest(&path).as_ref(), None, self.kind) {
-                let meant = skills::meant(&file);
-                self.push(file, meant, |_| temporary("cli", Origin::Package, &path));
+                let meant = skills::meant(&file.path);
+                self.push(file, meant, || temporary("cli", Origin::Package, &path));
             }
         }
     }
@@ -140,8 +142,8 @@ impl Gather<'_> {
         for text in list.iter().filter(|text| !Patterns::is_override(text)) {
             let path = self.absolute(text, of.dir);
             for (file, meant) in self.named(&path) {
-                if overrides.allow(&file, of.dir) {
-                    self.push(file, meant, |_| top_level("local", of.scope, of.dir));
+                if overrides.allow(&file.path, of.dir) {
+                    self.push(file, meant, || top_level("local", of.scope, of.dir));
                 }
             }
         }
@@ -157,7 +159,7 @@ impl Gather<'_> {
         let home = self.inputs.home.as_deref();
         let folders = match of.scope {
             Scope::User => home.map(|home| home.join(".agents/skills")).into_iter().collect(),
-            _ => trust::agents_skills(&self.inputs.cwd, home),
+            _ => self.inputs.project().agents_skills().to_vec(),
         };
         for folder in folders {
             let base = folder.parent().unwrap_or(&folder).to_owned();
@@ -165,10 +167,10 @@ impl Gather<'_> {
         }
     }
 
-    fn push_automatic(&mut self, files: Vec<PathBuf>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
-        for file in files.into_iter().filter(|file| overrides.allow(file, base)) {
-            let meant = skills::meant(&file);
-            self.push(file, meant, |_| top_level("auto", of.scope, base));
+    fn push_automatic(&mut self, files: Vec<Listed>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
+        for file in files.into_iter().filter(|file| overrides.allow(&file.path, base)) {
+            let meant = skills::meant(&file.path);
+            self.push(file, meant, || top_level("auto", of.scope, base));
         }
     }
 
@@ -199,11 +201,11 @@ impl Gather<'_> {
         if place.is_dir() {
             let manifest = manifest(place);
             for file in package_files::files(place, manifest.as_ref(), entry.filter.as_ref(), self.kind) {
-                let meant = skills::meant(&file);
-                self.push(file, meant, |_| info.clone());
+                let meant = skills::meant(&file.path);
+                self.push(file, meant, || info.clone());
             }
         } else if place.is_file() && self.kind == ResourceKind::Extension {
-            self.push(place.to_owned(), Meant::Surely, |_| info.clone());
+            self.push(Listed::named(place), Meant::Surely, || info.clone());
         } else if !place.exists() {
             self.tell_once(place, format!("package {} is not installed", entry.source));
         }
@@ -221,7 +223,7 @@ impl Gather<'_> {
             let path = self.inputs.cwd.join(path);
             for (file, meant) in self.named(&path) {
                 let source = format!("extension:{}", extra.extension);
-                self.push(file, meant, |_| temporary(&source, Origin::TopLevel, &path));
+                self.push(file, meant, || temporary(&source, Origin::TopLevel, &path));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::info::ResourceKind;
-use super::trust;
+use super::trust::Project;
 use crate::packages::PackageEntry;
 
 /// What settings say about resources.
@@ -130,14 +130,26 @@ pub struct ResourceInputs {
     pub system_prompt: Option<String>,
     /// Takes the place of `APPEND_SYSTEM.md`: texts, or paths of files.
     pub append_system_prompt: Vec<String>,
-    pub(super) project_dir: Option<PathBuf>,
+    project: Project,
 }
 
 impl ResourceInputs {
     /// A working directory of a user, without settings and wishes; the project is not trusted.
     pub fn new(cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>, home: Option<&Path>) -> Self {
-        let mut inputs = Self {
-            project_dir: None,
+        let cwd = cwd.into();
+        let project = Project::look(&cwd, home);
+        Self::of_project(cwd, agent_dir, home, project)
+    }
+
+    /// The same where somebody has looked at the project already.
+    pub fn of_project(
+        cwd: impl Into<PathBuf>,
+        agent_dir: impl Into<PathBuf>,
+        home: Option<&Path>,
+        project: Project,
+    ) -> Self {
+        Self {
+            project,
             cwd: cwd.into(),
             agent_dir: agent_dir.into(),
             home: home.map(Path::to_owned),
@@ -147,19 +159,31 @@ impl ResourceInputs {
             without: Without::default(),
             system_prompt: None,
             append_system_prompt: Vec::new(),
-        };
-        inputs.refresh();
-        inputs
+        }
     }
 
-    /// Looks again for the project's folder of settings.
+    /// Looks again at the project.
     pub(super) fn refresh(&mut self) {
-        let found = trust::project_dir(&self.cwd, self.home.as_deref());
-        self.project_dir = found.filter(|dir| *dir != self.agent_dir);
+        self.project = Project::look(&self.cwd, self.home.as_deref());
+    }
+
+    /// The project.
+    pub(super) fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// The project's folder of settings; the user's own is none.
+    fn project_dir(&self) -> Option<&Path> {
+        self.project.dir().filter(|dir| *dir != self.agent_dir)
+    }
+
+    /// Whether things of the project are left out.
+    pub(super) fn leaves_out_project(&self) -> bool {
+        !self.trusted && self.project_dir().is_some() && self.project.needs_trust()
     }
 
     /// The project's folder of settings, when the project is trusted.
     pub(super) fn trusted_project_dir(&self) -> Option<&Path> {
-        self.project_dir.as_deref().filter(|_| self.trusted)
+        self.project_dir().filter(|_| self.trusted)
     }
 }

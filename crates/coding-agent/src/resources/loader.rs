@@ -12,8 +12,8 @@ use super::info::{Diagnostic, ResourceKind, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs};
 use super::skills::{self, Skill};
 use super::templates::{Template, Templates};
+use super::text_file;
 use super::themes::Theme;
-use super::{text_file, trust};
 use crate::packages::source::absolute;
 
 /// Changes what was loaded, before anybody sees it.
@@ -115,19 +115,19 @@ impl ResourceLoader {
 fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     let mut resources = Resources::default();
     let problems = &mut resources.diagnostics;
-    if !inputs.trusted && inputs.project_dir.is_some() && trust::needs_trust(&inputs.cwd, inputs.home.as_deref()) {
+    if inputs.leaves_out_project() {
         let text = "This project is not trusted: its settings, extensions, skills, prompts, themes and system prompt are left out";
         problems.push(Diagnostic::warning(&inputs.cwd, text));
     }
     if !inputs.without.context_files {
-        let (files, wrong) = context_files::collect(&inputs.agent_dir, &inputs.cwd);
+        let (files, wrong) = context_files::collect(&inputs.agent_dir, &inputs.cwd, inputs.project().repositories());
         resources.context_files = files;
         problems.extend(wrong.into_iter().map(Diagnostic::from));
     }
     let entries = gather(inputs, extra, ResourceKind::Extension, problems);
-    resources.extensions = entries.into_iter().map(|found| ExtensionEntry::new(found.path, found.info)).collect();
+    resources.extensions = entries.into_iter().map(|found| ExtensionEntry::new(found.file.path, found.info)).collect();
     let files = gather(inputs, extra, ResourceKind::Skill, problems);
-    let files = files.into_iter().map(|found| (found.path, found.meant, found.info));
+    let files = files.into_iter().map(|found| (found.file, found.meant, found.info));
     resources.commands.skills = skills::load(files, problems);
     resources.commands.templates = load_templates(inputs, extra, problems);
     resources.themes = load_themes(inputs, extra, problems);
@@ -142,15 +142,18 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
 fn load_templates(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut Vec<Diagnostic>) -> Templates {
     let mut kept: Vec<Template> = Vec::new();
     for found in gather(inputs, extra, ResourceKind::Prompt, problems) {
-        match Template::read(&found.path) {
+        match Template::read(&found.file) {
             Ok(Some(template)) => match kept.iter().find(|first| first.name == template.name) {
-                Some(first) => {
-                    problems.push(Diagnostic::collision(ResourceKind::Prompt, &template.name, &first.path, &found.path))
-                }
+                Some(first) => problems.push(Diagnostic::collision(
+                    ResourceKind::Prompt,
+                    &template.name,
+                    &first.path,
+                    &found.file.path,
+                )),
                 None => kept.push(Template { info: found.info, ..template }),
             },
             Ok(None) => {}
-            Err(why) => problems.push(Diagnostic::warning(&found.path, why)),
+            Err(why) => problems.push(Diagnostic::warning(&found.file.path, why)),
         }
     }
     Templates::new(kept).0
@@ -159,13 +162,13 @@ fn load_templates(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut 
 fn load_themes(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut Vec<Diagnostic>) -> Vec<Theme> {
     let mut kept = Theme::builtin();
     for found in gather(inputs, extra, ResourceKind::Theme, problems) {
-        match Theme::read(&found.path) {
+        match Theme::read(&found.file.path) {
             Ok(theme) => match kept.iter().find(|first| first.name == theme.name) {
                 Some(first) => {
                     let winner = &first.info.path;
-                    problems.push(Diagnostic::collision(ResourceKind::Theme, &theme.name, winner, &found.path));
+                    problems.push(Diagnostic::collision(ResourceKind::Theme, &theme.name, winner, &found.file.path));
                 }
-                None => kept.push(Theme { info: SourceInfo { path: found.path, ..found.info }, ..theme }),
+                None => kept.push(Theme { info: SourceInfo { path: found.file.path, ..found.info }, ..theme }),
             },
             Err(problem) => problems.push(problem),
         }
@@ -180,7 +183,7 @@ fn system_texts(
     name: &str,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<String> {
-    let mut read = |path: &Path| match read_text(path) {
+    let mut read = |path: &Path| match text_file::read(path).map(text_file::without_bom) {
         Ok(text) => Some(text),
         Err(why) => {
             problems.push(Diagnostic::warning(path, why));
@@ -202,9 +205,4 @@ fn system_texts(
         if text.len() < 4096 && path.is_file() { read(&path) } else { Some(text.clone()) }
     };
     given.iter().filter_map(of).collect()
-}
-
-fn read_text(path: &Path) -> Result<String, String> {
-    let text = text_file::read(path)?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }

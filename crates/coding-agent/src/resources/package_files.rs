@@ -1,10 +1,10 @@
 //! What a package brings: as its manifest says, else by the names of its folders, and of that what settings let through.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
-use super::collect::{self, Enter, Patterns, has_ending};
+use super::collect::{self, Enter, Listed, Patterns, has_ending};
 use super::info::ResourceKind;
 use super::{extensions, skills};
 use crate::packages::PackageFilter;
@@ -15,7 +15,7 @@ pub(super) fn files(
     manifest: Option<&Value>,
     filter: Option<&PackageFilter>,
     kind: ResourceKind,
-) -> Vec<PathBuf> {
+) -> Vec<Listed> {
     let chosen = filter.and_then(|filter| match kind {
         ResourceKind::Extension => filter.extensions.as_deref(),
         ResourceKind::Skill => filter.skills.as_deref(),
@@ -37,12 +37,13 @@ pub(super) fn files(
             .into_iter()
             .filter(|path| path.is_file())
             .take(1)
+            .map(Listed::named)
             .collect(),
         None => of_kind(&folder.join(kind.folder()), kind),
     };
     if let Some(chosen) = chosen {
         let patterns = Patterns::new(chosen.iter().map(String::as_str));
-        files.retain(|file| patterns.allow(file, folder));
+        files.retain(|file| patterns.allow(&file.path, folder));
     }
     files
 }
@@ -53,7 +54,7 @@ fn has_any_list(manifest: &Value) -> bool {
 }
 
 /// The files that a list of a manifest stands for: paths of files and folders, globs, and overrides of both.
-fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<PathBuf> {
+fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<Listed> {
     let (overrides, chosen): (Vec<&str>, Vec<&str>) =
         list.iter().copied().partition(|text| Patterns::is_override(text));
     let (globs, paths): (Vec<&str>, Vec<&str>) = chosen.into_iter().partition(|text| Patterns::is_glob(text));
@@ -67,29 +68,29 @@ fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<PathBuf> {
     if !globs.is_empty() {
         let patterns = Patterns::new(globs);
         collect::search(folder, &mut |_, _, listing| {
-            files
-                .extend(listing.files.iter().filter(|file| is_of(file, kind) && patterns.allow(file, folder)).cloned());
+            let counts = |file: &&Listed| is_of(&file.path, kind) && patterns.allow(&file.path, folder);
+            files.extend(listing.files.iter().filter(counts).cloned());
             Enter::Yes
         });
     }
     let overrides = Patterns::new(overrides);
-    files.retain(|file| overrides.allow(file, folder));
+    files.retain(|file| overrides.allow(&file.path, folder));
     files
 }
 
 /// The files that a path stands for: itself, or those of a folder. What is not there stands for nothing.
-pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<PathBuf> {
+pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<Listed> {
     if path.is_dir() {
         return match kind {
             ResourceKind::Extension => extensions::find_at(path),
             _ => of_kind(path, kind),
         };
     }
-    if path.is_file() { vec![path.to_owned()] } else { Vec::new() }
+    if path.is_file() { vec![Listed::named(path)] } else { Vec::new() }
 }
 
 /// The files of a folder that holds resources of one type.
-pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<PathBuf> {
+pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<Listed> {
     let ending = match kind {
         ResourceKind::Extension => return extensions::find(folder),
         ResourceKind::Skill => return skills::find(folder, skills::SkillFolder::WithLooseFiles),
@@ -98,7 +99,7 @@ pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<PathBuf> {
     };
     let mut found = Vec::new();
     collect::search(folder, &mut |_, _, listing| {
-        found.extend(listing.files.iter().filter(|file| has_ending(file, ending)).cloned());
+        found.extend(listing.files.iter().filter(|file| has_ending(&file.path, ending)).cloned());
         Enter::No
     });
     found

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use super::collect::Listed;
+
 /// Finds out which paths lead to the same file.
 #[derive(Debug, Default)]
 pub(super) struct RealPaths {
@@ -12,13 +14,23 @@ pub(super) struct RealPaths {
 impl RealPaths {
     /// The path without links in it, as the system would give it; one that leads nowhere stays as it is.
     pub(super) fn of(&mut self, path: &Path) -> PathBuf {
+        self.of_parts(path, 0)
+    }
+
+    /// The same of a file that was listed: parts that are known to be no links are not looked at.
+    pub(super) fn of_listed(&mut self, file: &Listed) -> PathBuf {
+        self.of_parts(&file.path, file.n_plain)
+    }
+
+    fn of_parts(&mut self, path: &Path, n_plain: usize) -> PathBuf {
         // With a slash or dot at its end a link would be looked through.
         let path = path.components().as_path();
-        let is_plain = || std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+        let is_plain = || n_plain > 0 || std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
         match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() && is_plain() => {
-                self.folder(folder).join(name)
-            }
+            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() && is_plain() => match n_plain {
+                0 | 1 => self.folder(folder).join(name),
+                more => self.of_parts(folder, more - 1).join(name),
+            },
             _ => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
         }
     }
@@ -68,5 +80,44 @@ mod tests {
         }
         assert_eq!(paths.of(Path::new("/")), Path::new("/"));
         assert_eq!(paths.of(Path::new("Cargo.toml")), std::fs::canonicalize("Cargo.toml").unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_listing_says_is_true() {
+        use super::super::collect::{self, Enter};
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("real/deep/x")).unwrap();
+        std::fs::create_dir_all(root.join("in/y")).unwrap();
+        for name in ["real/f", "real/deep/x/f", "in/f", "in/y/f"] {
+            std::fs::write(root.join(name), "").unwrap();
+        }
+        for (to, at) in [("in", "way"), ("../real", "in/link"), ("../real/f", "in/file"), ("../../real/f", "in/y/file")]
+        {
+            std::os::unix::fs::symlink(to, root.join(at)).unwrap();
+        }
+        let mut listed = Vec::new();
+        collect::search(&root.join("way"), &mut |_, _, listing| {
+            listed.extend(listing.files.iter().cloned());
+            Enter::Yes
+        });
+        let mut paths = RealPaths::default();
+        let told: Vec<_> = listed
+            .iter()
+            .map(|file| {
+                assert_eq!(paths.of_listed(file), std::fs::canonicalize(&file.path).unwrap());
+                (file.path.strip_prefix(root).unwrap().to_str().unwrap(), file.n_plain)
+            })
+            .collect();
+        let expected = [
+            ("way/f", 1),
+            ("way/file", 0),
+            ("way/link/f", 1),
+            ("way/link/deep/x/f", 3),
+            ("way/y/f", 2),
+            ("way/y/file", 0),
+        ];
+        assert_eq!(told.iter().copied().collect::<std::collections::BTreeSet<_>>(), expected.into());
     }
 }

@@ -1,19 +1,23 @@
 //! Skills: `SKILL.md` files that tell the model how a kind of work is done. The prompt names them; their text is read when it is needed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::text::utf16_len;
 use serde_json::Value;
 
-use super::collect::{self, Enter, has_ending};
+use super::collect::{self, Enter, Listed, has_ending};
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
 use super::{frontmatter, text_file};
 
 /// Characters of a description and of a name, as JavaScript counts them.
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_NAME: usize = 64;
+/// The file that makes a folder a skill.
+const FILE: &str = "SKILL.md";
 
 /// A skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,21 +46,20 @@ pub enum SkillFolder {
 }
 
 /// The files of skills below a folder, in order. Below a folder with a `SKILL.md` nothing is looked for.
-pub fn find(folder: &Path, kind: SkillFolder) -> Vec<PathBuf> {
+pub fn find(folder: &Path, kind: SkillFolder) -> Vec<Listed> {
     let mut found = Vec::new();
-    collect::search(folder, &mut |folder, depth, listing| {
-        let skill = folder.join("SKILL.md");
-        if listing.files.contains(&skill) {
-            found.push(skill);
+    collect::search(folder, &mut |_, depth, listing| {
+        if let Some(skill) = listing.files.iter().find(|file| file.path.file_name() == Some(OsStr::new(FILE))) {
+            found.push(skill.clone());
             return Enter::No;
         }
         if depth == 0 && kind == SkillFolder::WithLooseFiles {
-            found.extend(listing.files.iter().filter(|file| has_ending(file, "md")).cloned());
+            found.extend(listing.files.iter().filter(|file| has_ending(&file.path, "md")).cloned());
         }
         Enter::Yes
     });
     // Loose files and folders stand in one order.
-    found.sort_by(|a, b| a.strip_prefix(folder).unwrap_or(a).cmp(b.strip_prefix(folder).unwrap_or(b)));
+    found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
@@ -64,18 +67,18 @@ pub fn find(folder: &Path, kind: SkillFolder) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// There is nothing, or no Markdown file.
-pub fn find_at(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+pub fn find_at(path: &Path) -> Result<Vec<Listed>, Diagnostic> {
     match std::fs::metadata(path) {
         Err(_) => Err(Diagnostic::warning(path, "skill path does not exist")),
         Ok(meta) if meta.is_dir() => Ok(find(path, SkillFolder::WithLooseFiles)),
-        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![path.to_owned()]),
+        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![Listed::named(path)]),
         Ok(_) => Err(Diagnostic::warning(path, "skill path is not a markdown file")),
     }
 }
 
 /// Whether a file of a folder was meant as a skill: one that is only called anything may be a text about skills.
 pub fn meant(path: &Path) -> Meant {
-    if path.file_name().is_some_and(|name| name == "SKILL.md") { Meant::Surely } else { Meant::Perhaps }
+    if path.file_name().is_some_and(|name| name == FILE) { Meant::Surely } else { Meant::Perhaps }
 }
 
 /// Whether a file that was found was meant as a skill.
@@ -88,9 +91,10 @@ pub enum Meant {
 }
 
 /// Reads the head of a skill; one that cannot be used is `None`, and all that is wrong with it is told.
-pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
+pub fn read(file: &Listed, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
+    let path = file.path.as_path();
     let mut warn = |text: String| problems.push(Diagnostic::warning(path, text));
-    let head = match frontmatter::read_head(path, text_file::MAX_BYTES) {
+    let head = match frontmatter::read_head(file, text_file::MAX_BYTES) {
         Err(error) => {
             warn(format!("cannot be read: {error}"));
             return None;
@@ -107,7 +111,7 @@ pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option
         return None;
     }
     let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
-    let is_folder = path.file_name().is_some_and(|name| name == "SKILL.md");
+    let is_folder = path.file_name().is_some_and(|name| name == FILE);
     let usual = if is_folder { base_dir.file_name() } else { path.file_stem() };
     let said = match head.get("name") {
         Some(Value::String(name)) => name.clone(),
@@ -136,17 +140,17 @@ pub fn read(path: &Path, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option
 
 /// Reads skills in their order of precedence. Of several of one name the first counts, the others are told.
 pub fn load(
-    files: impl IntoIterator<Item = (PathBuf, Meant, SourceInfo)>,
+    files: impl IntoIterator<Item = (Listed, Meant, SourceInfo)>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Skill> {
     let (mut skills, mut collisions) = (Vec::<Skill>::new(), Vec::new());
     let mut names = HashMap::<String, usize>::new();
-    for (path, meant, info) in files {
-        let Some(skill) = read(&path, meant, problems) else { continue };
+    for (file, meant, info) in files {
+        let Some(skill) = read(&file, meant, problems) else { continue };
         match names.get(&skill.name) {
             Some(first) => {
                 let winner = &skills[*first].path;
-                collisions.push(Diagnostic::collision(ResourceKind::Skill, &skill.name, winner, &path));
+                collisions.push(Diagnostic::collision(ResourceKind::Skill, &skill.name, winner, &file.path));
             }
             None => {
                 names.insert(skill.name.clone(), skills.len());
@@ -183,7 +187,8 @@ pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     let mut list = String::new();
     for skill in skills.into_iter().filter(|skill| !skill.hidden) {
         let (name, description) = (escape(&skill.name), escape(&skill.description));
-        let location = escape(&skill.path.to_string_lossy());
+        let location = skill.path.to_string_lossy();
+        let location = escape(&location);
         // Writing into a text cannot fail.
         let _written = write!(
             list,
@@ -193,7 +198,11 @@ pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     if list.is_empty() { list } else { format!("{INTRO}\n\n<available_skills>\n{list}</available_skills>") }
 }
 
-fn escape(text: &str) -> String {
+fn escape(text: &str) -> Cow<'_, str> {
+    let is_special = |c| matches!(c, '&' | '<' | '>' | '"' | '\'');
+    if !text.contains(is_special) {
+        return text.into();
+    }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -205,7 +214,7 @@ fn escape(text: &str) -> String {
             other => escaped.push(other),
         }
     }
-    escaped
+    escaped.into()
 }
 
 /// Puts the text of a skill where a prompt names it.
@@ -245,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = skill(dir.path(), name, text);
         let mut problems = Vec::new();
-        let read = read(&path, meant, &mut problems);
+        let read = read(&Listed::named(path), meant, &mut problems);
         let told_now: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!((read.map(|skill| skill.name).as_deref(), told_now.as_slice()), (loaded, told));
     }
@@ -272,7 +281,7 @@ mod tests {
     fn what_a_skill_says_replaces_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = skill(dir.path(), "a/SKILL.md", "---\ndescription: d\n---\n\nBody $1\n");
-        let skill = read(&path, Meant::Surely, &mut Vec::new()).unwrap();
+        let skill = read(&Listed::named(&path), Meant::Surely, &mut Vec::new()).unwrap();
         let folder = dir.path().join("a").display().to_string();
         let block = format!(
             "<skill name=\"a\" location=\"{folder}/SKILL.md\">\nReferences are relative to {folder}.\n\nBody $1\n</skill>"

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::collect::Listed;
 use super::frontmatter;
 use super::info::SourceInfo;
 use super::text_file;
@@ -53,13 +54,14 @@ impl Template {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn read(path: &Path) -> Result<Option<Self>, String> {
-        let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
-        let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| meta.is_file()) else {
-            return Ok(None);
-        };
-        let text = text_file::read(path)?;
-        Self::parse(name, &text, path).map(Some)
+    pub fn read(file: &Listed) -> Result<Option<Self>, String> {
+        let path = file.path.as_path();
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { return Ok(None) };
+        match text_file::read_listed(file) {
+            Ok(text) => Self::parse(name, &text, path).map(Some),
+            Err(_) if path.exists() && !path.is_file() => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 }
 
@@ -109,7 +111,7 @@ impl Templates {
         paths.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
         paths.sort();
         for path in paths {
-            match Template::read(&path) {
+            match Template::read(&Listed::named(&path)) {
                 Ok(Some(template)) => templates.push(template),
                 Ok(None) => {}
                 Err(why) => problems.push(Problem::new(&path, why).remedy("It is left out")),

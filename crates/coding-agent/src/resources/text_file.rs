@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use pinch_stdx::fs::read_regular;
+use super::collect::Listed;
 
 /// Bytes of such a file at most.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
@@ -13,9 +13,30 @@ pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 /// # Errors
 /// Why it cannot be used, in words.
 pub(super) fn read(path: &Path) -> Result<String, String> {
-    match read_regular(path, MAX_BYTES) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    read_listed(&Listed::named(path))
+}
+
+/// The same of a file that was found.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub(super) fn read_listed(file: &Listed) -> Result<String, String> {
+    match file.read(MAX_BYTES) {
+        Ok(bytes) => Ok(text(bytes)),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err("is larger than 1 MiB".to_owned()),
         Err(error) => Err(format!("cannot be read: {error}")),
     }
+}
+
+/// The text of bytes, of which most are UTF-8: those are not copied.
+pub(super) fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The text without the mark that some editors put at its beginning.
+pub(super) fn without_bom(mut text: String) -> String {
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    text
 }

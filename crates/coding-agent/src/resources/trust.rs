@@ -33,7 +33,12 @@ impl TrustStore {
 
     /// The decision about a folder: its own, else that of the nearest folder above it. Links in the path are followed first.
     pub fn decision(&self, folder: &Path) -> Option<bool> {
-        real(folder).ancestors().find_map(|folder| decided(self.entries.get(&*folder.to_string_lossy())?))
+        self.nearest(&real(folder))
+    }
+
+    /// The nearest decision from a folder up, of which the path has no links.
+    fn nearest(&self, real: &Path) -> Option<bool> {
+        real.ancestors().find_map(|folder| decided(self.entries.get(&*folder.to_string_lossy())?))
     }
 
     /// Keeps a decision about a folder; `None` takes an earlier one back. The file is read again before, everything else in it stays, and it is
@@ -75,35 +80,80 @@ fn real(path: &Path) -> PathBuf {
 
 /// The folder of a project's settings: `.pinch` when it is there, else `.pi`. The user's own home folder is no project.
 pub fn project_dir(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    if home.is_some_and(|home| real(home) == real(cwd)) {
+    settings_dir(cwd, &real(cwd), home)
+}
+
+fn settings_dir(cwd: &Path, real_cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    if home.is_some_and(|home| home == cwd || real(home) == real_cwd) {
         return None;
     }
     let own = cwd.join(".pinch");
     Some(if own.is_dir() { own } else { cwd.join(".pi") })
 }
 
-/// The folders `.agents/skills` of a working directory and of those above it, up to the root of its repository, or of the file system. Those of
-/// the user are none of them.
-pub fn agents_skills(cwd: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let of_user = home.map(|home| real(&home.join(".agents/skills")));
+/// What a working directory and the folders above it have of their own, as it was when somebody looked. Looking takes many questions to the
+/// system, so it is done once and the answer is handed on.
+#[derive(Clone, Debug)]
+pub struct Project {
+    real_cwd: PathBuf,
+    dir: Option<PathBuf>,
+    repositories: Vec<PathBuf>,
+    agents_skills: Vec<PathBuf>,
+    needs_trust: bool,
+}
+
+impl Project {
+    /// Looks.
+    pub fn look(cwd: &Path, home: Option<&Path>) -> Self {
+        let real_cwd = real(cwd);
+        let dir = settings_dir(cwd, &real_cwd, home);
+        let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+        let repositories: Vec<PathBuf> = cwd.ancestors().filter(has_git).map(Path::to_owned).collect();
+        let agents_skills = agents_skills(cwd, repositories.first().map(PathBuf::as_path), home);
+        let has = |dir: &Path| IN_PROJECT_DIR.iter().any(|name| dir.join(name).symlink_metadata().is_ok());
+        let needs_trust = !agents_skills.is_empty() || dir.as_deref().is_some_and(|dir| dir.is_dir() && has(dir));
+        Self { real_cwd, dir, repositories, agents_skills, needs_trust }
+    }
+
+    /// The folder of its settings, which need not be there; see [`project_dir`].
+    pub fn dir(&self) -> Option<&Path> {
+        self.dir.as_deref()
+    }
+
+    /// The folders that have a `.git`, from the working directory up to the root of the file system.
+    pub fn repositories(&self) -> &[PathBuf] {
+        &self.repositories
+    }
+
+    /// The folders `.agents/skills` of the working directory and of those above it, up to the root of its repository, or of the file system.
+    /// Those of the user are none of them.
+    pub fn agents_skills(&self) -> &[PathBuf] {
+        &self.agents_skills
+    }
+
+    /// Whether it has anything that counts only when it is trusted.
+    pub fn needs_trust(&self) -> bool {
+        self.needs_trust
+    }
+}
+
+fn agents_skills(cwd: &Path, repository: Option<&Path>, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in cwd.ancestors() {
         let skills = folder.join(".agents/skills");
-        if skills.is_dir() && Some(real(&skills)) != of_user {
+        if skills.is_dir() {
             found.push(skills);
         }
-        if folder.join(".git").symlink_metadata().is_ok() {
+        if Some(folder) == repository {
             break;
         }
     }
+    if !found.is_empty()
+        && let Some(of_user) = home.map(|home| real(&home.join(".agents/skills")))
+    {
+        found.retain(|skills| real(skills) != of_user);
+    }
     found
-}
-
-/// Whether a project has anything that counts only when it is trusted.
-pub fn needs_trust(cwd: &Path, home: Option<&Path>) -> bool {
-    let has_own = project_dir(cwd, home)
-        .is_some_and(|dir| IN_PROJECT_DIR.iter().any(|name| dir.join(name).symlink_metadata().is_ok()));
-    has_own || !agents_skills(cwd, home).is_empty()
 }
 
 /// What holds for projects about which nothing was decided.
@@ -133,10 +183,8 @@ impl DefaultTrust {
 /// What a decision is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustQuestion<'a> {
-    /// The working directory.
-    pub cwd: &'a Path,
-    /// The user's home folder.
-    pub home: Option<&'a Path>,
+    /// The project.
+    pub project: &'a Project,
     /// What the command line says.
     pub given: Option<bool>,
     /// What an extension says.
@@ -167,10 +215,10 @@ impl TrustDecision {
 /// needs trust yet.
 pub fn decide(question: &TrustQuestion<'_>, store: &TrustStore) -> TrustDecision {
     let said = question.given.or(question.extension);
-    if let Some(trusted) = said.or_else(|| store.decision(question.cwd)) {
+    if let Some(trusted) = said.or_else(|| store.nearest(&question.project.real_cwd)) {
         return TrustDecision::Decided(trusted);
     }
-    if !needs_trust(question.cwd, question.home) {
+    if !question.project.needs_trust {
         return TrustDecision::NotNeeded;
     }
     match question.default {

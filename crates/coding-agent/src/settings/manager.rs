@@ -1,6 +1,6 @@
 //! The settings of a user in a project: read, changed, written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_stdx::host::{Env, Host};
@@ -87,12 +87,25 @@ impl SettingsManager {
     /// Reads the documents. One that cannot be read counts as empty, is told by [`SettingsManager::drain_problems`], and is not written.
     pub fn load(files: &SettingsFiles, host: &Host) -> Self {
         let (global, broken) = Layer::read(&files.global);
-        let project = files.project.as_deref().map(Layer::read);
-        let (project, broken_too) = project.map_or((None, None), |(layer, broken)| (Some(layer), broken));
-        let manager = Self::of(global, project, host);
+        let manager = Self::of(global, None, host);
         manager.state().note_broken(Scope::Global, broken);
-        manager.state().note_broken(Scope::Project, broken_too);
+        if let Some(project) = &files.project {
+            manager.add_project(project);
+        }
         manager
+    }
+
+    /// Reads the document of a project that turned out to be trusted, as [`SettingsManager::load`] does.
+    pub(crate) fn add_project(&self, path: &Path) {
+        let (layer, broken) = Layer::read(path);
+        let mut state = self.state();
+        let says_something = !layer.raw.is_empty();
+        state.project = Some(Part { layer, marks: Marks::new() });
+        state.note_broken(Scope::Project, broken);
+        if says_something {
+            let problems = state.merge(self.0.host.env());
+            state.note(problems);
+        }
     }
 
     /// Settings that are in no file.

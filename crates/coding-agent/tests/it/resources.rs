@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_coding_agent::packages::{PackageEntry, PackageFilter};
-use pinch_coding_agent::resources::trust::{self, DefaultTrust, TrustDecision, TrustQuestion, TrustStore};
+use pinch_coding_agent::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
 use pinch_coding_agent::resources::{
     Commands, ExtraPaths, Origin, ResourceInputs, ResourceLoader, Resources, Scope, Without,
 };
@@ -357,7 +357,8 @@ fn who_decides_about_trust() {
     let home = place.path("home");
     let decide = |folder: &str, given, extension, default| {
         let cwd = place.path(folder);
-        let question = TrustQuestion { cwd: &cwd, home: Some(&home), given, extension, default };
+        let project = Project::look(&cwd, Some(&home));
+        let question = TrustQuestion { project: &project, given, extension, default };
         trust::decide(&question, &store)
     };
     let ask = |folder| decide(folder, None, None, DefaultTrust::Ask);

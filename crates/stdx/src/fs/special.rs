@@ -18,10 +18,23 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     open(path).map(|(file, _)| file)
 }
 
+/// Like [`open_regular`], for a file of which the listing of its folder has just said that it is regular: it is looked at only once it is
+/// open.
+///
+/// # Errors
+/// Those of [`open_regular`].
+pub fn open_listed(path: &Path) -> io::Result<File> {
+    open_at_once(path).map(|(file, _)| file)
+}
+
 /// The file and its length.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     // Looked at before: opening a device can do something to it.
     check(&std::fs::metadata(path)?)?;
+    open_at_once(path)
+}
+
+fn open_at_once(path: &Path) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     let file = at_once(options.read(true)).open(path)?;
     // And again: something else may have taken the name.
@@ -37,18 +50,30 @@ fn check(meta: &std::fs::Metadata) -> io::Result<()> {
     if meta.is_file() { Ok(()) } else { Err(io::Error::other("not a regular file")) }
 }
 
-/// A whole regular file of at most `max` bytes.
+/// A whole regular file of at most `max` bytes, as long as it was when it was opened.
 ///
 /// # Errors
 /// Those of [`open_regular`]; [`io::ErrorKind::FileTooLarge`] for a longer one.
 pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let (file, len) = open(path)?;
+    read_whole(open(path)?, max)
+}
+
+/// The same, opened as [`open_listed`] does.
+///
+/// # Errors
+/// Those of [`read_regular`].
+pub fn read_listed(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    read_whole(open_at_once(path)?, max)
+}
+
+fn read_whole((file, len): (File, u64), max: u64) -> io::Result<Vec<u8>> {
     if len > max {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    // Files that the system makes up have no length, and others may grow.
     let mut content = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-    file.take(max.saturating_add(1)).read_to_end(&mut content)?;
+    // Files that the system makes up have no length.
+    let limit = if len == 0 { max.saturating_add(1) } else { len };
+    file.take(limit).read_to_end(&mut content)?;
     match content.len() as u64 > max {
         true => Err(io::ErrorKind::FileTooLarge.into()),
         false => Ok(content),
@@ -140,6 +165,8 @@ mod tests {
         assert_eq!(read_regular(&path, 4).unwrap(), b"text");
         assert_eq!(read_regular(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(open_regular(dir.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(read_listed(&path, 4).unwrap(), b"text");
+        assert_eq!(open_listed(dir.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         assert_eq!(open_regular(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
@@ -169,6 +196,9 @@ mod tests {
         let mut made_up = File::open("/proc/self/status").unwrap();
         assert!(!skip_hole(&mut made_up).unwrap());
         assert!(io::read_to_string(made_up).unwrap().contains("VmHWM"));
+        let path = Path::new("/proc/self/status");
+        assert!(String::from_utf8(read_regular(path, 1 << 20).unwrap()).unwrap().contains("VmHWM"));
+        assert_eq!(read_regular(path, 9).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 
     #[cfg(unix)]
@@ -178,6 +208,7 @@ mod tests {
         let path = dir.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         assert_eq!(open_regular(&path).unwrap_err().to_string(), "not a regular file");
+        assert_eq!(open_listed(&path).unwrap_err().to_string(), "not a regular file");
         let patience = Duration::from_millis(50);
         let refused = write_special(&path, b"x", patience).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()));

@@ -7,6 +7,7 @@ use pinch_coding_agent::prompt::{self, Prompt, PromptParts, ToolNote};
 use pinch_coding_agent::resources::context_files::{self, ContextFile};
 use pinch_coding_agent::resources::info::SourceInfo;
 use pinch_coding_agent::resources::skills::{self, Meant, Skill};
+use pinch_coding_agent::resources::trust::Project;
 use pinch_coding_agent::tools::CODING;
 use pinch_llm::schema::Schema;
 use regex::Regex;
@@ -50,7 +51,7 @@ fn load_skills(input: &Value, wanted: &Value) -> Result<(), String> {
             let path = root.join(path);
             match skills::find_at(&path) {
                 Ok(files) => found.extend(files.into_iter().map(|file| {
-                    let meant = if path.is_file() { Meant::Surely } else { skills::meant(&file) };
+                    let meant = if path.is_file() { Meant::Surely } else { skills::meant(&file.path) };
                     (file, meant, SourceInfo::default())
                 })),
                 Err(problem) => problems.push(problem),
@@ -89,7 +90,9 @@ fn is_own(message: &Value) -> bool {
 fn load_context(input: &Value, wanted: &Value) -> Result<(), String> {
     let text = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
     let got = in_folder(input, |root| {
-        let (files, _) = context_files::collect(&root.join(text("agentDir")), &root.join(text("cwd")));
+        let cwd = root.join(text("cwd"));
+        let project = Project::look(&cwd, None);
+        let (files, _) = context_files::collect(&root.join(text("agentDir")), &cwd, project.repositories());
         files.iter().map(|file| json!({"path": file.path.to_string_lossy(), "content": file.text})).collect()
     })?;
     same(wanted, &got)
