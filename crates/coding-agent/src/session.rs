@@ -32,7 +32,7 @@ use crate::resources::templates::Templates;
 use crate::resources::{Commands, ExtraPaths};
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
-use crate::tools::facts::Facts;
+use crate::tools::facts::SessionFacts;
 
 mod input;
 mod look;
@@ -133,6 +133,8 @@ pub struct SessionParts {
     pub auth: Option<Arc<dyn RequestAuth>>,
     /// What the model may have done.
     pub tools: ToolSet,
+    /// What the tools know of the session; the session keeps it as it is now.
+    pub facts: SessionFacts,
     /// All tools that the model could be let call, those above among them; `None`: there are no others. Where it is given, a conversation that is
     /// taken up gets back the tools it had.
     pub all_tools: Option<ToolSet>,
@@ -184,6 +186,7 @@ impl SessionParts {
             provider,
             auth: None,
             tools: ToolSet::new(),
+            facts: SessionFacts::default(),
             all_tools: None,
             allowed_tools: None,
             system: SystemPrompt::default(),
@@ -300,6 +303,7 @@ impl AgentSession {
         };
         let queues = agent.queues();
         let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling)
+            .keeping(parts.facts)
             .fitting_images(parts.fit_images);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
         let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
@@ -494,16 +498,6 @@ impl AgentSession {
             _ => {}
         }
         plan
-    }
-
-    /// What tools may know of the session as it is now.
-    pub fn facts(&self) -> Facts {
-        Facts {
-            session_id: self.log.id().to_owned(),
-            session_file: self.path(),
-            model: Arc::clone(&self.agent.model),
-            thinking: self.agent.thinking,
-        }
     }
 
     /// The session's file, when it has one.

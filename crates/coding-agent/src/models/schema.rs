@@ -109,11 +109,8 @@ impl Check<'_> {
 
     /// The limits of images that are used: `inputLimits.images.resize`.
     fn image_limits(&mut self, map: &Map<String, Value>) {
-        const PATH: [(&str, &str); 3] = [
-            ("inputLimits", "inputLimits"),
-            ("images", "inputLimits.images"),
-            ("resize", "inputLimits.images.resize"),
-        ];
+        const PATH: [(&str, &str); 3] =
+            [("inputLimits", "inputLimits"), ("images", "inputLimits.images"), ("resize", "inputLimits.images.resize")];
         let mut limits = map;
         for (name, place) in PATH {
             match limits.get(name) {

@@ -22,6 +22,7 @@ use crate::extension::actions::SessionNow;
 use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
+use crate::tools::facts::SessionFacts;
 
 /// A handle of a session; clones share it. Nothing here waits, so that hooks may use it too.
 #[derive(Clone, Debug)]
@@ -29,6 +30,7 @@ pub struct SessionControl {
     queues: Queues,
     host: Host,
     extensions: Extensions,
+    facts: SessionFacts,
     /// Images are made to fit, and whether they are resized for that.
     fit_images: Option<bool>,
     shared: Arc<Shared>,
@@ -163,7 +165,14 @@ impl SessionControl {
             turn: TurnEntries::default(),
         };
         let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
-        Self { queues, host, extensions, fit_images: None, shared: Arc::new(shared) }
+        let facts = SessionFacts::default();
+        Self { queues, host, extensions, facts, fit_images: None, shared: Arc::new(shared) }
+    }
+
+    /// Keeps what tools know of the session as it is.
+    pub(super) fn keeping(self, facts: SessionFacts) -> Self {
+        self.peek(|state| facts.set(state.now.facts()));
+        Self { facts, ..self }
     }
 
     /// Has images made to fit.
@@ -173,6 +182,10 @@ impl SessionControl {
 
     pub(super) fn fit_images(&self) -> Option<bool> {
         self.fit_images
+    }
+
+    pub(super) fn facts(&self) -> &SessionFacts {
+        &self.facts
     }
 
     /// The session's extensions.

@@ -236,6 +236,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         })),
         auth: options.provider.is_none().then_some(auth),
         tools: toolbox.active,
+        facts,
         all_tools: toolbox.all,
         allowed_tools: toolbox.allowed,
         prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, tools))),
@@ -264,7 +265,6 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     let control = session.control();
     control.set_queue_mode(pinch_agent_core::queue::QueueKind::Steering, settings.steering_mode);
     control.set_queue_mode(pinch_agent_core::queue::QueueKind::FollowUp, settings.follow_up_mode);
-    facts.set(session.facts());
     notes.extend(services.take_problems());
     notes.extend(
         extensions

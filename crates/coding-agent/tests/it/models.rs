@@ -124,10 +124,7 @@ fn limits_of_images_are_those_of_a_model_and_are_checked() {
     registry.register_provider("ext", described(json!({"maxBytes": 5000}))).unwrap();
     assert_eq!(of("ext", "m"), ImageLimits { max_encoded_bytes: 5000, ..usual });
     let error = registry.register_provider("bad", described(json!({"maxBytes": 0}))).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "Provider bad: config.models.0.inputLimits.images.resize.maxBytes must be >= 1"
-    );
+    assert_eq!(error.to_string(), "Provider bad: config.models.0.inputLimits.images.resize.maxBytes must be >= 1");
 }
 
 #[test]

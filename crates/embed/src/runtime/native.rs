@@ -92,6 +92,7 @@ impl NativeRuntime {
         let session = AgentSession::start(SessionParts {
             thinking: Some(request.think_level.unwrap_or_default()),
             tools: tools.clone(),
+            facts,
             system,
             compaction: scope.compaction.clone(),
             plan: RecoveryPlan::report(),
@@ -100,8 +101,7 @@ impl NativeRuntime {
         })
         .await
         .map_err(session_error)?;
-        facts.set(session.facts());
-        Ok(NativeAttempts { session, provider, tools, facts, request: request.clone() })
+        Ok(NativeAttempts { session, provider, tools, request: request.clone() })
     }
 }
 
@@ -131,7 +131,6 @@ struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
     tools: ToolSet,
-    facts: SessionFacts,
     request: RunRequest,
 }
 
@@ -152,7 +151,6 @@ impl Attempts for NativeAttempts {
                 yield AttemptEvent::Broken(session_error(error));
                 return;
             }
-            self.facts.set(self.session.facts());
             let window = self.session.model().context_window;
             let mut watcher = Watcher::new(self.tools.clone(), window);
             let mut run = match plan.start {
