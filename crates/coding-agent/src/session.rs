@@ -25,6 +25,7 @@ use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionNow;
 use crate::extension::{Extensions, SessionReason};
+use crate::images::{Intake, Treatment};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
 use crate::resources::skills::Skill;
@@ -158,9 +159,9 @@ pub struct SessionParts {
     pub hooks: Arc<dyn Hooks>,
     /// No image reaches the model; it is told so instead.
     pub block_images: bool,
-    /// Images that enter the conversation are made to fit: see [`crate::images::admit`], which is told whether to resize them. `None`: they are
-    /// taken as they are.
-    pub fit_images: Option<bool>,
+    /// What is done to images that enter the conversation, whichever way they come. What the tools bring is not decoded again when they share
+    /// it.
+    pub images: Intake,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
     /// Where the owner steps into compactions and moves in the tree.
@@ -198,7 +199,7 @@ impl SessionParts {
             load_found: None,
             hooks: Arc::new(NoHooks),
             block_images: false,
-            fit_images: None,
+            images: Intake::new(Treatment::Untouched),
             compaction: CompactionRules::default(),
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
@@ -304,7 +305,7 @@ impl AgentSession {
         let queues = agent.queues();
         let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling)
             .keeping(parts.facts)
-            .fitting_images(parts.fit_images);
+            .taking(parts.images);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
         let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
         parts.extensions.bind(Some(Arc::new(acting)));

@@ -19,6 +19,7 @@ use super::tooling::Tooling;
 use crate::entry::{CustomMessage, EntryBody, EntryId};
 use crate::extension::Extensions;
 use crate::extension::actions::SessionNow;
+use crate::images::{Intake, Treatment};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
@@ -31,8 +32,7 @@ pub struct SessionControl {
     host: Host,
     extensions: Extensions,
     facts: SessionFacts,
-    /// Images are made to fit, and whether they are resized for that.
-    fit_images: Option<bool>,
+    images: Intake,
     shared: Arc<Shared>,
 }
 
@@ -166,7 +166,8 @@ impl SessionControl {
         };
         let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
         let facts = SessionFacts::default();
-        Self { queues, host, extensions, facts, fit_images: None, shared: Arc::new(shared) }
+        let images = Intake::new(Treatment::Untouched);
+        Self { queues, host, extensions, facts, images, shared: Arc::new(shared) }
     }
 
     /// Keeps what tools know of the session as it is.
@@ -175,13 +176,13 @@ impl SessionControl {
         Self { facts, ..self }
     }
 
-    /// Has images made to fit.
-    pub(super) fn fitting_images(self, fit_images: Option<bool>) -> Self {
-        Self { fit_images, ..self }
+    /// Takes images in as an intake does.
+    pub(super) fn taking(self, images: Intake) -> Self {
+        Self { images, ..self }
     }
 
-    pub(super) fn fit_images(&self) -> Option<bool> {
-        self.fit_images
+    pub(super) fn images(&self) -> &Intake {
+        &self.images
     }
 
     pub(super) fn facts(&self) -> &SessionFacts {

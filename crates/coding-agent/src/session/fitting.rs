@@ -3,44 +3,59 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pinch_agent_core::hooks::ToolPatch;
 use pinch_agent_core::tool::ToolOutput;
 use pinch_llm::message::{Block, Content, Message};
+use pinch_llm::model::ImageLimits;
 
 use super::control::SessionControl;
-use crate::images;
+use crate::images::{Admitted, Refused};
 use crate::session_log::roles;
 
 impl SessionControl {
     /// A message with images as models take them; `None`: it is as it should be, or the owner looks after images.
     pub(super) async fn fitted(&self, message: &Message) -> Option<Arc<Message>> {
-        let resize = self.fit_images()?;
         let content = match message {
             Message::User(user) => Cow::Borrowed(&user.content),
             Message::ToolResult(result) => {
-                return Some(Arc::new(with(message, fitted_blocks(&result.content, resize).await?)));
+                return Some(Arc::new(with(message, self.fitted_blocks(&result.content).await?)));
             }
             Message::Other(other) if other.role() == roles::CUSTOM => Cow::Owned(roles::custom_content(other)),
             Message::Assistant(_) | Message::System(_) | Message::Other(_) => return None,
         };
         match &*content {
             Content::Text(_) => None,
-            Content::Blocks(blocks) => Some(Arc::new(with(message, fitted_blocks(blocks, resize).await?))),
+            Content::Blocks(blocks) => Some(Arc::new(with(message, self.fitted_blocks(blocks).await?))),
         }
     }
 
     /// What changes in the result of a call so that its images are as models take them.
     pub(super) async fn fitted_result(&self, output: &ToolOutput) -> Option<ToolPatch> {
-        let content = fitted_blocks(&output.content, self.fit_images()?).await?;
+        let content = self.fitted_blocks(&output.content).await?;
         let structured = output.structured.clone();
         Some(ToolPatch { content: Some(content), structured, ..ToolPatch::default() })
+    }
+
+    /// Makes an image of a [sniffed](crate::images::sniff) type fit for a prompt, to the limits of the model in use. It is not decoded again when
+    /// the prompt comes.
+    ///
+    /// # Errors
+    /// [`Refused`]; its note is for the prompt's text.
+    pub async fn admit_image(&self, content: Bytes, mime_type: &'static str) -> Result<Admitted, Refused> {
+        self.images().admit(content, mime_type, &self.image_limits()).await
+    }
+
+    async fn fitted_blocks(&self, blocks: &[Block]) -> Option<Vec<Block>> {
+        self.images().admit_blocks(blocks, &self.image_limits()).await
+    }
+
+    /// The limits of the model in use.
+    fn image_limits(&self) -> ImageLimits {
+        self.peek(|state| state.now.model.image_limits())
     }
 }
 
 fn with(message: &Message, blocks: Vec<Block>) -> Message {
     roles::with_content(message, &Content::Blocks(blocks))
-}
-
-async fn fitted_blocks(blocks: &[Block], resize: bool) -> Option<Vec<Block>> {
-    images::admit_blocks(blocks, resize).await
 }

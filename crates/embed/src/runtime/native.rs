@@ -10,6 +10,7 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::event::SessionEvent;
+use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_coding_agent::recovery::RecoveryPlan;
@@ -60,7 +61,7 @@ impl NativeRuntime {
             files: self.files.clone(),
             shell: scope.shell.clone(),
             facts: facts.clone(),
-            resize_images: true,
+            images: Intake::default(),
         })
     }
 
