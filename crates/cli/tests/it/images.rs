@@ -1,8 +1,13 @@
 //! Images that are named on the command line.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pinch_testing::server::Reply;
+use pinch_testing::wires::anthropic::Response;
 use serde_json::{Value, json};
 
 use crate::help::User;
+use crate::rpc::Client;
 
 /// A black BMP of 24 bits a pixel.
 fn bmp(width: u32, height: u32) -> Vec<u8> {
@@ -63,4 +68,82 @@ async fn settings_keep_the_size_of_images_and_keep_them_from_the_model() {
     assert_eq!(given(&as_large, "@large.bmp").await, [text, "image/png"]);
     let blocked = user(&json!({"autoResize": false, "blockImages": true})).await;
     assert_eq!(given(&blocked, "@large.bmp").await, [text, "Image reading is disabled."]);
+}
+
+/// Width and height of the images in the last message of the user, and the texts around them.
+fn last_said(user: &User) -> (Vec<(u32, u32)>, Vec<String>) {
+    let asked = user.asked().unwrap();
+    let said = asked.as_array().unwrap().iter().rev().find(|message| message["role"] == "user").unwrap();
+    let side = |head: &[u8]| u32::from_be_bytes(head.try_into().unwrap());
+    let (mut sides, mut texts) = (Vec::new(), Vec::new());
+    for part in said["content"].as_array().unwrap() {
+        match part["source"]["data"].as_str() {
+            Some(data) => {
+                let content = STANDARD.decode(data).unwrap();
+                assert_eq!(&content[12..16], b"IHDR");
+                sides.push((side(&content[16..20]), side(&content[20..24])));
+            }
+            None => texts.push(part["text"].as_str().unwrap().to_owned()),
+        }
+    }
+    (sides, texts)
+}
+
+#[tokio::test]
+async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_comes() {
+    let user = user(&json!({})).await;
+    let narrow = json!({"images": {"resize": {"maxWidth": 250}}, "maxRequestBytes": 9_000_000});
+    let models = json!({"providers": {"local": {
+        "baseUrl": user.server.url(), "api": "anthropic-messages", "apiKey": "none",
+        "models": [{"id": "m1", "input": ["text", "image"]}, {"id": "m2", "input": ["text", "image"], "inputLimits": narrow}],
+    }}});
+    user.write("agent/models.json", &models.to_string());
+    let image = json!({"type": "image", "data": STANDARD.encode(bmp(2500, 100)), "mimeType": "image/bmp"});
+    let note = |shown: &str| {
+        format!(
+            "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at {shown} to map to original image.]"
+        )
+    };
+    let mut client = Client::of(&user);
+    let said = async |client: &mut Client, text: &str| {
+        user.answer("Seen.");
+        client.ask(&json!({"type": "prompt", "message": text, "images": [image]})).await;
+        let lines = client.until(|line| line["type"] == "agent_settled").await;
+        let of = |kind: &str| {
+            let line = lines.iter().find(|line| line["type"] == kind && line["message"]["role"] == "user");
+            line.map(|line| line["message"]["content"].clone()).unwrap()
+        };
+        assert_eq!(of("message_start"), of("message_end"));
+        last_said(&user)
+    };
+    let wide = note("2000x80. Multiply coordinates by 1.25");
+    assert_eq!(said(&mut client, "one").await, (vec![(2000, 80)], vec!["one".to_owned(), wide]));
+    let set = client.ask(&json!({"type": "set_model", "provider": "local", "modelId": "m2"})).await;
+    assert_eq!(set[set.len() - 1]["data"]["inputLimits"], narrow);
+    let small = note("250x10. Multiply coordinates by 10.00");
+    assert_eq!(said(&mut client, "two").await, (vec![(250, 10)], vec!["two".to_owned(), small.clone()]));
+    // What is in the conversation stays as it is.
+    let first = user.asked().unwrap()[0].to_string();
+    assert!(first.contains("displayed at 2000x80"), "{first}");
+
+    // A file that is read is made fit for the same model, and its notes stand in the text of the result.
+    let call = Response::new("msg_1").tool_call("toolu_1", "read", &json!({"path": "large.bmp"}).to_string());
+    user.server.reply(Reply::sse(call.stop("tool_use").concat()));
+    user.answer("Read.");
+    client.ask(&json!({"type": "prompt", "message": "read it"})).await;
+    client.until(|line| line["type"] == "agent_settled").await;
+    let asked = user.asked().unwrap();
+    let result = &asked.as_array().unwrap().last().unwrap()["content"][0]["content"];
+    assert_eq!(result[0]["text"], format!("Read image file [image/png]\n{small}"));
+    let content = STANDARD.decode(result[1]["source"]["data"].as_str().unwrap()).unwrap();
+    assert_eq!(content[16..24], [0, 0, 0, 250, 0, 0, 0, 10]);
+    assert_eq!(result.as_array().unwrap().len(), 2);
+
+    // And so is a file on the command line.
+    user.answer("Seen.");
+    let ran = user.run(&["--model", "local/m2", "--no-session", "-p", "@large.bmp", "What is it?"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let home = user.path("").canonicalize().unwrap();
+    let text = format!("<file name=\"{}/large.bmp\">{small}</file>\nWhat is it?", home.display());
+    assert_eq!(last_said(&user), (vec![(250, 10)], vec![text]));
 }

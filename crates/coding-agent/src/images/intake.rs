@@ -45,7 +45,11 @@ pub struct Intake {
 impl Intake {
     /// An intake that knows no image yet.
     pub fn new(treatment: Treatment) -> Self {
-        Self { treatment, ..Self::default() }
+        Self {
+            treatment,
+            #[cfg(feature = "images")]
+            known: Known::default(),
+        }
     }
 
     /// Makes an image of a [`sniff`]ed type fit for a message.

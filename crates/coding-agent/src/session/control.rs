@@ -181,7 +181,8 @@ impl SessionControl {
         Self { images, ..self }
     }
 
-    pub(super) fn images(&self) -> &Intake {
+    /// Where images come into the conversation.
+    pub fn images(&self) -> &Intake {
         &self.images
     }
 

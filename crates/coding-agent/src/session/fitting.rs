@@ -10,6 +10,8 @@ use pinch_llm::message::{Block, Content, Message};
 use pinch_llm::model::ImageLimits;
 
 use super::control::SessionControl;
+use crate::entry::CustomMessage;
+use crate::extension::Draft;
 use crate::images::{Admitted, Refused};
 use crate::session_log::roles;
 
@@ -35,6 +37,27 @@ impl SessionControl {
         let content = self.fitted_blocks(&output.content).await?;
         let structured = output.structured.clone();
         Some(ToolPatch { content: Some(content), structured, ..ToolPatch::default() })
+    }
+
+    /// An entry of an extension with images as models take them.
+    pub(super) async fn fitted_draft(&self, draft: Draft) -> Draft {
+        match draft {
+            Draft::Message(message) => {
+                let content = self.fitted_content(message.content).await;
+                Draft::Message(CustomMessage { content, ..message })
+            }
+            Draft::Edit { target, replacement: Some(content) } => {
+                Draft::Edit { target, replacement: Some(self.fitted_content(content).await) }
+            }
+            other => other,
+        }
+    }
+
+    async fn fitted_content(&self, content: Content) -> Content {
+        match content {
+            Content::Blocks(blocks) => Content::Blocks(self.fitted_blocks(&blocks).await.unwrap_or(blocks)),
+            text @ Content::Text(_) => text,
+        }
     }
 
     /// Makes an image of a [sniffed](crate::images::sniff) type fit for a prompt, to the limits of the model in use. It is not decoded again when
