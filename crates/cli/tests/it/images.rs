@@ -1,7 +1,5 @@
 //! Images that are named on the command line.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use pinch_testing::server::Reply;
 use pinch_testing::wires::anthropic::Response;
 use serde_json::{Value, json};
@@ -70,23 +68,21 @@ async fn settings_keep_the_size_of_images_and_keep_them_from_the_model() {
     assert_eq!(given(&blocked, "@large.bmp").await, [text, "Image reading is disabled."]);
 }
 
-/// Width and height of the images in the last message of the user, and the texts around them.
-fn last_said(user: &User) -> (Vec<(u32, u32)>, Vec<String>) {
-    let asked = user.asked().unwrap();
-    let said = asked.as_array().unwrap().iter().rev().find(|message| message["role"] == "user").unwrap();
-    let side = |head: &[u8]| u32::from_be_bytes(head.try_into().unwrap());
-    let (mut sides, mut texts) = (Vec::new(), Vec::new());
-    for part in said["content"].as_array().unwrap() {
-        match part["source"]["data"].as_str() {
-            Some(data) => {
-                let content = STANDARD.decode(data).unwrap();
-                assert_eq!(&content[12..16], b"IHDR");
-                sides.push((side(&content[16..20]), side(&content[20..24])));
-            }
-            None => texts.push(part["text"].as_str().unwrap().to_owned()),
-        }
-    }
-    (sides, texts)
+/// A black PNG of 2500 by 100 dots.
+const WIDE: &str = "iVBORw0KGgoAAAANSUhEUgAACcQAAABkAQAAAACKjJytAAAANUlEQVR42u3BAQ0AAADCoPdPbQ43oAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAHg0eqgAAU0/6RAAAAAASUVORK5CYII=";
+
+/// The texts of a content, and of PNG images width and height.
+fn parts(content: &Value) -> Vec<String> {
+    let shown = |part: &Value| match part["source"]["data"].as_str() {
+        // What the head of a PNG says of its sides, in base64.
+        Some(data) => match &data[16..32] {
+            "SUhEUgAAB9AAAABQ" => "2000x80".to_owned(),
+            "SUhEUgAAAPoAAAAK" => "250x10".to_owned(),
+            other => other.to_owned(),
+        },
+        None => part["text"].as_str().unwrap().to_owned(),
+    };
+    content.as_array().unwrap().iter().map(shown).collect()
 }
 
 #[tokio::test]
@@ -98,12 +94,13 @@ async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_come
         "models": [{"id": "m1", "input": ["text", "image"]}, {"id": "m2", "input": ["text", "image"], "inputLimits": narrow}],
     }}});
     user.write("agent/models.json", &models.to_string());
-    let image = json!({"type": "image", "data": STANDARD.encode(bmp(2500, 100)), "mimeType": "image/bmp"});
-    let note = |shown: &str| {
+    let image = json!({"type": "image", "data": WIDE, "mimeType": "image/png"});
+    let note = |shown: &str, by: &str| {
         format!(
-            "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at {shown} to map to original image.]"
+            "[Image: original 2500x100, displayed at {shown}. Multiply coordinates by {by} to map to original image.]"
         )
     };
+    let last = || user.asked().unwrap().as_array().unwrap().last().unwrap()["content"].clone();
     let mut client = Client::of(&user);
     let said = async |client: &mut Client, text: &str| {
         user.answer("Seen.");
@@ -114,17 +111,16 @@ async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_come
             line.map(|line| line["message"]["content"].clone()).unwrap()
         };
         assert_eq!(of("message_start"), of("message_end"));
-        last_said(&user)
+        parts(&last())
     };
-    let wide = note("2000x80. Multiply coordinates by 1.25");
-    assert_eq!(said(&mut client, "one").await, (vec![(2000, 80)], vec!["one".to_owned(), wide]));
+    let large = note("2000x80", "1.25");
+    assert_eq!(said(&mut client, "one").await, ["one", large.as_str(), "2000x80"]);
     let set = client.ask(&json!({"type": "set_model", "provider": "local", "modelId": "m2"})).await;
     assert_eq!(set[set.len() - 1]["data"]["inputLimits"], narrow);
-    let small = note("250x10. Multiply coordinates by 10.00");
-    assert_eq!(said(&mut client, "two").await, (vec![(250, 10)], vec!["two".to_owned(), small.clone()]));
+    let small = note("250x10", "10.00");
+    assert_eq!(said(&mut client, "two").await, ["two", small.as_str(), "250x10"]);
     // What is in the conversation stays as it is.
-    let first = user.asked().unwrap()[0].to_string();
-    assert!(first.contains("displayed at 2000x80"), "{first}");
+    assert_eq!(parts(&user.asked().unwrap()[0]["content"]), ["one", large.as_str(), "2000x80"]);
 
     // A file that is read is made fit for the same model, and its notes stand in the text of the result.
     let call = Response::new("msg_1").tool_call("toolu_1", "read", &json!({"path": "large.bmp"}).to_string());
@@ -132,18 +128,14 @@ async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_come
     user.answer("Read.");
     client.ask(&json!({"type": "prompt", "message": "read it"})).await;
     client.until(|line| line["type"] == "agent_settled").await;
-    let asked = user.asked().unwrap();
-    let result = &asked.as_array().unwrap().last().unwrap()["content"][0]["content"];
-    assert_eq!(result[0]["text"], format!("Read image file [image/png]\n{small}"));
-    let content = STANDARD.decode(result[1]["source"]["data"].as_str().unwrap()).unwrap();
-    assert_eq!(content[16..24], [0, 0, 0, 250, 0, 0, 0, 10]);
-    assert_eq!(result.as_array().unwrap().len(), 2);
+    let small = format!("[Image converted from image/bmp to image/png.]\n{small}");
+    assert_eq!(parts(&last()[0]["content"]), [format!("Read image file [image/png]\n{small}"), "250x10".to_owned()]);
 
     // And so is a file on the command line.
     user.answer("Seen.");
     let ran = user.run(&["--model", "local/m2", "--no-session", "-p", "@large.bmp", "What is it?"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let home = user.path("").canonicalize().unwrap();
-    let text = format!("<file name=\"{}/large.bmp\">{small}</file>\nWhat is it?", home.display());
-    assert_eq!(last_said(&user), (vec![(250, 10)], vec![text]));
+    let file = user.path("").canonicalize().unwrap().join("large.bmp");
+    let text = format!("<file name=\"{}\">{small}</file>\nWhat is it?", file.display());
+    assert_eq!(parts(&last()), [text, "250x10".to_owned()]);
 }
