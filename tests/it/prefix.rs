@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use pinch_embed::agent_core::ToolSet;
 use pinch_embed::coding_agent::auth::{Authorised, FixedAuth};
+use pinch_embed::coding_agent::images::Intake;
 use pinch_embed::coding_agent::machine::LocalMachine;
 use pinch_embed::coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_embed::coding_agent::recovery::RecoveryPlan;
@@ -58,7 +59,7 @@ impl Setup {
             files: FileQueue::default(),
             shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: std::env::temp_dir() },
             facts: SessionFacts::default(),
-            resize_images: true,
+            images: Intake::default(),
         })
     }
 

@@ -38,6 +38,13 @@ pub trait Hooks: Send + Sync {
         messages.iter().filter(|message| !matches!(***message, Message::Other(_))).cloned().collect()
     }
 
+    /// A message that is said from outside, before its start is told; an answer takes its place, and must have the same role. Not asked for what
+    /// the model answers and for results of tools. Not cancelled with the run.
+    fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+        let _ = message;
+        Box::pin(async { None })
+    }
+
     /// A whole message, before it enters the conversation and before its end is told; an answer takes its place, and must have the same role.
     /// Not cancelled with the run: what a cancelled answer has come to passes here too.
     fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {

@@ -250,7 +250,9 @@ impl Running<'_> {
     }
 
     async fn take_in(&mut self, pending: Vec<Pending>) {
+        let hooks = Arc::clone(&self.agent.hooks);
         for Pending { message, queued } in pending {
+            let message = replaced(hooks.incoming(&message).await, message);
             self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
             let message = self.append(message).await;
             self.give(AgentEvent::MessageEnd { message, error: None, queued }).await;
@@ -260,11 +262,15 @@ impl Running<'_> {
     /// Takes a message into the conversation, as the owner leaves it, and gives it back like that.
     async fn append(&mut self, message: Arc<Message>) -> Arc<Message> {
         let hooks = Arc::clone(&self.agent.hooks);
-        let replaced = hooks.whole_message(&message).await.filter(|other| other.role() == message.role());
-        let message = replaced.unwrap_or(message);
+        let message = replaced(hooks.whole_message(&message).await, message);
         self.declared.see(&message);
         self.agent.messages.push(Arc::clone(&message));
         self.new.push(Arc::clone(&message));
         message
     }
+}
+
+/// What a hook puts in the place of a message, when it has the same role.
+fn replaced(by: Option<Arc<Message>>, message: Arc<Message>) -> Arc<Message> {
+    by.filter(|other| other.role() == message.role()).unwrap_or(message)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pinch_cli::options::Options;
 use pinch_embed::coding_agent::images;
-use pinch_embed::coding_agent::session::Prompt;
+use pinch_embed::coding_agent::session::{Prompt, SessionControl};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 
@@ -49,16 +49,16 @@ impl Said {
         self.first.is_empty()
     }
 
-    /// The messages to send: what is piped in, the files, and the first message together; then the others. Images are made smaller where
-    /// `resize_images` asks for it; a note takes the place of those that cannot be sent.
-    pub(crate) async fn into_prompts(self, resize_images: bool, cancel: &Cancel) -> Vec<Prompt> {
+    /// The messages to send: what is piped in, the files, and the first message together; then the others. The session makes images fit; a note
+    /// takes the place of those that cannot be sent.
+    pub(crate) async fn into_prompts(self, session: &SessionControl, cancel: &Cancel) -> Vec<Prompt> {
         let mut texts = Vec::with_capacity(self.first.len());
         let mut images = Vec::new();
         for part in self.first {
             texts.push(match part {
                 Part::Text(text) => text,
                 Part::Image { name, content, mime_type } => {
-                    let notes = match images::admit(content.into(), mime_type, resize_images).await {
+                    let notes = match session.admit_image(content.into(), mime_type).await {
                         Ok(admitted) => {
                             images.push(admitted.image);
                             admitted.notes.join("\n")

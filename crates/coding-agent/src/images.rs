@@ -1,27 +1,18 @@
-//! Images: what they are by their first bytes, how large they may be, and how they get into a message.
+//! Images: what they are by their first bytes, and how they get into a conversation.
 
-use std::borrow::Cow;
-
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
-use base64::{Engine as _, alphabet};
-use bytes::Bytes;
-use pinch_llm::message::{Block, Image};
+use pinch_llm::message::Image;
+use pinch_llm::model::ImageLimits;
 
 #[cfg(feature = "images")]
+mod known;
+#[cfg(feature = "images")]
 mod fit;
+mod intake;
 
-/// Base64 characters of an image in a message; the payload must stay below.
-pub const MAX_ENCODED_BYTES: usize = 4_718_592;
+pub use intake::{Intake, Treatment};
 
 /// Bytes of an image file that is looked into at all.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Reads base64 with or without padding.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// Formats that are taken, as the model is told.
 pub(crate) const FORMATS: &str =
@@ -30,7 +21,7 @@ pub(crate) const FORMATS: &str =
 /// Bytes at the start of a file that tell an image from a text which begins like one.
 const LOOKED_AT: usize = 4100;
 
-/// The MIME type of an image that [`admit`] takes, by its first bytes; a file's name says nothing.
+/// The MIME type of an image that [`Intake::admit`] takes, by its first bytes; a file's name says nothing.
 ///
 /// Text that begins with the letters of a format is text: the head of an image has bytes that no text has. BMP is known only with the feature
 /// `images`, for no model takes it as it is.
@@ -78,98 +69,14 @@ impl Refused {
     }
 }
 
-/// Takes an image of a [`sniff`]ed type into a message.
-///
-/// With the feature `images`, one that cannot be decoded is refused, BMP becomes PNG, and with `resize` a large one is made smaller. Without it
-/// images are passed on as they are. The work is done on a thread for such work; it goes on there when the caller stops waiting.
-///
-/// # Errors
-/// [`Refused`]; its note goes into the message then.
-pub async fn admit(content: Bytes, mime_type: &'static str, resize: bool) -> Result<Admitted, Refused> {
-    #[cfg(feature = "images")]
-    let (content, mime_type, notes) = {
-        let fitted = fit::fit_apart(content, mime_type, resize).await?;
-        (fitted.content, fitted.mime_type, fitted.notes)
-    };
-    #[cfg(not(feature = "images"))]
-    let (notes, _) = (Vec::new(), resize);
-    if !can_be_sent(content.len()) {
-        return Err(Refused::TooLarge);
-    }
-    let image = Image { data: STANDARD.encode(&content), mime_type: mime_type.to_owned() };
-    Ok(Admitted { image, notes })
-}
-
-/// Makes the images among blocks fit, as [`admit`] does, by what their bytes are and not by what is said of them. What the model is to know of an
-/// image stands in front of it; a note takes the place of one that cannot be sent. `None`: all of them fit.
-pub async fn admit_blocks(blocks: &[Block], resize: bool) -> Option<Vec<Block>> {
-    let mut changed = None;
-    for (at, block) in blocks.iter().enumerate() {
-        let Block::Image(image) = block else {
-            if let Some(changed) = &mut changed {
-                Vec::push(changed, block.clone());
-            }
-            continue;
-        };
-        let done = admit_image(image, resize).await;
-        if matches!(&done, Ok(same) if same.image == *image && same.notes.is_empty()) && changed.is_none() {
-            continue;
-        }
-        let changed = changed.get_or_insert_with(|| blocks[..at].to_vec());
-        match done {
-            Ok(Admitted { image, notes }) => {
-                changed.extend((!notes.is_empty()).then(|| Block::text(notes.join("\n"))));
-                changed.push(Block::Image(image));
-            }
-            Err(refused) => changed.push(Block::text(refused.note())),
-        }
-    }
-    changed
-}
-
-async fn admit_image(image: &Image, resize: bool) -> Result<Admitted, Refused> {
-    if image.data.len() as u64 / 4 * 3 > MAX_FILE_BYTES {
-        return Err(Refused::TooLarge);
-    }
-    let mut data = Cow::Borrowed(image.data.as_bytes());
-    if data.iter().any(u8::is_ascii_whitespace) {
-        data.to_mut().retain(|byte| !byte.is_ascii_whitespace());
-    }
-    let content = LENIENT.decode(&data).map_err(|_| Refused::NotConverted)?;
-    let mime_type = sniff(&content).ok_or(Refused::NotConverted)?;
-    admit(content.into(), mime_type, resize).await
-}
-
 /// Whether so many bytes stay below the limit once they are encoded.
-fn can_be_sent(n_bytes: usize) -> bool {
-    n_bytes.div_ceil(3) * 4 < MAX_ENCODED_BYTES
+fn can_be_sent(n_bytes: usize, limits: &ImageLimits) -> bool {
+    (n_bytes as u64).div_ceil(3) * 4 < limits.max_encoded_bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A picture of one dot.
-    const DOT: &str =
-        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
-
-    fn image(data: &str, mime_type: &str) -> Block {
-        Block::Image(Image { data: data.to_owned(), mime_type: mime_type.to_owned() })
-    }
-
-    #[tokio::test]
-    async fn images_are_what_their_bytes_say() {
-        let fits = [Block::text("a"), image(DOT, "image/png")];
-        assert_eq!(admit_blocks(&fits, true).await, None);
-        let mut wrapped = DOT.trim_end_matches('=').to_owned();
-        wrapped.insert(40, '\n');
-        let odd =
-            [image(&wrapped, "image/jpeg"), Block::text("a"), image("AAAA", "image/png"), image("?", "image/png")];
-        let note = Block::text(Refused::NotConverted.note());
-        let made = [image(DOT, "image/png"), Block::text("a"), note.clone(), note];
-        assert_eq!(admit_blocks(&odd, true).await.as_deref(), Some(&made[..]));
-        assert_eq!(admit_blocks(&[], true).await, None);
-    }
 
     #[test]
     fn text_that_begins_like_an_image_is_text() {
@@ -185,7 +92,8 @@ mod tests {
 
     #[test]
     fn what_is_sent_stays_below_the_limit_in_its_encoded_form() {
-        assert!(can_be_sent(3 * 1_179_647));
-        assert!(!can_be_sent(3 * 1_179_647 + 1));
+        let limits = ImageLimits::default();
+        assert!(can_be_sent(3 * 1_179_647, &limits));
+        assert!(!can_be_sent(3 * 1_179_647 + 1, &limits));
     }
 }

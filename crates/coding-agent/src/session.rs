@@ -25,6 +25,7 @@ use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionNow;
 use crate::extension::{Extensions, SessionReason};
+use crate::images::{Intake, Treatment};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
 use crate::resources::skills::Skill;
@@ -32,7 +33,7 @@ use crate::resources::templates::Templates;
 use crate::resources::{Commands, ExtraPaths};
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
-use crate::tools::facts::Facts;
+use crate::tools::facts::SessionFacts;
 
 mod input;
 mod look;
@@ -133,6 +134,8 @@ pub struct SessionParts {
     pub auth: Option<Arc<dyn RequestAuth>>,
     /// What the model may have done.
     pub tools: ToolSet,
+    /// What the tools know of the session; the session keeps it as it is now.
+    pub facts: SessionFacts,
     /// All tools that the model could be let call, those above among them; `None`: there are no others. Where it is given, a conversation that is
     /// taken up gets back the tools it had.
     pub all_tools: Option<ToolSet>,
@@ -156,9 +159,9 @@ pub struct SessionParts {
     pub hooks: Arc<dyn Hooks>,
     /// No image reaches the model; it is told so instead.
     pub block_images: bool,
-    /// Images that enter the conversation are made to fit: see [`crate::images::admit`], which is told whether to resize them. `None`: they are
-    /// taken as they are.
-    pub fit_images: Option<bool>,
+    /// What is done to images that enter the conversation, whichever way they come. What the tools bring is not decoded again when they share
+    /// it.
+    pub images: Intake,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
     /// Where the owner steps into compactions and moves in the tree.
@@ -184,6 +187,7 @@ impl SessionParts {
             provider,
             auth: None,
             tools: ToolSet::new(),
+            facts: SessionFacts::default(),
             all_tools: None,
             allowed_tools: None,
             system: SystemPrompt::default(),
@@ -195,7 +199,7 @@ impl SessionParts {
             load_found: None,
             hooks: Arc::new(NoHooks),
             block_images: false,
-            fit_images: None,
+            images: Intake::new(Treatment::Untouched),
             compaction: CompactionRules::default(),
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
@@ -300,7 +304,8 @@ impl AgentSession {
         };
         let queues = agent.queues();
         let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling)
-            .fitting_images(parts.fit_images);
+            .keeping(parts.facts)
+            .taking(parts.images);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
         let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
         parts.extensions.bind(Some(Arc::new(acting)));
@@ -494,16 +499,6 @@ impl AgentSession {
             _ => {}
         }
         plan
-    }
-
-    /// What tools may know of the session as it is now.
-    pub fn facts(&self) -> Facts {
-        Facts {
-            session_id: self.log.id().to_owned(),
-            session_file: self.path(),
-            model: Arc::clone(&self.agent.model),
-            thinking: self.agent.thinking,
-        }
     }
 
     /// The session's file, when it has one.

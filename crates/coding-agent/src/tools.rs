@@ -7,6 +7,7 @@ use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, To
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
+use crate::images::Intake;
 use crate::machine::search::SearchError;
 use crate::machine::{Machine, MachineError};
 
@@ -43,8 +44,8 @@ pub struct ToolParts {
     pub shell: bash::Shell,
     /// What they know of the session.
     pub facts: SessionFacts,
-    /// Images that are too large for a message are made smaller. Takes the feature `images`; without it they are left out.
-    pub resize_images: bool,
+    /// Makes images fit. Who shares it with the session has each of them decoded once.
+    pub images: Intake,
 }
 
 /// Names of the tools that are active by default, in order.

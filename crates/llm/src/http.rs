@@ -8,6 +8,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use pinch_stdx::host::Env;
 
+use crate::model::detect;
+
 pub mod idle;
 mod proxy;
 #[cfg(feature = "codex-ws")]
@@ -203,19 +205,10 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
         return HttpError::Reset { source: error.without_url() };
     }
     let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
-    let host = crate::model::detect::host(url);
+    let host = detect::host(url);
     let is_near = matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127.") || host.ends_with(".local");
-    let place = if is_near { format!(" ({})", without_secrets(url)) } else { String::new() };
+    let place = if is_near { format!(" ({})", detect::without_secrets(url)) } else { String::new() };
     HttpError::Connect { cause, place }
-}
-
-/// A URL without its query, and without user and password.
-fn without_secrets(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or(url);
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
 }
 
 /// The innermost cause: the outer ones repeat the URL, which may hold secrets.

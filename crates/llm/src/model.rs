@@ -14,7 +14,10 @@ pub mod compat;
 
 pub mod record;
 
+pub mod limits;
+
 pub use dialect::Dialect;
+pub use limits::ImageLimits;
 use thinking::ThinkingMap;
 
 use crate::ids::{ApiId, ModelId, ProviderId};
@@ -54,7 +57,7 @@ pub struct Model {
     pub dialect: Dialect,
     /// The `compat` object its record had, for those who write records.
     pub compat: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
-    /// Members of its record that nobody here asks for, as written.
+    /// Members of its record that have no field here, as written.
     pub extra: Arc<serde_json::Map<String, serde_json::Value>>,
 }
 

@@ -159,3 +159,33 @@ async fn other_content_drops_the_data_that_said_the_same() {
         assert_eq!(found, Some(wanted));
     }
 }
+
+/// Has what is said from outside in capital letters.
+struct Loud;
+
+impl Hooks for Loud {
+    fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+        Box::pin(async {
+            let Message::User(user) = &**message else { panic!("only users speak here") };
+            let text = user.content.text("");
+            // What has another role is not taken.
+            let other = Message::System(SystemMessage::default());
+            Some(Arc::new(if text == "keep" { other } else { Message::user(text.to_uppercase(), 1) }))
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_comes_from_outside_is_changed_before_it_is_told() {
+    let (mut agent, _) = agent([calls(&[("a", "none")]), Reply::text("done")], vec![]);
+    agent.hooks = Arc::new(Loud);
+    agent.queues().push(QueueKind::Steering, Message::user("keep", 1));
+    let events = run(&mut agent, &Cancel::new()).await;
+    let starts = events.iter().filter_map(|event| match event {
+        AgentEvent::MessageStart(message) => Some(Arc::clone(message)),
+        _ => None,
+    });
+    let starts = shape(&starts.collect::<Vec<_>>());
+    assert_eq!(starts, ["GO", "keep", "assistant", "toolResult", "assistant"]);
+    assert_eq!(shape(&agent.messages), starts);
+}

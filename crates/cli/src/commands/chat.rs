@@ -49,9 +49,8 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
         return Err(nothing_to_say(options));
     }
     let mut runtime = wiring::runtime(options, host, None).await?;
-    let resize_images = runtime.services().settings().settings().images.auto_resize;
-    let prompts = said.into_prompts(resize_images, &cancel).await;
     let session = runtime.session_mut();
+    let prompts = said.into_prompts(&session.control(), &cancel).await;
     let extensions = session.control().extensions().clone();
     let mut out = std::io::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {

@@ -1,8 +1,11 @@
 //! Images that are named on the command line.
 
+use pinch_testing::server::Reply;
+use pinch_testing::wires::anthropic::Response;
 use serde_json::{Value, json};
 
 use crate::help::User;
+use crate::rpc::Client;
 
 /// A black BMP of 24 bits a pixel.
 fn bmp(width: u32, height: u32) -> Vec<u8> {
@@ -63,4 +66,76 @@ async fn settings_keep_the_size_of_images_and_keep_them_from_the_model() {
     assert_eq!(given(&as_large, "@large.bmp").await, [text, "image/png"]);
     let blocked = user(&json!({"autoResize": false, "blockImages": true})).await;
     assert_eq!(given(&blocked, "@large.bmp").await, [text, "Image reading is disabled."]);
+}
+
+/// A black PNG of 2500 by 100 dots.
+const WIDE: &str = "iVBORw0KGgoAAAANSUhEUgAACcQAAABkAQAAAACKjJytAAAANUlEQVR42u3BAQ0AAADCoPdPbQ43oAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAHg0eqgAAU0/6RAAAAAASUVORK5CYII=";
+
+/// The texts of a content, and of PNG images width and height.
+fn parts(content: &Value) -> Vec<String> {
+    let shown = |part: &Value| match part["source"]["data"].as_str() {
+        // What the head of a PNG says of its sides, in base64.
+        Some(data) => match &data[16..32] {
+            "SUhEUgAAB9AAAABQ" => "2000x80".to_owned(),
+            "SUhEUgAAAPoAAAAK" => "250x10".to_owned(),
+            other => other.to_owned(),
+        },
+        None => part["text"].as_str().unwrap().to_owned(),
+    };
+    content.as_array().unwrap().iter().map(shown).collect()
+}
+
+#[tokio::test]
+async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_comes() {
+    let user = user(&json!({})).await;
+    let narrow = json!({"images": {"resize": {"maxWidth": 250}}, "maxRequestBytes": 9_000_000});
+    let models = json!({"providers": {"local": {
+        "baseUrl": user.server.url(), "api": "anthropic-messages", "apiKey": "none",
+        "models": [{"id": "m1", "input": ["text", "image"]}, {"id": "m2", "input": ["text", "image"], "inputLimits": narrow}],
+    }}});
+    user.write("agent/models.json", &models.to_string());
+    let image = json!({"type": "image", "data": WIDE, "mimeType": "image/png"});
+    let note = |shown: &str, by: &str| {
+        format!(
+            "[Image: original 2500x100, displayed at {shown}. Multiply coordinates by {by} to map to original image.]"
+        )
+    };
+    let last = || user.asked().unwrap().as_array().unwrap().last().unwrap()["content"].clone();
+    let mut client = Client::of(&user);
+    let said = async |client: &mut Client, text: &str| {
+        user.answer("Seen.");
+        client.ask(&json!({"type": "prompt", "message": text, "images": [image]})).await;
+        let lines = client.until(|line| line["type"] == "agent_settled").await;
+        let of = |kind: &str| {
+            let line = lines.iter().find(|line| line["type"] == kind && line["message"]["role"] == "user");
+            line.map(|line| line["message"]["content"].clone()).unwrap()
+        };
+        assert_eq!(of("message_start"), of("message_end"));
+        parts(&last())
+    };
+    let large = note("2000x80", "1.25");
+    assert_eq!(said(&mut client, "one").await, ["one", large.as_str(), "2000x80"]);
+    let set = client.ask(&json!({"type": "set_model", "provider": "local", "modelId": "m2"})).await;
+    assert_eq!(set[set.len() - 1]["data"]["inputLimits"], narrow);
+    let small = note("250x10", "10.00");
+    assert_eq!(said(&mut client, "two").await, ["two", small.as_str(), "250x10"]);
+    // What is in the conversation stays as it is.
+    assert_eq!(parts(&user.asked().unwrap()[0]["content"]), ["one", large.as_str(), "2000x80"]);
+
+    // A file that is read is made fit for the same model, and its notes stand in the text of the result.
+    let call = Response::new("msg_1").tool_call("toolu_1", "read", &json!({"path": "large.bmp"}).to_string());
+    user.server.reply(Reply::sse(call.stop("tool_use").concat()));
+    user.answer("Read.");
+    client.ask(&json!({"type": "prompt", "message": "read it"})).await;
+    client.until(|line| line["type"] == "agent_settled").await;
+    let small = format!("[Image converted from image/bmp to image/png.]\n{small}");
+    assert_eq!(parts(&last()[0]["content"]), [format!("Read image file [image/png]\n{small}"), "250x10".to_owned()]);
+
+    // And so is a file on the command line.
+    user.answer("Seen.");
+    let ran = user.run(&["--model", "local/m2", "--no-session", "-p", "@large.bmp", "What is it?"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let file = user.path("").canonicalize().unwrap().join("large.bmp");
+    let text = format!("<file name=\"{}\">{small}</file>\nWhat is it?", file.display());
+    assert_eq!(parts(&last()), [text, "250x10".to_owned()]);
 }

@@ -109,3 +109,31 @@ async fn stats_count_what_was_said_on_every_branch() {
     let counts = ["userMessages", "assistantMessages", "totalMessages"].map(|name| stats[name].clone());
     assert_eq!(counts, [json!(3), json!(3), json!(7)]);
 }
+
+#[tokio::test]
+async fn commands_know_the_session_and_the_model_of_now() {
+    let user = User::new().await;
+    let mut client = Client::of(&user);
+    let shown = async |client: &mut Client| {
+        let command = "echo $PI_SESSION_ID $PI_PROVIDER $PI_MODEL $PI_REASONING_LEVEL";
+        let ran = client.ask(&json!({"type": "bash", "command": command})).await;
+        let state = client.ask(&json!({"type": "get_state"})).await;
+        let [ran, state] = [ran, state].map(|lines| lines[lines.len() - 1]["data"].clone());
+        let expected = format!(
+            "{} {} {} {}\n",
+            state["sessionId"].as_str().unwrap(),
+            state["model"]["provider"].as_str().unwrap(),
+            state["model"]["id"].as_str().unwrap(),
+            state["thinkingLevel"].as_str().unwrap()
+        );
+        assert_eq!(ran["output"], expected);
+        expected
+    };
+    let first = shown(&mut client).await;
+    client.ask(&json!({"type": "set_model", "provider": "nowhere", "modelId": "m1"})).await;
+    let other = shown(&mut client).await;
+    client.ask(&json!({"type": "new_session"})).await;
+    let newest = shown(&mut client).await;
+    assert!(first.contains(" local m1 off") && other.contains(" nowhere m1 off"), "{first}{other}");
+    assert_ne!(other, newest);
+}

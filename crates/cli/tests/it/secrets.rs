@@ -1,6 +1,7 @@
 //! Keys stay where the user put them: they are sent to their provider and show up nowhere else.
 
-use pinch_testing::server::Reply;
+use pinch_testing::server::{Gate, Reply};
+use pinch_testing::wires::anthropic::Response;
 use serde_json::{Value, json};
 
 use crate::help::{Ran, User, files};
@@ -158,6 +159,49 @@ async fn rpc_shows_models_and_sessions_without_keys() {
         assert!(!said.contains(MARK), "{said}");
         assert!(std::fs::read_to_string(page).unwrap().contains("</html>"));
     }
+    no_file_shows(&user);
+}
+
+#[tokio::test]
+async fn a_password_in_an_address_is_used_and_not_shown() {
+    let user = User::new().await;
+    let url = user.server.url();
+    let address = url.replace("://", "://user:sk-sentinel-password@");
+    let far = json!({"baseUrl": address, "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}, {"id": "m2"}]});
+    user.write("agent/models.json", &json!({"providers": {"far": far}}).to_string());
+    let mut client = Client::start(user.command(&["--mode", "rpc", "--model", "far/m1"]));
+    user.answer("Good.");
+    let mut said = client.ask(&json!({"type": "prompt", "message": "x"})).await;
+    said.extend(client.until(|line| line["type"] == "agent_settled").await);
+    let request = user.server.requests().remove(0);
+    assert_eq!(request.header("authorization"), Some("Basic dXNlcjpzay1zZW50aW5lbC1wYXNzd29yZA=="));
+    let shown = async |client: &mut Client, command: &Value| {
+        let said = client.ask(command).await;
+        let data = said.last().unwrap()["data"].clone();
+        let text = Value::from(said).to_string();
+        assert!(!text.contains(MARK), "{command}: {text}");
+        data
+    };
+    let state = shown(&mut client, &json!({"type": "get_state"})).await;
+    let models = shown(&mut client, &json!({"type": "get_available_models"})).await;
+    let far = models["models"].as_array().unwrap().iter().find(|model| model["provider"] == "far").unwrap();
+    let set = shown(&mut client, &json!({"type": "set_model", "provider": "far", "modelId": "m2"})).await;
+    let next = shown(&mut client, &json!({"type": "cycle_model"})).await;
+    for model in [&state["model"], far, &set, &next["model"]] {
+        assert_eq!(model["baseUrl"], url);
+    }
+    // While a run is under way too.
+    let gate = Gate::new();
+    user.server.reply(Reply::events().gated(&gate, Response::new("msg_1").text("Good.").stop("end_turn")));
+    client.ask(&json!({"type": "prompt", "message": "y"})).await;
+    for command in [json!({"type": "set_model", "provider": "far", "modelId": "m1"}), json!({"type": "cycle_model"})] {
+        let model = shown(&mut client, &command).await;
+        assert!(model.to_string().contains(&url), "{model}");
+    }
+    gate.open_times(usize::from(u8::MAX));
+    said.extend(client.until(|line| line["type"] == "agent_settled").await);
+    let said = Value::from(said).to_string();
+    assert!(!said.contains(MARK), "{said}");
     no_file_shows(&user);
 }
 

@@ -15,6 +15,7 @@ use super::error::ExtensionError;
 use crate::compaction::estimate::ContextUsage;
 use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
 use crate::prompt::Prompt;
+use crate::tools::facts::Facts;
 
 /// What is known of a session without asking it.
 #[derive(Clone, Debug)]
@@ -37,6 +38,18 @@ pub struct SessionNow {
     pub all_tools: ToolSet,
     /// The system prompt.
     pub system: Prompt,
+}
+
+impl SessionNow {
+    /// What tools may know of it.
+    pub(crate) fn facts(&self) -> Facts {
+        Facts {
+            session_id: self.session_id.clone(),
+            session_file: self.session_file.clone(),
+            model: Arc::clone(&self.model),
+            thinking: self.thinking,
+        }
+    }
 }
 
 /// When a message is read.

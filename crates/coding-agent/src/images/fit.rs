@@ -8,12 +8,11 @@ use image::codecs::png::{CompressionType, FilterType as RowFilter, PngEncoder};
 use image::imageops::FilterType;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+use pinch_llm::model::ImageLimits;
 use tokio::sync::Semaphore;
 
+use super::known::Sides;
 use super::{Refused, can_be_sent};
-
-/// Pixels of a side at most.
-const MAX_SIDE: u32 = 2000;
 
 /// Pixels of an image that is decoded at all: a photo of a phone, and no bomb.
 const MAX_PIXELS: u64 = 50_000_000;
@@ -24,11 +23,8 @@ const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 /// Images that are worked on at a time in this process. Each may take a few hundred megabytes.
 static SLOTS: Semaphore = Semaphore::const_new(2);
 
-/// JPEG quality to begin with.
-const QUALITY: u8 = 80;
-
-/// Lower qualities, for when neither PNG nor the first one is small enough.
-const LOWER_QUALITIES: [u8; 3] = [70, 55, 40];
+/// Lower qualities of JPEG, for when neither PNG nor the quality of the limits is small enough.
+const LOWER_QUALITIES: [u8; 4] = [80, 70, 55, 40];
 
 /// An image as models take it.
 #[derive(Debug, PartialEq)]
@@ -36,13 +32,14 @@ pub(super) struct Fitted {
     pub(super) content: Bytes,
     pub(super) mime_type: &'static str,
     pub(super) notes: Vec<String>,
+    pub(super) sides: Sides,
 }
 
 /// [`fit`] on a thread that may block. Waits while others are at work.
-pub(super) async fn fit_apart(content: Bytes, mime_type: &'static str, resize: bool) -> Result<Fitted, Refused> {
+pub(super) async fn fit_apart(content: Bytes, mime_type: &'static str, limits: ImageLimits) -> Result<Fitted, Refused> {
     let slot = SLOTS.acquire().await.map_err(|_| Refused::TooLarge)?;
     let work = tokio::task::spawn_blocking(move || {
-        let fitted = fit(content, mime_type, resize);
+        let fitted = fit(content, mime_type, &limits);
         // Held until the memory is free again, even when nobody waits any more.
         drop(slot);
         fitted
@@ -51,7 +48,7 @@ pub(super) async fn fit_apart(content: Bytes, mime_type: &'static str, resize: b
     work.await.unwrap_or(Err(Refused::TooLarge))
 }
 
-fn fit(content: Bytes, mime_type: &'static str, resize: bool) -> Result<Fitted, Refused> {
+fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<Fitted, Refused> {
     let must_change = mime_type == "image/bmp";
     let refused = if must_change { Refused::NotConverted } else { Refused::TooLarge };
     let (picture, orientation) = decode(&content, mime_type).ok_or(refused)?;
@@ -59,21 +56,23 @@ fn fit(content: Bytes, mime_type: &'static str, resize: bool) -> Result<Fitted, 
         true => (picture.height(), picture.width()),
         false => (picture.width(), picture.height()),
     };
-    let has_room = width <= MAX_SIDE && height <= MAX_SIDE;
-    if !must_change && (!resize || (has_room && can_be_sent(content.len()))) {
-        return Ok(Fitted { content, mime_type, notes: Vec::new() });
+    let sides = (width, height);
+    let has_room = has_room(sides, limits);
+    if !must_change && has_room && can_be_sent(content.len(), limits) {
+        return Ok(Fitted { content, mime_type, notes: Vec::new(), sides });
     }
     drop(content);
     let converted = |to: &str| must_change.then(|| format!("[Image converted from {mime_type} to {to}.]"));
-    if must_change && (!resize || has_room) {
+    if must_change && has_room {
         // BMP has no orientation.
         let png = png(&picture).ok_or(refused)?;
-        if !resize || can_be_sent(png.len()) {
+        if can_be_sent(png.len(), limits) {
             let notes = converted("image/png").into_iter().collect();
-            return Ok(Fitted { content: png.into(), mime_type: "image/png", notes });
+            return Ok(Fitted { content: png.into(), mime_type: "image/png", notes, sides });
         }
     }
-    let (content, mime_type, shown) = shrink(picture, orientation, target(width, height)).ok_or(Refused::TooLarge)?;
+    let (content, mime_type, shown) =
+        shrink(picture, orientation, limits, target(sides, limits)).ok_or(Refused::TooLarge)?;
     let scale = f64::from(width) / f64::from(shown.0);
     let resized = format!(
         "[Image: original {width}x{height}, displayed at {}x{}. Multiply coordinates by {scale:.2} to map to original image.]",
@@ -83,6 +82,7 @@ fn fit(content: Bytes, mime_type: &'static str, resize: bool) -> Result<Fitted, 
         content: content.into(),
         mime_type,
         notes: converted(mime_type).into_iter().chain([resized]).collect(),
+        sides: shown,
     })
 }
 
@@ -123,17 +123,23 @@ fn upright(mut picture: DynamicImage, orientation: Orientation) -> DynamicImage 
     picture
 }
 
+/// Whether sides are within the limits.
+pub(super) fn has_room((width, height): Sides, limits: &ImageLimits) -> bool {
+    width <= limits.max_width && height <= limits.max_height
+}
+
 /// Sides within the limits, in the same proportion.
-fn target(mut width: u32, mut height: u32) -> (u32, u32) {
-    let scaled = |side: u32, by: u32| {
-        let side = f64::from(side) * f64::from(MAX_SIDE) / f64::from(by);
+fn target((mut width, mut height): Sides, limits: &ImageLimits) -> Sides {
+    let scaled = |side: u32, to: u32, by: u32| {
+        let side = f64::from(side) * f64::from(to) / f64::from(by);
         (side.round() as u32).max(1)
     };
-    if width > MAX_SIDE {
-        (width, height) = (MAX_SIDE, scaled(height, width));
+    let (max_width, max_height) = (limits.max_width, limits.max_height);
+    if width > max_width {
+        (width, height) = (max_width, scaled(height, max_width, width));
     }
-    if height > MAX_SIDE {
-        (width, height) = (scaled(width, height), MAX_SIDE);
+    if height > max_height {
+        (width, height) = (scaled(width, max_height, height), max_height);
     }
     (width, height)
 }
@@ -142,13 +148,14 @@ fn target(mut width: u32, mut height: u32) -> (u32, u32) {
 fn shrink(
     picture: DynamicImage,
     orientation: Orientation,
-    (mut width, mut height): (u32, u32),
-) -> Option<(Vec<u8>, &'static str, (u32, u32))> {
+    limits: &ImageLimits,
+    (mut width, mut height): Sides,
+) -> Option<(Vec<u8>, &'static str, Sides)> {
     // Shrunk first and turned then: a small picture is turned with less memory.
     let (across, down) = if is_turned(orientation) { (height, width) } else { (width, height) };
     let mut picture = upright(resized(picture, across, down), orientation);
     loop {
-        if let Some((content, mime_type)) = encode(&picture) {
+        if let Some((content, mime_type)) = encode(&picture, limits) {
             return Some((content, mime_type, (width, height)));
         }
         if (width, height) == (1, 1) {
@@ -168,15 +175,16 @@ fn resized(picture: DynamicImage, width: u32, height: u32) -> DynamicImage {
 }
 
 /// The smaller of PNG and JPEG; a worse JPEG when neither can be sent.
-fn encode(picture: &DynamicImage) -> Option<(Vec<u8>, &'static str)> {
+fn encode(picture: &DynamicImage, limits: &ImageLimits) -> Option<(Vec<u8>, &'static str)> {
     let opaque = on_white(picture);
     let flat = opaque.as_ref().unwrap_or(picture);
     let png = png(picture).map(|bytes| (bytes, "image/png"));
-    let first = [png, jpeg(flat, QUALITY)];
+    let first = [png, jpeg(flat, limits.jpeg_quality)];
     let smallest = first.into_iter().flatten().min_by_key(|(bytes, _)| bytes.len());
-    let lower = || LOWER_QUALITIES.iter().filter_map(|quality| jpeg(flat, *quality));
-    let sendable = |(bytes, _): &(Vec<u8>, _)| can_be_sent(bytes.len());
-    smallest.filter(sendable).or_else(|| lower().find(sendable))
+    let lower = LOWER_QUALITIES.into_iter().filter(|quality| *quality < limits.jpeg_quality);
+    let mut lower = lower.filter_map(|quality| jpeg(flat, quality));
+    let sendable = |(bytes, _): &(Vec<u8>, _)| can_be_sent(bytes.len(), limits);
+    smallest.filter(sendable).or_else(|| lower.find(sendable))
 }
 
 fn png(picture: &DynamicImage) -> Option<Vec<u8>> {

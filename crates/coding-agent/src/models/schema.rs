@@ -12,6 +12,10 @@ const PRICES: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 /// The names of thinking levels.
 const LEVELS: [&str; 7] = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
+/// Limits to which an image is made fit, and the most that each may be.
+const IMAGE_LIMITS: [(&str, f64); 4] =
+    [("maxWidth", f64::MAX), ("maxHeight", f64::MAX), ("maxBytes", f64::MAX), ("jpegQuality", 100.0)];
+
 /// A place that is put into words only when something is wrong there: documents may have very many models.
 pub(super) type Place<'a> = &'a dyn Fn() -> String;
 
@@ -103,6 +107,30 @@ impl Check<'_> {
         }
     }
 
+    /// The limits of images that are used: `inputLimits.images.resize`.
+    fn image_limits(&mut self, map: &Map<String, Value>) {
+        const PATH: [(&str, &str); 3] =
+            [("inputLimits", "inputLimits"), ("images", "inputLimits.images"), ("resize", "inputLimits.images.resize")];
+        let mut limits = map;
+        for (name, place) in PATH {
+            match limits.get(name) {
+                None => return,
+                Some(Value::Object(inner)) => limits = inner,
+                Some(_) => return self.misfit(place, "must be object"),
+            }
+        }
+        for (name, most) in IMAGE_LIMITS {
+            let Some(value) = limits.get(name) else { continue };
+            let what = match value.as_f64() {
+                None => "must be number".to_owned(),
+                Some(n) if n < 1.0 => "must be >= 1".to_owned(),
+                Some(n) if n > most => format!("must be <= {most}"),
+                Some(_) => continue,
+            };
+            self.misfit(&format!("inputLimits.images.resize.{name}"), &what);
+        }
+    }
+
     /// What models and overrides have in common.
     fn common(&mut self, map: &Map<String, Value>) {
         self.text(map, "name");
@@ -124,6 +152,7 @@ impl Check<'_> {
                 self.misfit(&format!("thinkingLevelMap.{level}"), "must match a schema in anyOf");
             }
         }
+        self.image_limits(map);
         self.kind(map, "input", Value::is_array, "must be array");
         for (at, kind) in map.get("input").and_then(Value::as_array).into_iter().flatten().enumerate() {
             if kind != "text" && kind != "image" {

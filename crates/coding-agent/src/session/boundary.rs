@@ -83,7 +83,7 @@ async fn append(drafts: Vec<Draft>, log: &mut SessionLog, tell: &Tell<'_>) -> Re
         return Ok(Err(wrong));
     }
     for draft in drafts {
-        let body = match draft {
+        let body = match tell.control.fitted_draft(draft).await {
             Draft::Custom { custom_type, data } => EntryBody::Custom { custom_type, data },
             Draft::Message(message) => EntryBody::CustomMessage(message),
             Draft::Edit { target, replacement } => EntryBody::ContextEdit { target_id: target, replacement },

@@ -19,9 +19,11 @@ use super::tooling::Tooling;
 use crate::entry::{CustomMessage, EntryBody, EntryId};
 use crate::extension::Extensions;
 use crate::extension::actions::SessionNow;
+use crate::images::{Intake, Treatment};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
+use crate::tools::facts::SessionFacts;
 
 /// A handle of a session; clones share it. Nothing here waits, so that hooks may use it too.
 #[derive(Clone, Debug)]
@@ -29,8 +31,8 @@ pub struct SessionControl {
     queues: Queues,
     host: Host,
     extensions: Extensions,
-    /// Images are made to fit, and whether they are resized for that.
-    fit_images: Option<bool>,
+    facts: SessionFacts,
+    images: Intake,
     shared: Arc<Shared>,
 }
 
@@ -163,16 +165,29 @@ impl SessionControl {
             turn: TurnEntries::default(),
         };
         let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
-        Self { queues, host, extensions, fit_images: None, shared: Arc::new(shared) }
+        let facts = SessionFacts::default();
+        let images = Intake::new(Treatment::Untouched);
+        Self { queues, host, extensions, facts, images, shared: Arc::new(shared) }
     }
 
-    /// Has images made to fit.
-    pub(super) fn fitting_images(self, fit_images: Option<bool>) -> Self {
-        Self { fit_images, ..self }
+    /// Keeps what tools know of the session as it is.
+    pub(super) fn keeping(self, facts: SessionFacts) -> Self {
+        self.peek(|state| facts.set(state.now.facts()));
+        Self { facts, ..self }
     }
 
-    pub(super) fn fit_images(&self) -> Option<bool> {
-        self.fit_images
+    /// Takes images in as an intake does.
+    pub(super) fn taking(self, images: Intake) -> Self {
+        Self { images, ..self }
+    }
+
+    /// Where images come into the conversation.
+    pub fn images(&self) -> &Intake {
+        &self.images
+    }
+
+    pub(super) fn facts(&self) -> &SessionFacts {
+        &self.facts
     }
 
     /// The session's extensions.

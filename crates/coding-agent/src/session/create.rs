@@ -20,6 +20,7 @@ use crate::auth::{Authorised, RequestAuth};
 use crate::extension::host::GivenFlag;
 use crate::extension::ui::Ui;
 use crate::extension::{Extension, Extensions, SessionReason};
+use crate::images::{Intake, Treatment};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
@@ -202,6 +203,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         return Err(CreateError::NoKey { provider: choice.model.provider.clone() });
     }
     let facts = SessionFacts::default();
+    let images = Intake::new(if settings.images.auto_resize { Treatment::Resized } else { Treatment::Checked });
     let host = services.host().clone();
     let parts = ToolParts {
         machine: Arc::clone(&options.machine),
@@ -209,7 +211,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         files: services.files().clone(),
         shell: shell(&settings, services.agent_dir(), &host)?,
         facts: facts.clone(),
-        resize_images: settings.images.auto_resize,
+        images: images.clone(),
     };
     let toolbox = choose_tools(&parts, &settings, options, &extensions, &mut notes)?;
     let auth: Arc<dyn RequestAuth> = Arc::clone(services.auth()) as Arc<dyn RequestAuth>;
@@ -236,6 +238,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         })),
         auth: options.provider.is_none().then_some(auth),
         tools: toolbox.active,
+        facts,
         all_tools: toolbox.all,
         allowed_tools: toolbox.allowed,
         prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, tools))),
@@ -249,7 +252,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         })),
         hooks: Arc::clone(&options.hooks),
         block_images: settings.images.block,
-        fit_images: Some(settings.images.auto_resize),
+        images,
         branch_reserve_tokens: settings.branch_reserve_tokens,
         compaction: settings.compaction.clone(),
         plan: settings.recovery,
@@ -264,7 +267,6 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     let control = session.control();
     control.set_queue_mode(pinch_agent_core::queue::QueueKind::Steering, settings.steering_mode);
     control.set_queue_mode(pinch_agent_core::queue::QueueKind::FollowUp, settings.follow_up_mode);
-    facts.set(session.facts());
     notes.extend(services.take_problems());
     notes.extend(
         extensions

@@ -3,44 +3,82 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pinch_agent_core::hooks::ToolPatch;
 use pinch_agent_core::tool::ToolOutput;
 use pinch_llm::message::{Block, Content, Message};
+use pinch_llm::model::ImageLimits;
 
 use super::control::SessionControl;
-use crate::images;
+use crate::entry::CustomMessage;
+use crate::extension::Draft;
+use crate::images::{Admitted, Refused};
 use crate::session_log::roles;
 
 impl SessionControl {
     /// A message with images as models take them; `None`: it is as it should be, or the owner looks after images.
     pub(super) async fn fitted(&self, message: &Message) -> Option<Arc<Message>> {
-        let resize = self.fit_images()?;
         let content = match message {
             Message::User(user) => Cow::Borrowed(&user.content),
             Message::ToolResult(result) => {
-                return Some(Arc::new(with(message, fitted_blocks(&result.content, resize).await?)));
+                return Some(Arc::new(with(message, self.fitted_blocks(&result.content).await?)));
             }
             Message::Other(other) if other.role() == roles::CUSTOM => Cow::Owned(roles::custom_content(other)),
             Message::Assistant(_) | Message::System(_) | Message::Other(_) => return None,
         };
         match &*content {
             Content::Text(_) => None,
-            Content::Blocks(blocks) => Some(Arc::new(with(message, fitted_blocks(blocks, resize).await?))),
+            Content::Blocks(blocks) => Some(Arc::new(with(message, self.fitted_blocks(blocks).await?))),
         }
     }
 
     /// What changes in the result of a call so that its images are as models take them.
     pub(super) async fn fitted_result(&self, output: &ToolOutput) -> Option<ToolPatch> {
-        let content = fitted_blocks(&output.content, self.fit_images()?).await?;
+        let content = self.fitted_blocks(&output.content).await?;
         let structured = output.structured.clone();
         Some(ToolPatch { content: Some(content), structured, ..ToolPatch::default() })
+    }
+
+    /// An entry of an extension with images as models take them.
+    pub(super) async fn fitted_draft(&self, draft: Draft) -> Draft {
+        match draft {
+            Draft::Message(message) => {
+                let content = self.fitted_content(message.content).await;
+                Draft::Message(CustomMessage { content, ..message })
+            }
+            Draft::Edit { target, replacement: Some(content) } => {
+                Draft::Edit { target, replacement: Some(self.fitted_content(content).await) }
+            }
+            other => other,
+        }
+    }
+
+    async fn fitted_content(&self, content: Content) -> Content {
+        match content {
+            Content::Blocks(blocks) => Content::Blocks(self.fitted_blocks(&blocks).await.unwrap_or(blocks)),
+            text @ Content::Text(_) => text,
+        }
+    }
+
+    /// Makes an image of a [sniffed](crate::images::sniff) type fit for a prompt, to the limits of the model in use. It is not decoded again when
+    /// the prompt comes.
+    ///
+    /// # Errors
+    /// [`Refused`]; its note is for the prompt's text.
+    pub async fn admit_image(&self, content: Bytes, mime_type: &'static str) -> Result<Admitted, Refused> {
+        self.images().admit(content, mime_type, &self.image_limits()).await
+    }
+
+    async fn fitted_blocks(&self, blocks: &[Block]) -> Option<Vec<Block>> {
+        self.images().admit_blocks(blocks, &self.image_limits()).await
+    }
+
+    /// The limits of the model in use.
+    fn image_limits(&self) -> ImageLimits {
+        self.peek(|state| state.now.model.image_limits())
     }
 }
 
 fn with(message: &Message, blocks: Vec<Block>) -> Message {
     roles::with_content(message, &Content::Blocks(blocks))
-}
-
-async fn fitted_blocks(blocks: &[Block], resize: bool) -> Option<Vec<Block>> {
-    images::admit_blocks(blocks, resize).await
 }

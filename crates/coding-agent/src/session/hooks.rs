@@ -49,15 +49,19 @@ impl Hooks for SessionHooks {
         })
     }
 
+    fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+        Box::pin(async move {
+            let owned = self.owner.incoming(message).await;
+            self.control.fitted(owned.as_ref().unwrap_or(message)).await.or(owned)
+        })
+    }
+
     fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         Box::pin(async move {
             let owned = self.owner.whole_message(message).await;
-            let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await.or(owned);
-            // A result has been looked at when its call ended.
-            if changed.is_none() && matches!(**message, Message::ToolResult(_)) {
-                return None;
-            }
-            self.control.fitted(changed.as_ref().unwrap_or(message)).await.or(changed)
+            let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await.or(owned)?;
+            // As it was, its images have been looked at when it came in.
+            Some(self.control.fitted(&changed).await.unwrap_or(changed))
         })
     }
 

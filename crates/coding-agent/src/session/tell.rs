@@ -70,13 +70,16 @@ impl<'r> Tell<'r> {
 
     /// Keeps a message that nobody is asked to answer.
     pub(super) async fn note(&self, message: Arc<Message>, log: &mut SessionLog) -> Result<(), StoreError> {
+        let message = self.control.fitted(&message).await.unwrap_or(message);
         let start = SessionEvent::Agent(AgentEvent::MessageStart(Arc::clone(&message)));
         self.control.tell_extensions(Told::Event(&start), log).await;
         self.give(start).await;
         let extensions = self.control.extensions();
         let changed = attended(&self.control, log, extensions.message_end(&message)).await;
-        let message = changed.unwrap_or(message);
-        let message = self.control.fitted(&message).await.unwrap_or(message);
+        let message = match changed {
+            Some(changed) => self.control.fitted(&changed).await.unwrap_or(changed),
+            None => message,
+        };
         log.append(roles::entry_of(&message)).await?;
         self.give(SessionEvent::Agent(AgentEvent::MessageEnd { message, error: None, queued: None })).await;
         Ok(())

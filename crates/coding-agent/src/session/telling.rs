@@ -19,7 +19,10 @@ use crate::session_log::SessionLog;
 impl SessionControl {
     /// Notes something that can be known without having the session.
     pub(super) fn note(&self, note: impl FnOnce(&mut SessionNow)) {
-        self.share(|state| note(Arc::make_mut(&mut state.now)));
+        self.share(|state| {
+            note(Arc::make_mut(&mut state.now));
+            self.facts().set(state.now.facts());
+        });
     }
 
     /// Tells the extensions something, and answers their questions meanwhile.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use pinch_llm::model::Model;
+use pinch_llm::model::{ImageLimits, Model};
 use pinch_llm::thinking::ThinkingLevel;
 
 /// Variables that tell a command about its session. Those of a parent process are never passed on.
@@ -41,6 +41,11 @@ impl SessionFacts {
     /// Whether the model is known not to take images.
     pub(super) fn is_blind(&self) -> bool {
         self.get().is_some_and(|facts| !facts.model.images)
+    }
+
+    /// What the model takes of an image; the usual while no model is known.
+    pub(super) fn image_limits(&self) -> ImageLimits {
+        self.get().map(|facts| facts.model.image_limits()).unwrap_or_default()
     }
 
     /// The variables for a command.

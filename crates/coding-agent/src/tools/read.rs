@@ -14,7 +14,7 @@ use super::facts::SessionFacts;
 use super::path::Place;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_head};
 use super::{ToolParts, accept_file_path, text};
-use crate::images;
+use crate::images::{self, Intake};
 use crate::machine::{FileKind, Machine, MachineError};
 
 /// What is said of an image to a model that only reads text.
@@ -26,7 +26,7 @@ pub struct ReadTool {
     machine: Arc<dyn Machine>,
     place: Place,
     facts: SessionFacts,
-    resize_images: bool,
+    images: Intake,
 }
 
 impl ReadTool {
@@ -50,8 +50,8 @@ impl ReadTool {
         let mut spec = super::spec("read", about, parameters);
         spec.effect = ToolEffect::Reads;
         let facts = parts.facts.clone();
-        let resize_images = parts.resize_images;
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts, resize_images }
+        let images = parts.images.clone();
+        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts, images }
     }
 }
 
@@ -129,7 +129,7 @@ impl ReadTool {
 
     async fn image(&self, path: &Path, mime_type: &'static str) -> Result<ToolOutput, ToolError> {
         let content = self.machine.read(path, images::MAX_FILE_BYTES).await?;
-        let admitted = match images::admit(content, mime_type, self.resize_images).await {
+        let admitted = match self.images.admit(content, mime_type, &self.facts.image_limits()).await {
             Ok(admitted) => admitted,
             Err(refused) => {
                 return Ok(ToolOutput::text(format!("Read image file [{mime_type}]\n{}", refused.note())));

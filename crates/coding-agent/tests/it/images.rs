@@ -11,14 +11,20 @@ use pinch_agent_core::{Tool, ToolCx, ToolError};
 use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::extension::actions::Delivery;
 use pinch_coding_agent::extension::{
-    Command, CommandCx, Extension, ExtensionError, ExtensionHandle, Points, Registrations,
+    Answer, Boundary, BoundaryAction, Command, CommandCx, Draft, Extension, ExtensionCx, ExtensionError,
+    ExtensionHandle, Point, Points, Registrations, TurnEnd,
 };
-use pinch_coding_agent::runtime::LogWish;
+use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, SessionRuntime, create_agent_session};
+use pinch_coding_agent::session::create::ModelWish;
+use pinch_coding_agent::session::{Prompt, SessionOptions};
 use pinch_llm::message::{Block, Content, Image};
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::model::Model;
+use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_llm::schema::Schema;
+use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
+use crate::extension_hooks::pull;
 use crate::rpc::{Client, gated};
 
 const RESIZED: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 2000x80. \
@@ -54,7 +60,21 @@ impl Extension for Draws {
     }
 
     fn points(&self) -> Points {
-        Points::NONE
+        Points::of([Point::TurnEnd])
+    }
+
+    /// Has images behind an answer to `draft`, and one in the place of that word.
+    fn turn_end<'a>(&'a self, _: TurnEnd<'a>, _: &'a Boundary, cx: &'a ExtensionCx) -> Answer<'a, BoundaryAction> {
+        Box::pin(async move {
+            let content = Content::Blocks(vec![Block::Image(wide())]);
+            let entries = cx.entries().await?;
+            let said =
+                entries.iter().find(|entry| entry.to_value()["message"]["content"].to_string().contains("draft"));
+            let Some(said) = said else { return Ok(BoundaryAction::default()) };
+            let edit = Draft::Edit { target: said.id.clone(), replacement: Some(content.clone()) };
+            let note = CustomMessage { custom_type: "c".into(), content, display: true, details: None };
+            Ok(BoundaryAction { drafts: Some(vec![edit, Draft::Message(note)]), goes_on: None })
+        })
     }
 
     fn register(&self, to: &mut Registrations, _: &ExtensionHandle) -> Result<(), ExtensionError> {
@@ -104,6 +124,49 @@ async fn client(replies: impl IntoIterator<Item = Reply>) -> Client {
     Client::with(replies, LogWish::InMemory, vec![Arc::new(Draws::new())]).await
 }
 
+fn narrow() -> Model {
+    let mut model = ScriptedProvider::model("scripted");
+    let limits = json!({"inputLimits": {"images": {"resize": {"maxWidth": 50, "maxHeight": 40}}}});
+    model.extra = Arc::new(limits.as_object().unwrap().clone());
+    model
+}
+
+/// A client of a session with a model that takes small images only.
+async fn small(replies: impl IntoIterator<Item = Reply>) -> Client {
+    let folder = tempfile::tempdir().unwrap();
+    Client::of(narrow(), folder, replies, LogWish::InMemory, vec![Arc::new(Draws::new())]).await
+}
+
+const SMALL: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 50x2. \
+                     Multiply coordinates by 50.00 to map to original image.]";
+
+/// Width and height of the images in a message, all of them PNG.
+fn sides(message: &Value) -> Vec<(u32, u32)> {
+    let images = message["content"].as_array().unwrap().iter().filter_map(|part| part["data"].as_str());
+    let side = |head: &[u8]| u32::from_be_bytes(head.try_into().unwrap());
+    let sides = |data: &str| {
+        let content = STANDARD.decode(data).unwrap();
+        assert_eq!(&content[12..16], b"IHDR");
+        (side(&content[16..20]), side(&content[20..24]))
+    };
+    images.map(sides).collect()
+}
+
+/// Every message with an image that a reader was told of: its role and the sides of its images. Starts and ends tell the same.
+fn told(heard: &[Value]) -> Vec<(String, Vec<(u32, u32)>)> {
+    let of = |kind: &str| -> Vec<(String, Vec<(u32, u32)>)> {
+        let lines = heard.iter().filter(|line| line["type"] == kind && line.to_string().contains("mimeType"));
+        lines.map(|line| (line["message"]["role"].as_str().unwrap().to_owned(), sides(&line["message"]))).collect()
+    };
+    let ends = of("message_end");
+    assert_eq!(of("message_start"), ends);
+    ends
+}
+
+fn one(role: &str) -> (String, Vec<(u32, u32)>) {
+    (role.to_owned(), vec![(50, 2)])
+}
+
 #[tokio::test]
 async fn what_a_client_says_is_made_to_fit() {
     let mut client = client([]).await;
@@ -140,4 +203,106 @@ async fn what_extensions_bring_is_made_to_fit() {
     assert_eq!(shown(&mut client, "custom").await, bare);
     assert_eq!(shown(&mut client, "user").await[1..], bare);
     client.leave().await.0.unwrap();
+}
+
+#[tokio::test]
+async fn a_prompt_keeps_to_the_limits_of_its_model() {
+    let mut client = small([Reply::text("1")]).await;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "see", "images": [as_json(&wide())]})).await;
+    client.event("agent_settled").await;
+    assert_eq!(shown(&mut client, "user").await, [["see", SMALL, "image/png"]]);
+    assert_eq!(told(&client.heard), [one("user")]);
+    let request = client.model.requests().remove(0);
+    let asked = serde_json::to_value(&request.messages[1]).unwrap();
+    assert_eq!(sides(&asked), [(50, 2)]);
+    client.leave().await.0.unwrap();
+}
+
+#[tokio::test]
+async fn what_waits_in_queues_keeps_to_the_limits_of_the_model() {
+    let mut client = small([]).await;
+    let open = gated(&client.model, "one");
+    client.model.push(Reply::text("two"));
+    client.model.push(Reply::text("three"));
+    client.ask(json!({"id": 1, "type": "prompt", "message": "go"})).await;
+    let images = json!([as_json(&wide())]);
+    client.ask(json!({"id": 2, "type": "steer", "message": "", "images": images})).await;
+    client.ask(json!({"id": 3, "type": "follow_up", "message": "last", "images": images})).await;
+    open.send(()).unwrap();
+    client.event("agent_settled").await;
+    let said = shown(&mut client, "user").await;
+    assert_eq!(said[1..], [vec![SMALL, "image/png"], vec!["last", SMALL, "image/png"]]);
+    assert_eq!(told(&client.heard), [one("user"), one("user")]);
+    client.leave().await.0.unwrap();
+}
+
+#[tokio::test]
+async fn messages_of_extensions_keep_to_the_limits_of_the_model() {
+    let mut client = small([Reply::text("1")]).await;
+    client.say(json!({"id": 1, "type": "prompt", "message": "/show"})).await;
+    client.event("agent_settled").await;
+    assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
+    assert_eq!(shown(&mut client, "user").await, [[SMALL, "image/png"]]);
+    assert_eq!(told(&client.heard), [one("custom"), one("user")]);
+    client.leave().await.0.unwrap();
+}
+
+#[tokio::test]
+async fn results_of_tools_keep_to_the_limits_of_the_model() {
+    let mut client = small([Reply::call("c1", "draw", JsonObject::new()), Reply::text("1")]).await;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "draw"})).await;
+    client.event("agent_settled").await;
+    let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
+    assert_eq!(shown(&mut client, "toolResult").await, [["drawn", SMALL, "image/png", omitted]]);
+    assert_eq!(told(&client.heard), [one("toolResult")]);
+    client.leave().await.0.unwrap();
+}
+
+#[tokio::test]
+async fn what_extensions_put_behind_a_turn_keeps_to_the_limits_of_the_model() {
+    let mut client = small([Reply::text("1"), Reply::text("2")]).await;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "draft"})).await;
+    client.event("agent_settled").await;
+    assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
+    assert_eq!(shown(&mut client, "user").await, [[SMALL, "image/png"]], "an edit of what was said");
+    client.leave().await.0.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_made_fit_is_not_decoded_again_when_it_comes_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = STANDARD.decode(wide().data).unwrap();
+    std::io::Write::write_all(&mut std::fs::File::create(folder.path().join("wide")).unwrap(), &file).unwrap();
+    let input = json!({"path": "wide"}).as_object().unwrap().clone();
+    let provider = ScriptedProvider::new([Reply::call("c1", "read", input), Reply::text("1"), Reply::text("2")]);
+    let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
+    let options = AgentSessionOptions {
+        log: LogWish::InMemory,
+        session: SessionOptions {
+            model: ModelWish::This(Arc::new(narrow())),
+            provider: Some(Arc::new(provider)),
+            ..SessionOptions::default()
+        },
+        ..AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
+    };
+    let mut runtime = create_agent_session(options).await.unwrap();
+    let control = runtime.session_mut().control();
+    pull(runtime.session_mut().prompt(Prompt::text("look"))).await;
+    let content = |role: &str, runtime: &mut SessionRuntime| {
+        let messages = runtime.session_mut().messages().iter();
+        let message = messages.rev().find(|message| message.role() == role).unwrap();
+        serde_json::to_value(message).unwrap()
+    };
+    let result = content("toolResult", &mut runtime);
+    assert_eq!(result["content"][0]["text"], format!("Read image file [image/png]\n{SMALL}"));
+    assert_eq!((sides(&result), result["content"].as_array().unwrap().len()), (vec![(50, 2)], 2));
+    assert_eq!(control.images().n_decoded(), 1);
+
+    let admitted = control.admit_image(file.into(), "image/bmp").await.unwrap();
+    assert_eq!(admitted.notes.join("\n"), SMALL);
+    pull(runtime.session_mut().prompt(Prompt { images: vec![admitted.image], ..Prompt::text("this") })).await;
+    let said = content("user", &mut runtime);
+    assert_eq!((sides(&said), said["content"].as_array().unwrap().len()), (vec![(50, 2)], 2));
+    assert_eq!(control.images().n_decoded(), 2);
+    runtime.close().await;
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::models::{ModelRegistry, ProviderConfig};
 use pinch_llm::ids::ProviderId;
+use pinch_llm::model::ImageLimits;
 use serde_json::{Map, Value, json};
 
 fn object(value: Value) -> Map<String, Value> {
@@ -71,6 +72,59 @@ fn only_what_is_broken_is_left_out() {
         "{error}"
     );
     assert!(!error.contains("supportsStore"));
+}
+
+#[test]
+fn limits_of_images_are_those_of_a_model_and_are_checked() {
+    let limits = |resize: Value| json!({"images": {"resize": resize}});
+    let resize = |resize: Value| json!({"inputLimits": limits(resize)});
+    let with = |id: &str, resize: Value| json!({"id": id, "inputLimits": limits(resize)});
+    let (registry, problems) = load(json!({"providers": {
+        "a": {"baseUrl": "http://a", "api": "openai-completions", "models": [
+            with("small", json!({"maxWidth": 300, "jpegQuality": 55})),
+            with("w", json!({"maxWidth": 0})),
+            with("h", json!({"maxHeight": -1, "maxBytes": "4MB"})),
+            with("q", json!({"jpegQuality": 101})),
+            with("r", json!(7)),
+            {"id": "i", "inputLimits": {"images": []}},
+            {"id": "l", "inputLimits": null},
+            {"id": "usual", "inputLimits": {"maxRequestBytes": 9}},
+        ]},
+        "groq": {"modelOverrides": {
+            "openai/gpt-oss-120b": resize(json!({"maxHeight": 40})), "openai/gpt-oss-20b": resize(json!({"maxHeight": 0})),
+        }},
+    }}));
+    let left_out = |at: &str, what: &str| format!("m.json:providers.a.models.{at}: {what}. The model is left out");
+    assert_eq!(
+        problems,
+        [
+            left_out("1.inputLimits.images.resize.maxWidth", "must be >= 1"),
+            left_out("2.inputLimits.images.resize.maxHeight", "must be >= 1"),
+            left_out("2.inputLimits.images.resize.maxBytes", "must be number"),
+            left_out("3.inputLimits.images.resize.jpegQuality", "must be <= 100"),
+            left_out("4.inputLimits.images.resize", "must be object"),
+            left_out("5.inputLimits.images", "must be object"),
+            left_out("6.inputLimits", "must be object"),
+            "m.json:providers.groq.modelOverrides.openai/gpt-oss-20b.inputLimits.images.resize.maxHeight: must be >= 1. \
+             The override is left out"
+                .to_owned(),
+        ]
+    );
+    assert_eq!(ids(&registry, "a"), ["small", "usual"]);
+    let of = |provider: &str, id: &str| registry.find(&provider.into(), id).unwrap().image_limits();
+    let usual = ImageLimits::default();
+    assert_eq!(of("a", "small"), ImageLimits { max_width: 300, jpeg_quality: 55, ..usual });
+    assert_eq!(of("a", "usual"), usual);
+    assert_eq!(of("groq", "openai/gpt-oss-120b"), ImageLimits { max_height: 40, ..usual });
+    assert_eq!(of("groq", "openai/gpt-oss-20b"), usual);
+
+    let described = |resize: Value| {
+        config(json!({"baseUrl": "http://e", "api": "openai-completions", "models": [with("m", resize)]}))
+    };
+    registry.register_provider("ext", described(json!({"maxBytes": 5000}))).unwrap();
+    assert_eq!(of("ext", "m"), ImageLimits { max_encoded_bytes: 5000, ..usual });
+    let error = registry.register_provider("bad", described(json!({"maxBytes": 0}))).unwrap_err();
+    assert_eq!(error.to_string(), "Provider bad: config.models.0.inputLimits.images.resize.maxBytes must be >= 1");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::ToolSet;
+use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::prompt::{Prompt, PromptParts, ToolNote};
 use pinch_coding_agent::resources::context_files::ContextFile;
@@ -22,7 +23,7 @@ fn tools(names: &[&str]) -> ToolSet {
         files: FileQueue::default(),
         shell,
         facts: SessionFacts::default(),
-        resize_images: true,
+        images: Intake::default(),
     });
     all.filter(|tool| names.contains(&tool.spec().name.as_str()))
 }

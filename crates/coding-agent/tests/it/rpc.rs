@@ -13,6 +13,7 @@ use pinch_coding_agent::modes::rpc::{self, ClientUi, Incoming, Lines, RpcError};
 use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, create_agent_session};
 use pinch_coding_agent::session::SessionOptions;
 use pinch_coding_agent::session::create::ModelWish;
+use pinch_llm::model::Model;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -51,13 +52,24 @@ impl Client {
         log: LogWish,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
+        Self::of(ScriptedProvider::model("scripted"), folder, replies, log, extensions).await
+    }
+
+    /// A client of a session with a model of its own.
+    pub(crate) async fn of(
+        asked: Model,
+        folder: TempDir,
+        replies: impl IntoIterator<Item = Reply>,
+        log: LogWish,
+        extensions: Vec<Arc<dyn Extension>>,
+    ) -> Self {
         let model = Arc::new(ScriptedProvider::new(replies));
         let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
         let ui = ClientUi::new(&host);
         let options = AgentSessionOptions {
             log,
             session: SessionOptions {
-                model: ModelWish::This(Arc::new(ScriptedProvider::model("scripted"))),
+                model: ModelWish::This(Arc::new(asked)),
                 provider: Some(Arc::clone(&model) as Arc<_>),
                 ui: Some(Arc::new(ui.clone())),
                 extensions,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{Progress, ToolCx, ToolError, ToolOutput};
+use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
@@ -61,7 +62,7 @@ pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel)
         files: FileQueue::default(),
         shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: root.to_owned() },
         facts: SessionFacts::default(),
-        resize_images: true,
+        images: Intake::default(),
     };
     let (id, progress, host) = (ToolCallId::from("call"), Progress::ignored(), Host::builder().build());
     let cx = ToolCx { call: &id, cancel, progress: &progress, host: &host };

@@ -10,6 +10,7 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::event::SessionEvent;
+use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_coding_agent::recovery::RecoveryPlan;
@@ -60,7 +61,7 @@ impl NativeRuntime {
             files: self.files.clone(),
             shell: scope.shell.clone(),
             facts: facts.clone(),
-            resize_images: true,
+            images: Intake::default(),
         })
     }
 
@@ -92,6 +93,7 @@ impl NativeRuntime {
         let session = AgentSession::start(SessionParts {
             thinking: Some(request.think_level.unwrap_or_default()),
             tools: tools.clone(),
+            facts,
             system,
             compaction: scope.compaction.clone(),
             plan: RecoveryPlan::report(),
@@ -100,8 +102,7 @@ impl NativeRuntime {
         })
         .await
         .map_err(session_error)?;
-        facts.set(session.facts());
-        Ok(NativeAttempts { session, provider, tools, facts, request: request.clone() })
+        Ok(NativeAttempts { session, provider, tools, request: request.clone() })
     }
 }
 
@@ -131,7 +132,6 @@ struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
     tools: ToolSet,
-    facts: SessionFacts,
     request: RunRequest,
 }
 
@@ -152,7 +152,6 @@ impl Attempts for NativeAttempts {
                 yield AttemptEvent::Broken(session_error(error));
                 return;
             }
-            self.facts.set(self.session.facts());
             let window = self.session.model().context_window;
             let mut watcher = Watcher::new(self.tools.clone(), window);
             let mut run = match plan.start {

@@ -127,6 +127,13 @@ impl Model {
         record.extend((*self.extra).clone());
         Value::Object(record)
     }
+
+    /// The record for those who only look at it: its URL has no user, no password and no query.
+    pub fn to_shown_record(&self) -> Value {
+        let mut record = self.to_record();
+        record["baseUrl"] = detect::without_secrets(&self.base_url).into();
+        record
+    }
 }
 
 fn headers(value: Option<&Value>) -> Vec<(String, Option<String>)> {

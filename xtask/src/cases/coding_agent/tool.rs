@@ -8,6 +8,7 @@ use std::time::Duration;
 use pinch_agent_core::llm::ids::ToolCallId;
 use pinch_agent_core::llm::schema::validate_tool_arguments;
 use pinch_agent_core::tool::{Progress, ToolCx, ToolError, ToolOutput};
+use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
@@ -83,7 +84,7 @@ async fn output(input: &Value, cwd: &Path, temp: &Path, progress: &Progress) -> 
             temp: temp.to_owned(),
         },
         facts: SessionFacts::default(),
-        resize_images: true,
+        images: Intake::default(),
     };
     let tools = all_tools(&parts);
     let name = input["tool"].as_str().unwrap_or_default();

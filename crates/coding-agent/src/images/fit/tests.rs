@@ -2,8 +2,23 @@ use image::{GenericImageView as _, GrayImage, Luma, Rgba, RgbaImage};
 
 use super::*;
 
+/// Nothing is beyond these.
+const NONE: ImageLimits =
+    ImageLimits { max_width: u32::MAX, max_height: u32::MAX, max_encoded_bytes: u64::MAX, jpeg_quality: 80 };
+
 fn fit(content: impl Into<Bytes>, mime_type: &'static str, resize: bool) -> Result<Fitted, Refused> {
-    super::fit(content.into(), mime_type, resize)
+    fit_to(&if resize { ImageLimits::default() } else { NONE }, content, mime_type)
+}
+
+fn fit_to(limits: &ImageLimits, content: impl Into<Bytes>, mime_type: &'static str) -> Result<Fitted, Refused> {
+    let fitted = super::fit(content.into(), mime_type, limits)?;
+    let picture = reopened(&fitted);
+    assert!(has_room(fitted.sides, limits) && can_be_sent(fitted.content.len(), limits));
+    // What is passed on as it came may lie on its side.
+    let (width, height) = picture.dimensions();
+    assert!([(width, height), (height, width)].contains(&fitted.sides));
+    assert!(fitted.notes.is_empty() || fitted.sides == (width, height));
+    Ok(fitted)
 }
 
 /// A picture whose four quarters differ: red, green, blue and black, by rows.
@@ -84,7 +99,7 @@ fn what_fits_is_passed_on_byte_by_byte() {
         (ImageFormat::WebP, "image/webp"),
     ] {
         let content = written(&picture, format);
-        let expected = Fitted { content: content.clone().into(), mime_type, notes: Vec::new() };
+        let expected = Fitted { content: content.clone().into(), mime_type, notes: Vec::new(), sides: (40, 20) };
         assert_eq!(fit(content, mime_type, true), Ok(expected), "{mime_type}");
     }
 }
@@ -141,14 +156,14 @@ fn the_smaller_encoding_is_taken() {
 #[test]
 fn too_many_bytes_are_fewer_afterwards_though_the_sides_fit() {
     let content = written(&noise(1500, 1500), ImageFormat::Png);
-    assert!(!can_be_sent(content.len()));
+    assert!(!can_be_sent(content.len(), &ImageLimits::default()));
     let fitted = fit(content.clone(), "image/png", true).unwrap();
-    assert!(can_be_sent(fitted.content.len()));
     assert_eq!(reopened(&fitted).dimensions(), (1500, 1500));
     let note =
         "[Image: original 1500x1500, displayed at 1500x1500. Multiply coordinates by 1.00 to map to original image.]";
     assert_eq!(fitted.notes, [note]);
-    let untouched = Fitted { content: content.clone().into(), mime_type: "image/png", notes: Vec::new() };
+    let sides = (1500, 1500);
+    let untouched = Fitted { content: content.clone().into(), mime_type: "image/png", notes: Vec::new(), sides };
     assert_eq!(fit(content, "image/png", false), Ok(untouched));
 }
 
@@ -195,13 +210,47 @@ fn jpeg_shows_what_is_transparent_as_white() {
 
 #[test]
 fn sides_keep_their_proportion_and_never_vanish() {
-    assert_eq!(target(2500, 1000), (2000, 800));
-    assert_eq!(target(3000, 6000), (1000, 2000));
-    assert_eq!(target(50_000, 1), (2000, 1));
-    assert_eq!(target(1, 50_000), (1, 2000));
-    assert_eq!(target(300, 200), (300, 200));
+    let usual = |width, height| target((width, height), &ImageLimits::default());
+    assert_eq!(usual(2500, 1000), (2000, 800));
+    assert_eq!(usual(3000, 6000), (1000, 2000));
+    assert_eq!(usual(50_000, 1), (2000, 1));
+    assert_eq!(usual(1, 50_000), (1, 2000));
+    assert_eq!(usual(300, 200), (300, 200));
     let line = written(&GrayImage::from_pixel(50_000, 1, Luma([9])).into(), ImageFormat::Png);
     assert_eq!(reopened(&fit(line, "image/png", true).unwrap()).dimensions(), (2000, 1));
+}
+
+#[test]
+fn the_limits_of_a_model_hold() {
+    let usual = ImageLimits::default();
+    let content = written(&quarters(400, 200), ImageFormat::Png);
+    let sides = |limits: ImageLimits| fit_to(&limits, content.clone(), "image/png").map(|fitted| fitted.sides);
+    assert_eq!(sides(ImageLimits { max_width: 100, ..usual }), Ok((100, 50)));
+    assert_eq!(sides(ImageLimits { max_height: 100, ..usual }), Ok((200, 100)));
+    assert_eq!(sides(ImageLimits { max_width: 100, max_height: 20, ..usual }), Ok((40, 20)));
+    assert_eq!(sides(ImageLimits { max_width: 1, max_height: 1, ..usual }), Ok((1, 1)));
+    assert_eq!(sides(ImageLimits { max_encoded_bytes: 1, ..usual }), Err(Refused::TooLarge));
+    // More than usual is fine where a model takes it.
+    let large = written(&quarters(2500, 2200), ImageFormat::Png);
+    let more = ImageLimits { max_width: 3000, max_height: 3000, ..usual };
+    assert_eq!(fit_to(&more, large.clone(), "image/png").map(|fitted| fitted.content), Ok(large.into()));
+}
+
+#[test]
+fn the_quality_of_a_model_is_where_jpeg_begins() {
+    let content = written(&noise(400, 300), ImageFormat::Png);
+    let fitted = |quality: u8, max_encoded_bytes: u64| {
+        let limits = ImageLimits { max_width: 300, max_encoded_bytes, jpeg_quality: quality, ..ImageLimits::default() };
+        fit_to(&limits, content.clone(), "image/png").unwrap()
+    };
+    let lengths = [100, 80, 40, 10].map(|quality| fitted(quality, u64::MAX).content.len());
+    assert!(lengths.is_sorted_by(|a, b| a > b), "{lengths:?}");
+    // Below the quality of the model lower ones are tried, never higher ones, and then smaller sides.
+    assert_eq!(
+        (fitted(100, 4 * lengths[0] as u64 / 3).sides, fitted(100, 4 * lengths[2] as u64 / 3).sides.0),
+        ((300, 225), 225)
+    );
+    assert_eq!(fitted(10, 4 * lengths[3] as u64 / 3 - 8).sides, (225, 168));
 }
 
 #[test]
@@ -236,7 +285,9 @@ fn what_takes_too_much_memory_is_refused_though_it_is_whole() {
 #[tokio::test]
 async fn many_at_once_are_all_done() {
     let content = Bytes::from(written(&quarters(40, 20), ImageFormat::Bmp));
-    let all = futures::future::join_all((0..8).map(|_| fit_apart(content.clone(), "image/bmp", true))).await;
+    let all =
+        futures::future::join_all((0..8).map(|_| fit_apart(content.clone(), "image/bmp", ImageLimits::default())))
+            .await;
     assert!(all.iter().all(|fitted| fitted.as_ref().is_ok_and(|fitted| fitted.mime_type == "image/png")));
     assert_eq!(SLOTS.available_permits(), 2);
 }

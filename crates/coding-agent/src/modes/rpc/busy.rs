@@ -232,7 +232,7 @@ impl<'a> Busy<'a> {
                 Ok(model) => {
                     self.desk.control.change(Change::Model(std::sync::Arc::clone(&model)));
                     self.desk.services.remember_model(&model);
-                    self.look(move |view| answerer.with(&view.model.to_record()));
+                    self.look(move |view| answerer.with(&view.model.to_shown_record()));
                 }
                 Err(why) => self.io.write(answerer.failed(&why)).await,
             },
@@ -321,7 +321,7 @@ impl Desk {
         }
         self.services.remember_model(&next.model);
         let level = pinch_llm::model::thinking::clamp(&next.model, next.thinking.unwrap_or(view.thinking));
-        json!({"model": next.model.to_record(), "thinkingLevel": level.as_str(), "isScoped": self.is_scoped()})
+        json!({"model": next.model.to_shown_record(), "thinkingLevel": level.as_str(), "isScoped": self.is_scoped()})
     }
 
     /// Goes on to the next thinking level while a run is under way.

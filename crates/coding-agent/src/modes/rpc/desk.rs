@@ -142,7 +142,7 @@ impl Desk {
             }
             Command::GetAvailableModels => {
                 let models: Vec<Value> =
-                    self.services.available_models().iter().map(|model| model.to_record()).collect();
+                    self.services.available_models().iter().map(|model| model.to_shown_record()).collect();
                 answerer.with(&json!({ "models": models }))
             }
             Command::SetQueueMode { kind, mode } => {
@@ -223,7 +223,7 @@ impl Question {
 fn state(view: &SessionView<'_>, desk: &Desk, status: Status) -> Value {
     let control = &desk.control;
     let mut value = json!({
-        "model": view.model.to_record(),
+        "model": view.model.to_shown_record(),
         "thinkingLevel": view.thinking.as_str(),
         "isStreaming": status.is_streaming,
         "isCompacting": status.is_compacting,

@@ -251,7 +251,7 @@ impl<'a> Server<'a> {
         match done {
             Ok(_) => {
                 self.desk.services.remember_model(&model);
-                answerer.with(&model.to_record())
+                answerer.with(&model.to_shown_record())
             }
             Err(error) => answerer.failed(&with_causes(&error)),
         }
@@ -274,7 +274,7 @@ impl<'a> Server<'a> {
                 let is_scoped = self.desk.is_scoped();
                 let level = self.session().thinking();
                 answerer.with(
-                    &json!({"model": next.model.to_record(), "thinkingLevel": level.as_str(), "isScoped": is_scoped}),
+                    &json!({"model": next.model.to_shown_record(), "thinkingLevel": level.as_str(), "isScoped": is_scoped}),
                 )
             }
         }

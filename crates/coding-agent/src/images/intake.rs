@@ -1,0 +1,170 @@
+//! How images get into a conversation.
+
+use std::borrow::Cow;
+
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::{Engine as _, alphabet};
+use bytes::Bytes;
+use pinch_llm::message::{Block, Image};
+use pinch_llm::model::ImageLimits;
+
+use super::{Admitted, MAX_FILE_BYTES, Refused, can_be_sent, sniff};
+#[cfg(feature = "images")]
+use super::{fit, known::Known};
+
+/// Reads base64 with or without padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// What is done to images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Treatment {
+    /// Nothing.
+    Untouched,
+    /// Their sizes stay. With the feature `images`, one that cannot be decoded is refused, and BMP becomes PNG.
+    Checked,
+    /// As [`Treatment::Checked`], and with the feature `images` a large one is made smaller.
+    #[default]
+    Resized,
+}
+
+/// Where images come into a conversation.
+///
+/// An image that is made fit by who brings it, and then comes into the conversation with a message, is decoded once: clones of an intake know
+/// the images that each of them has admitted, the latest few hundred.
+#[derive(Clone, Debug, Default)]
+pub struct Intake {
+    treatment: Treatment,
+    #[cfg(feature = "images")]
+    known: Known,
+}
+
+impl Intake {
+    /// An intake that knows no image yet.
+    pub fn new(treatment: Treatment) -> Self {
+        Self {
+            treatment,
+            #[cfg(feature = "images")]
+            known: Known::default(),
+        }
+    }
+
+    /// Makes an image of a [`sniff`]ed type fit for a message.
+    ///
+    /// The work is done on a thread for such work; it goes on there when the caller stops waiting.
+    ///
+    /// # Errors
+    /// [`Refused`]; its note goes into the message then.
+    pub async fn admit(
+        &self,
+        content: Bytes,
+        mime_type: &'static str,
+        limits: &ImageLimits,
+    ) -> Result<Admitted, Refused> {
+        if self.treatment == Treatment::Untouched {
+            return Ok(Admitted { image: image(&content, mime_type), notes: Vec::new() });
+        }
+        #[cfg(feature = "images")]
+        let fit::Fitted { content, mime_type, notes, sides } = {
+            self.known.count();
+            fit::fit_apart(content, mime_type, self.limits_of_change(limits)).await?
+        };
+        #[cfg(not(feature = "images"))]
+        let notes = Vec::new();
+        if !can_be_sent(content.len(), limits) {
+            return Err(Refused::TooLarge);
+        }
+        let image = image(&content, mime_type);
+        #[cfg(feature = "images")]
+        self.known.add(&image, sides);
+        Ok(Admitted { image, notes })
+    }
+
+    /// Makes the images among blocks fit, as [`Intake::admit`] does, by what their bytes are and not by what is said of them. What the model is
+    /// to know of an image stands in front of it; a note takes the place of one that cannot be sent. `None`: all of them fit.
+    pub async fn admit_blocks(&self, blocks: &[Block], limits: &ImageLimits) -> Option<Vec<Block>> {
+        if self.treatment == Treatment::Untouched {
+            return None;
+        }
+        let mut changed = None;
+        for (at, block) in blocks.iter().enumerate() {
+            let done = match block {
+                Block::Image(image) if !self.knows(image, limits) => Some(self.admit_image(image, limits).await),
+                _ => None,
+            };
+            let stays = match (&done, block) {
+                (None, _) => true,
+                (Some(Ok(done)), Block::Image(image)) => done.image == *image && done.notes.is_empty(),
+                (Some(_), _) => false,
+            };
+            if stays && changed.is_none() {
+                continue;
+            }
+            let changed = changed.get_or_insert_with(|| blocks[..at].to_vec());
+            match done {
+                None => changed.push(block.clone()),
+                Some(Ok(Admitted { image, notes })) => {
+                    changed.extend((!notes.is_empty()).then(|| Block::text(notes.join("\n"))));
+                    changed.push(Block::Image(image));
+                }
+                Some(Err(refused)) => changed.push(Block::text(refused.note())),
+            }
+        }
+        changed
+    }
+
+    async fn admit_image(&self, image: &Image, limits: &ImageLimits) -> Result<Admitted, Refused> {
+        if image.data.len() as u64 / 4 * 3 > MAX_FILE_BYTES {
+            return Err(Refused::TooLarge);
+        }
+        let mut data = Cow::Borrowed(image.data.as_bytes());
+        if data.iter().any(u8::is_ascii_whitespace) {
+            data.to_mut().retain(|byte| !byte.is_ascii_whitespace());
+        }
+        let content = LENIENT.decode(&data).map_err(|_| Refused::NotConverted)?;
+        let mime_type = sniff(&content).ok_or(Refused::NotConverted)?;
+        self.admit(content.into(), mime_type, limits).await
+    }
+
+    /// Whether an image has been admitted before and is within the limits.
+    #[cfg(feature = "images")]
+    fn knows(&self, image: &Image, limits: &ImageLimits) -> bool {
+        let is_within = |sides| fit::has_room(sides, &self.limits_of_change(limits));
+        (image.data.len() as u64) < limits.max_encoded_bytes && self.known.sides(image).is_some_and(is_within)
+    }
+
+    #[cfg(not(feature = "images"))]
+    fn knows(&self, _: &Image, _: &ImageLimits) -> bool {
+        false
+    }
+
+    /// Beyond these an image is changed.
+    #[cfg(feature = "images")]
+    fn limits_of_change(&self, limits: &ImageLimits) -> ImageLimits {
+        match self.treatment {
+            Treatment::Resized => *limits,
+            Treatment::Checked | Treatment::Untouched => ImageLimits {
+                max_width: u32::MAX,
+                max_height: u32::MAX,
+                max_encoded_bytes: u64::MAX,
+                jpeg_quality: limits.jpeg_quality,
+            },
+        }
+    }
+
+    /// How many times an image was decoded: what costs time and memory here.
+    #[cfg(feature = "images")]
+    pub fn n_decoded(&self) -> u64 {
+        self.known.n_decoded()
+    }
+}
+
+fn image(content: &[u8], mime_type: &str) -> Image {
+    Image { data: STANDARD.encode(content), mime_type: mime_type.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

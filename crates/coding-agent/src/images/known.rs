@@ -1,0 +1,86 @@
+//! Images that were looked at before.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pinch_llm::message::Image;
+
+/// Images that are remembered; the oldest are forgotten. Of each there are a few bytes only.
+const MAX_KNOWN: usize = 256;
+
+/// Width and height as an image is seen.
+pub(super) type Sides = (u32, u32);
+
+/// Whole images and their sides. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Nobody outside can make two images that it takes for one.
+    hashes: RandomState,
+    sides: Mutex<VecDeque<(u64, Sides)>>,
+    n_decoded: AtomicU64,
+}
+
+impl Known {
+    pub(super) fn add(&self, image: &Image, sides: Sides) {
+        let hash = self.hash(image);
+        let mut known = self.known();
+        known.retain(|(other, _)| *other != hash);
+        if known.len() == MAX_KNOWN {
+            known.pop_front();
+        }
+        known.push_back((hash, sides));
+    }
+
+    /// The sides of an image that was added.
+    pub(super) fn sides(&self, image: &Image) -> Option<Sides> {
+        if self.known().is_empty() {
+            return None;
+        }
+        let hash = self.hash(image);
+        self.known().iter().rev().find(|(other, _)| *other == hash).map(|(_, sides)| *sides)
+    }
+
+    fn hash(&self, image: &Image) -> u64 {
+        self.0.hashes.hash_one((&image.data, &image.mime_type))
+    }
+
+    fn known(&self) -> MutexGuard<'_, VecDeque<(u64, Sides)>> {
+        self.0.sides.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an image that is decoded.
+    pub(super) fn count(&self) {
+        self.0.n_decoded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn n_decoded(&self) -> u64 {
+        self.0.n_decoded.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_are_remembered_by_all_that_is_in_them() {
+        let image = |n: usize| Image { data: n.to_string(), mime_type: "image/png".into() };
+        let known = Known::default();
+        assert_eq!(known.sides(&image(0)), None);
+        for n in 0..=MAX_KNOWN {
+            known.clone().add(&image(n), (1, n as u32));
+        }
+        assert_eq!(known.sides(&image(0)), None);
+        assert_eq!(known.sides(&image(1)), Some((1, 1)));
+        assert_eq!(known.sides(&Image { mime_type: "image/gif".into(), ..image(1) }), None);
+        known.add(&image(1), (2, 2));
+        known.add(&image(MAX_KNOWN + 1), (3, 3));
+        assert_eq!(known.sides(&image(1)), Some((2, 2)));
+        assert_eq!(known.sides(&image(2)), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! What a model takes of an image.
+
+use serde_json::Value;
+
+use super::Model;
+
+/// How large an image may be; one that is larger is made smaller before it enters a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageLimits {
+    /// Pixels of its width at most.
+    pub max_width: u32,
+    /// Pixels of its height at most.
+    pub max_height: u32,
+    /// Characters of base64; an image has fewer.
+    pub max_encoded_bytes: u64,
+    /// Quality to begin with when it is encoded as JPEG: 1 to 100.
+    pub jpeg_quality: u8,
+}
+
+impl Default for ImageLimits {
+    fn default() -> Self {
+        Self { max_width: 2000, max_height: 2000, max_encoded_bytes: 4_718_592, jpeg_quality: 80 }
+    }
+}
+
+impl ImageLimits {
+    /// Reads the `resize` object of a record. Members that are missing or make no sense have their defaults.
+    pub fn from_record(resize: &Value) -> Self {
+        let number = |name: &str| resize.get(name).and_then(Value::as_f64).filter(|n| *n >= 1.0);
+        let usual = Self::default();
+        Self {
+            max_width: number("maxWidth").map_or(usual.max_width, |n| n as u32),
+            max_height: number("maxHeight").map_or(usual.max_height, |n| n as u32),
+            max_encoded_bytes: number("maxBytes").map_or(usual.max_encoded_bytes, |n| n as u64),
+            jpeg_quality: number("jpegQuality").filter(|n| *n <= 100.0).map_or(usual.jpeg_quality, |n| n as u8),
+        }
+    }
+}
+
+impl Model {
+    /// What it takes of an image: `inputLimits.images.resize` of its record.
+    pub fn image_limits(&self) -> ImageLimits {
+        let limits = self.extra.get("inputLimits").map_or(&Value::Null, |limits| &limits["images"]["resize"]);
+        ImageLimits::from_record(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(resize: Value, (width, height, bytes, quality): (u32, u32, u64, u8)) {
+        let expected =
+            ImageLimits { max_width: width, max_height: height, max_encoded_bytes: bytes, jpeg_quality: quality };
+        let record = json!({
+            "id": "m", "api": "a", "provider": "p", "inputLimits": {"maxRequestBytes": 9, "images": {"resize": resize}},
+        });
+        let model = Model::from_record(&record).unwrap();
+        assert_eq!(model.image_limits(), expected);
+        assert_eq!(model.to_record()["inputLimits"], record["inputLimits"]);
+    }
+
+    #[test]
+    fn each_limit_has_a_default_of_its_own() {
+        check(json!({}), (2000, 2000, 4_718_592, 80));
+        check(
+            json!({"maxWidth": 1568, "maxHeight": 700.9, "maxBytes": 5e6, "jpegQuality": 100}),
+            (1568, 700, 5_000_000, 100),
+        );
+        check(json!({"maxWidth": 1, "jpegQuality": 1}), (1, 2000, 4_718_592, 1));
+        check(json!({"maxHeight": 1e300, "maxBytes": 1e300}), (2000, u32::MAX, u64::MAX, 80));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_not_there() {
+        for wrong in [json!(0), json!(0.9), json!(-5), json!("many"), json!(null), json!([9])] {
+            let all = json!({"maxWidth": wrong, "maxHeight": wrong, "maxBytes": wrong, "jpegQuality": wrong});
+            check(all, (2000, 2000, 4_718_592, 80));
+        }
+        check(json!({"jpegQuality": 101}), (2000, 2000, 4_718_592, 80));
+        for wrong in [json!(null), json!(7), json!([]), json!("large")] {
+            check(wrong, (2000, 2000, 4_718_592, 80));
+        }
+        for limits in [json!(null), json!(7), json!({"images": []})] {
+            let record = json!({"id": "m", "api": "a", "provider": "p", "inputLimits": limits});
+            assert_eq!(Model::from_record(&record).unwrap().image_limits(), ImageLimits::default());
+        }
+    }
+}
