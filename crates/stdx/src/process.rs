@@ -2,6 +2,11 @@
 //!
 //! Each child leads a process group of its own, so that the whole tree can be stopped: on cancelling, when time is up, or when the value is
 //! dropped. What a child leaves running on purpose after its own regular end (`server &`) stays.
+//!
+//! Descendants that have left the group are stopped with it. On Linux each child has an id in its environment, in `PINCH_PROCESS`, which all
+//! that it starts inherit: so those are found as well that have a session of their own and no parent any more, as daemons do. Who neither
+//! keeps its parent nor the variable gets away (`(env -u PINCH_PROCESS setsid server &)`). On other systems of the Unix family whoever has
+//! lost its parent gets away, and where there are no groups all but the child itself.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,6 +18,14 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::Instant;
 
 mod alive;
+mod mark;
+#[cfg(unix)]
+mod table;
+#[cfg(unix)]
+mod family;
+#[cfg(target_os = "linux")]
+mod hunt;
+#[cfg(unix)]
 mod strays;
 mod group;
 pub mod tail;
@@ -22,7 +35,6 @@ pub use tail::OutputTail;
 
 use crate::cancel::{Cancel, CancelReason};
 use group::Group;
-use strays::Stray;
 
 /// After the child's end, output of its descendants is awaited as long as some comes at least this often…
 const QUIET: Duration = Duration::from_millis(100);
@@ -34,8 +46,8 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 pub struct Process {
     child: Child,
     group: Group,
-    /// Descendants that have left the group and were told to end.
-    strays: Vec<Stray>,
+    /// The whole family was told to end.
+    is_told: bool,
     exit: Option<Exit>,
 }
 
@@ -84,9 +96,9 @@ impl Exit {
 pub enum Ended {
     /// The process ended by itself.
     Exited(Exit),
-    /// Its time was up; the group was stopped.
+    /// Its time was up; it was stopped with all its descendants.
     TimedOut(Exit),
-    /// The caller cancelled; the group was stopped.
+    /// The caller cancelled; it was stopped with all its descendants.
     Cancelled(CancelReason, Exit),
 }
 
@@ -146,14 +158,13 @@ impl Process {
     /// # Errors
     /// [`SpawnError`].
     pub fn spawn_as_is(mut command: std::process::Command) -> Result<Self, SpawnError> {
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mark = Group::prepare(&mut command);
         let program = command.get_program().to_string_lossy().into_owned();
         let dir = command.get_current_dir().map(PathBuf::from);
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         match command.spawn() {
-            Ok(child) => Ok(Self { group: Group::of(child.id()), strays: Vec::new(), child, exit: None }),
+            Ok(child) => Ok(Self { group: Group::of(child.id(), mark), is_told: false, child, exit: None }),
             // The system says the same for a missing program and a missing folder.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
                 Some(path) => Err(SpawnError::MissingDir { path }),
@@ -195,13 +206,15 @@ impl Process {
         Ok(exit)
     }
 
-    /// Stops the whole group, with the descendants that have left it as far as the system tells: it is halted, so that nothing new begins in
-    /// it, told to end, and killed when it still lives after `grace`.
+    /// Stops the child with all its descendants, as far as the system tells who they are: they are halted, so that nothing new begins, told to
+    /// end, and killed when the child still lives after `grace`. When this returns none of them can do anything any more. Looking for those
+    /// that have left the group takes a few milliseconds without a pause, up to seconds when they multiply. When the future is dropped, they
+    /// were told to end at least; dropping the process kills them.
     ///
     /// # Errors
     /// The system's error.
     pub async fn terminate(&mut self, grace: Duration) -> io::Result<Exit> {
-        self.strays = self.group.end();
+        self.end_family();
         let exit = match tokio::time::timeout(grace, self.wait()).await {
             Ok(exit) => exit,
             Err(_) => {
@@ -213,17 +226,20 @@ impl Process {
         exit
     }
 
-    /// Kills the whole group at once, with the descendants that have left it.
-    pub fn kill(&self) {
-        // Once their parents are dead nobody knows them.
-        let mut strays = if self.exit.is_none() { self.group.strays() } else { Vec::new() };
-        strays.extend(&self.strays);
-        self.group.kill(&strays);
+    /// Kills at once: the child with all its descendants, as [`Process::terminate`] finds them. When the child has ended by itself, only those
+    /// that are still in its group: others may run on on purpose.
+    pub fn kill(&mut self) {
+        let has_leader = self.exit.is_none();
+        if has_leader || self.is_told {
+            self.group.kill(has_leader);
+        } else {
+            self.group.kill_known();
+        }
     }
 
     /// Runs the child to its end, handing output and error output to `on_data` in the order in which they come.
     ///
-    /// On `cancel`, or after `timeout`, the group is stopped as in [`Process::terminate`]; what it still prints is handed on. After the
+    /// On `cancel`, or after `timeout`, all is stopped as in [`Process::terminate`]; what it still prints is handed on. After the
     /// child's end, output of its descendants is awaited for a moment only, so that a process in the background cannot hold up the call.
     /// Dropping the future stops nothing yet; dropping the process does.
     ///
@@ -257,11 +273,13 @@ impl Process {
                 }
                 reason = cancel.cancelled(), if is_running && stopped.is_none() => {
                     stopped = Some(Some(reason));
-                    kill_at = self.end_group(grace);
+                    self.end_family();
+                    kill_at = Some(Instant::now() + grace);
                 }
                 () = sleep_until(end_of_time), if is_running && stopped.is_none() && end_of_time.is_some() => {
                     stopped = Some(None);
-                    kill_at = self.end_group(grace);
+                    self.end_family();
+                    kill_at = Some(Instant::now() + grace);
                 }
                 () = sleep_until(kill_at), if is_running && kill_at.is_some() => {
                     self.kill();
@@ -280,9 +298,11 @@ impl Process {
         })
     }
 
-    fn end_group(&mut self, grace: Duration) -> Option<Instant> {
-        self.strays = self.group.end();
-        Some(Instant::now() + grace)
+    fn end_family(&mut self) {
+        if self.exit.is_none() {
+            self.group.end();
+            self.is_told = true;
+        }
     }
 }
 

@@ -23,15 +23,8 @@ pub fn start_ticks(id: u32) -> Option<u64> {
     stat(id)?.split(' ').nth(19)?.parse().ok()
 }
 
-/// The parent of a process and its group. `None` where the system does not say.
-pub(super) fn parent_and_group(id: u32) -> Option<(u32, u32)> {
-    let stat = stat(id)?;
-    let mut fields = stat.split(' ').skip(1).map(str::parse);
-    Some((fields.next()?.ok()?, fields.next()?.ok()?))
-}
-
 /// What Linux says of a process, from the third field on: the second is its name, which may hold anything.
-fn stat(id: u32) -> Option<String> {
+pub(super) fn stat(id: u32) -> Option<String> {
     if !cfg!(target_os = "linux") {
         return None;
     }

@@ -1,81 +1,112 @@
-//! Signals to a whole process group.
+//! Signals to a whole process group, and to those of its family that have left it.
 
 #[cfg(unix)]
-use super::strays;
-use super::strays::Stray;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// A process group, named by its leader.
 #[cfg(unix)]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Group(Option<rustix::process::Pid>);
+use super::family::{Family, Stray};
+use super::mark::Mark;
+
+/// A process group, named by its leader, and the family that the leader began.
+#[cfg(unix)]
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    family: Option<(Pid, Family)>,
+    /// Those that have left the group and were told to end.
+    strays: Vec<Stray>,
+}
 
 #[cfg(unix)]
 impl Group {
-    pub(super) fn of(leader: Option<u32>) -> Self {
-        Self(leader.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw))
+    /// Marks a command that is to lead a group. The mark goes to [`Group::of`].
+    pub(super) fn prepare(command: &mut std::process::Command) -> Mark {
+        std::os::unix::process::CommandExt::process_group(command, 0);
+        Mark::put_on(command)
     }
 
-    /// Asks every process of the group to end, and those that left it, which are told. The group is halted first: otherwise a shell whose
-    /// command dies would begin the next one before the signal reaches it.
-    pub(super) fn end(self) -> Vec<Stray> {
-        use rustix::process::Signal;
-        self.send(Signal::STOP);
-        let strays = self.strays();
-        send_to(&strays, Signal::TERM);
+    pub(super) fn of(leader: Option<u32>, mark: Mark) -> Self {
+        let pid = leader.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Self { family: leader.and_then(|id| Some((pid?, Family::of(id, mark)))), strays: Vec::new() }
+    }
+
+    /// Asks every process of the family to end. All are halted first: otherwise a shell whose command dies would begin the next one before
+    /// the signal reaches it. To be called while the end of the leader has not been taken note of.
+    pub(super) fn end(&mut self) {
+        self.halt(true);
         self.send(Signal::TERM);
         self.send(Signal::CONT);
-        strays
     }
 
-    /// Kills every process of the group, and these that have left it.
-    pub(super) fn kill(self, strays: &[Stray]) {
-        use rustix::process::Signal;
-        self.send(Signal::KILL);
-        send_to(strays, Signal::KILL);
-    }
-
-    /// Those that have left the group. To be asked while its leader lives: afterwards its id may be somebody else's.
-    pub(super) fn strays(self) -> Vec<Stray> {
-        self.0.and_then(|leader| u32::try_from(leader.as_raw_nonzero().get()).ok()).map(strays::of).unwrap_or_default()
-    }
-
-    fn send(self, signal: rustix::process::Signal) {
-        if let Some(leader) = self.0 {
-            // The one error is that nobody is left, which is what we want.
-            rustix::process::kill_process_group(leader, signal).ok();
+    /// Kills every process of the family. `has_leader` tells whether the end of the leader has not been taken note of.
+    pub(super) fn kill(&mut self, has_leader: bool) {
+        // Whom only its parent tells of is found while that one lives.
+        self.halt(has_leader);
+        self.kill_known();
+        if let Some((_, family)) = &self.family {
+            family.find(has_leader, &mut self.strays, kill);
         }
+    }
+
+    /// Kills what is left of the group, and those that were told to end.
+    pub(super) fn kill_known(&self) {
+        self.send(Signal::KILL);
+    }
+
+    fn halt(&mut self, has_leader: bool) {
+        self.send(Signal::STOP);
+        if let Some((_, family)) = &self.family {
+            family.find(has_leader, &mut self.strays, halt);
+        }
+    }
+
+    fn send(&self, signal: Signal) {
+        if let Some((leader, _)) = &self.family {
+            // The one error is that nobody is left, which is what we want.
+            kill_process_group(*leader, signal).ok();
+        }
+        // Those of this moment are themselves; an id from before may be somebody else's by now.
+        Stray::living(&self.strays).into_iter().for_each(|stray| send_to(stray, signal));
     }
 }
 
 #[cfg(unix)]
-fn send_to(strays: &[Stray], signal: rustix::process::Signal) {
-    let ids = strays.iter().filter_map(|stray| i32::try_from(stray.id()?).ok());
-    for id in ids.filter_map(rustix::process::Pid::from_raw) {
+fn halt(stray: Stray) {
+    send_to(stray, Signal::STOP);
+}
+
+#[cfg(unix)]
+fn kill(stray: Stray) {
+    send_to(stray, Signal::KILL);
+}
+
+#[cfg(unix)]
+fn send_to(stray: Stray, signal: Signal) {
+    if let Some(id) = i32::try_from(stray.id).ok().and_then(Pid::from_raw) {
         // Who is gone is what we want, and who belongs to another user by now is out of reach.
-        rustix::process::kill_process(id, signal).ok();
+        kill_process(id, signal).ok();
     }
 }
 
 /// Without process groups only the child itself can be killed, which tokio does.
 #[cfg(not(unix))]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Group;
 
 #[cfg(not(unix))]
 impl Group {
-    pub(super) fn of(_: Option<u32>) -> Self {
+    pub(super) fn prepare(command: &mut std::process::Command) -> Mark {
+        Mark::put_on(command)
+    }
+
+    pub(super) fn of(_: Option<u32>, _: Mark) -> Self {
         Self
     }
 
-    pub(super) fn end(self) -> Vec<Stray> {
-        Vec::new()
-    }
+    pub(super) fn end(&mut self) {}
 
-    pub(super) fn kill(self, _: &[Stray]) {}
+    pub(super) fn kill(&mut self, _: bool) {}
 
-    pub(super) fn strays(self) -> Vec<Stray> {
-        Vec::new()
-    }
+    pub(super) fn kill_known(&self) {}
 }
 
 /// The name of a signal; the number where the name is not known everywhere.

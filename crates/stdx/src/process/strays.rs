@@ -1,45 +1,72 @@
 //! Descendants that left the group of their ancestor, for example with `setsid`.
 
-#![cfg_attr(not(unix), expect(dead_code, reason = "where there are no groups nobody leaves one"))]
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
-use std::collections::HashMap;
+use super::family::{Family, Stray};
+#[cfg(target_os = "linux")]
+use super::hunt;
+use super::table::{self, Row};
 
-use super::alive::{parent_and_group, start_ticks};
+/// How long is looked at most: whoever makes processes faster than they are found for so long gets away.
+const LONGEST: Duration = Duration::from_secs(2);
+/// How often is looked again when nobody was found, and somebody may have been overseen.
+const MAX_DOUBTS: usize = 2;
 
-/// A process, told apart from a later one with the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stray {
-    id: u32,
-    started: Option<u64>,
-}
-
-impl Stray {
-    /// Its id, when it is still the same process.
-    pub(super) fn id(self) -> Option<u32> {
-        (start_ticks(self.id) == self.started).then_some(self.id)
-    }
-}
-
-/// The descendants of a group's leader that are in another group now. Those whose parents have ended are nobody's descendants any more, and
-/// only Linux says who is.
-pub(super) fn of(leader: u32) -> Vec<Stray> {
-    let mut children: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    for id in all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
-        if let Some((parent, group)) = parent_and_group(id) {
-            children.entry(parent).or_default().push((id, group));
-        }
-    }
-    let mut strays = Vec::new();
-    let mut parents = vec![leader];
-    while let Some(parent) = parents.pop() {
-        // Taken out: ids that are given anew while we look could make a circle.
-        for (id, group) in children.remove(&parent).unwrap_or_default() {
-            parents.push(id);
-            if group != leader {
-                strays.push(Stray { id, started: start_ticks(id) });
+impl Family {
+    /// Finds those that are in another group now, until there is nobody new, and hands each to `stop`: they make new ones until they are
+    /// stopped. `known` are those found before, and takes the new ones. The leader's id is its own as long as nobody has taken note of its
+    /// end, which `has_leader` says. Blocks, for 3 s at most.
+    ///
+    /// Linux tells who has the command's mark, wherever it has gone. Elsewhere those whose parents have ended are nobody's descendants any
+    /// more, and so they are on Linux when they have emptied their environment.
+    pub(super) fn find(&self, has_leader: bool, known: &mut Vec<Stray>, stop: fn(Stray)) {
+        let until = Instant::now() + LONGEST;
+        let mut n_doubts = 0;
+        while n_doubts <= MAX_DOUBTS && Instant::now() < until {
+            let n_known = known.len();
+            let is_certain = self.find_marked(known, stop, until);
+            self.find_descendants(has_leader, known, stop);
+            if known.len() == n_known {
+                if is_certain {
+                    break;
+                }
+                n_doubts += 1;
             }
         }
     }
-    strays
+
+    /// Whether nobody can have been overseen.
+    #[cfg(target_os = "linux")]
+    fn find_marked(&self, known: &mut Vec<Stray>, stop: fn(Stray), until: Instant) -> bool {
+        hunt::marked(self, known, stop, until)
+    }
+
+    /// Nothing tells what environment a process has.
+    #[cfg(not(target_os = "linux"))]
+    fn find_marked(&self, _: &mut Vec<Stray>, _: fn(Stray), _: Instant) -> bool {
+        true
+    }
+
+    fn find_descendants(&self, has_leader: bool, known: &mut Vec<Stray>, stop: fn(Stray)) {
+        let old: HashSet<Stray> = known.iter().copied().collect();
+        let mut children: HashMap<u32, Vec<Row>> = HashMap::new();
+        let mut kin = Vec::new();
+        for row in table::now().into_iter().filter(|row| row.started >= self.since && !row.is_dead) {
+            let of_group = has_leader && (row.id == self.leader || row.group == self.leader);
+            if of_group || old.contains(&row.into()) {
+                kin.push(row);
+            } else {
+                children.entry(row.parent).or_default().push(row);
+            }
+        }
+        while let Some(row) = kin.pop() {
+            // Taken out: ids that are given anew while we look could make a circle.
+            for child in children.remove(&row.id).unwrap_or_default() {
+                kin.push(child);
+                stop(child.into());
+                known.push(child.into());
+            }
+        }
+    }
 }

@@ -124,3 +124,122 @@ async fn who_left_the_group_is_stopped_with_it() {
     drop(process);
     assert!(is_gone(std::str::from_utf8(&line[..n_read]).unwrap()).await);
 }
+
+/// Goes to a session of its own and leaves its parent to init: what a daemon does.
+#[cfg(target_os = "linux")]
+const DAEMON: &str = "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &)";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_has_left_the_group_and_lost_its_parent_is_stopped_too() {
+    let (output, ended) =
+        run(&format!("{DAEMON}; sleep 30"), Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
+    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(is_gone(&output).await, "after its time was up");
+
+    let cancel = Cancel::new();
+    let mut output = Vec::new();
+    let mut process = sh(&format!("{DAEMON}; sleep 30"));
+    let ended = {
+        let stop = cancel.clone();
+        // Its id is its first word.
+        let mut on_data = |data: &[u8]| {
+            output.extend_from_slice(data);
+            stop.cancel(CancelReason::User);
+        };
+        process.pump(&cancel, None, Duration::from_millis(50), &mut on_data).await.unwrap()
+    };
+    assert!(matches!(ended, Ended::Cancelled(CancelReason::User, _)), "{ended:?}");
+    assert!(is_gone(std::str::from_utf8(&output).unwrap()).await, "after it was cancelled");
+
+    let mut process = sh(&format!("{DAEMON}; sleep 30"));
+    let line = first_line(&mut process).await;
+    process.terminate(Duration::from_millis(50)).await.unwrap();
+    assert!(is_gone(&line).await, "after it was told to end");
+
+    let mut process = sh(&format!("{DAEMON}; sleep 30"));
+    let line = first_line(&mut process).await;
+    drop(process);
+    assert!(is_gone(&line).await, "after it was dropped");
+}
+
+/// What a process says first.
+#[cfg(target_os = "linux")]
+async fn first_line(process: &mut Process) -> String {
+    let mut line = vec![0; 32];
+    let n_read = process.take_stdout().unwrap().read(&mut line).await.unwrap();
+    String::from_utf8(line[..n_read].to_vec()).unwrap()
+}
+
+/// A daemon that empties its environment has no mark. Its parent has, whom nobody else would find.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn children_of_those_that_are_found_are_found_without_a_mark() {
+    let script = "(setsid sh -c 'env -i sh -c \"echo \\$\\$; exec sleep 30\" & wait' &); sleep 30";
+    let (output, ended) = run(script, Some(Duration::from_millis(500)), LONG).await;
+    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(is_gone(&output).await);
+}
+
+/// Each process that is looked at has gone already, and has left another one.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_runs_away_from_process_to_process_is_caught() {
+    let hop = "trap '' TERM; n=0; while [ -e go ]; do setsid sh \"$0\" & exit; done";
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("go"), "").unwrap();
+    std::fs::write(dir.path().join("hop"), hop.replace("exit", "echo $! > last; exit")).unwrap();
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg("for n in 1 2 3; do (setsid sh ./hop &); done; sleep 30").current_dir(dir.path());
+    let mut process = Process::spawn(command).unwrap();
+    let ended = process.pump(&Cancel::new(), Some(Duration::from_millis(500)), LONG, &mut |_| {}).await.unwrap();
+    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    // Whoever was missed writes this file anew.
+    let last = dir.path().join("last");
+    let caught = std::fs::remove_file(&last);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(caught.is_ok() && !last.exists());
+    std::fs::remove_file(dir.path().join("go")).unwrap();
+}
+
+/// A program in a command may run commands itself, out of reach but for what it hands on.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn commands_of_commands_are_stopped_from_outside_and_by_themselves() {
+    let mut outer = sh("echo begun; sleep 30");
+    first_line(&mut outer).await;
+    let environment = std::fs::read_to_string(format!("/proc/{}/environ", outer.id().unwrap())).unwrap();
+    let (_, mark) = environment
+        .split('\0')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(name, _)| *name == "PINCH_PROCESS")
+        .unwrap();
+    let inner = || {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(format!("{DAEMON}; sleep 30")).env("PINCH_PROCESS", mark);
+        Process::spawn(command).unwrap()
+    };
+    let (mut first, mut second) = (inner(), inner());
+    let (of_first, of_second) = (first_line(&mut first).await, first_line(&mut second).await);
+    drop(first);
+    assert!(is_gone(&of_first).await);
+    assert!(is_alive(of_second.trim().parse().unwrap()), "it is of another command");
+    drop(outer);
+    assert!(is_gone(&of_second).await);
+    assert_eq!(second.wait().await.unwrap(), Exit::Signal(9));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_without_the_variable_stays() {
+    let script = "(env -u PINCH_PROCESS setsid sh -c 'echo $$; exec sleep 30' &); sleep 30";
+    let (output, ended) = run(script, Some(Duration::from_millis(500)), LONG).await;
+    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    let id = output.trim().parse().unwrap();
+    assert!(is_alive(id));
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(id.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+}

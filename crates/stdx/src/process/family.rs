@@ -1,0 +1,45 @@
+//! Who belongs to a command.
+
+use std::collections::HashSet;
+
+use super::mark::Mark;
+use super::table::{self, Row};
+
+/// A process, told apart from a later one with the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Stray {
+    pub(super) id: u32,
+    started: u64,
+}
+
+impl Stray {
+    /// Those of them that are still the same processes.
+    pub(super) fn living(strays: &[Self]) -> Vec<Self> {
+        let ids: Vec<u32> = strays.iter().map(|stray| stray.id).collect();
+        let there: HashSet<Self> = table::of(&ids).into_iter().map(Self::from).collect();
+        strays.iter().copied().filter(|stray| there.contains(stray)).collect()
+    }
+}
+
+impl From<Row> for Stray {
+    fn from(row: Row) -> Self {
+        Self { id: row.id, started: row.started }
+    }
+}
+
+/// What is known of a command, to tell who belongs to it.
+#[derive(Clone, Debug)]
+pub(super) struct Family {
+    /// The process that was started, and the group that it leads.
+    pub(super) leader: u32,
+    /// When that was: nobody in the family is older.
+    pub(super) since: u64,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing tells who carries it"))]
+    pub(super) mark: Mark,
+}
+
+impl Family {
+    pub(super) fn of(leader: u32, mark: Mark) -> Self {
+        Self { leader, since: table::of(&[leader]).first().map_or(0, |row| row.started), mark }
+    }
+}
