@@ -10,6 +10,12 @@ use memchr::{memchr, memchr2};
 /// Nesting at which a text is given up, like `serde_json` does.
 const MAX_DEPTH: u32 = 127;
 
+/// One in each byte of a word.
+const LOW: u64 = 0x0101_0101_0101_0101;
+
+/// How often eight bytes are looked at before a string counts as a long one.
+const N_NEAR: usize = 3;
+
 /// Bytes of a number that is surely within the usual bounds.
 const SHORT_NUMBER: usize = 16;
 
@@ -65,11 +71,12 @@ impl<'a> Walk<'a> {
     fn skip_much_space(&mut self) {
         let mut rest = self.bytes.get(self.at..).unwrap_or_default();
         loop {
-            while let Some(behind) = rest.strip_prefix(b"        ") {
-                rest = behind;
-            }
-            while let Some(behind) = rest.strip_prefix(b"  ") {
-                rest = behind;
+            while let Some(eight) = rest.first_chunk() {
+                let n_spaces = n_leading(u64::from_le_bytes(*eight), b' ');
+                rest = &rest[n_spaces..];
+                if n_spaces < 8 {
+                    break;
+                }
             }
             match rest {
                 [b'\n', ..] if self.is_line => break,
@@ -196,17 +203,24 @@ impl<'a> Walk<'a> {
 #[inline]
 fn quote(bytes: &[u8]) -> Option<usize> {
     // Most strings are names and words: calling a search takes longer than looking at eight bytes at once.
-    let found = |at: usize| (bytes[at] == b'"').then_some(at);
-    match bytes.first_chunk().and_then(|first| first_of_two(u64::from_le_bytes(*first), b'"', b'\n')) {
-        Some(at) => found(at),
-        None => found(memchr2(b'"', b'\n', bytes)?),
-    }
+    let near = bytes.as_chunks::<8>().0.iter().take(N_NEAR).enumerate();
+    let mut near = near.filter_map(|(n, eight)| Some(8 * n + first_of_two(u64::from_le_bytes(*eight), b'"', b'\n')?));
+    let at = match near.next() {
+        Some(at) => at,
+        None => memchr2(b'"', b'\n', bytes)?,
+    };
+    (bytes[at] == b'"').then_some(at)
+}
+
+/// How many of eight bytes, from the lowest of the word on, are this one.
+#[inline]
+fn n_leading(word: u64, byte: u8) -> usize {
+    (word ^ (LOW * u64::from(byte))).trailing_zeros() as usize / 8
 }
 
 /// The first of eight bytes, the lowest of the word, that is one of two.
 #[inline]
 fn first_of_two(word: u64, one: u8, two: u8) -> Option<usize> {
-    const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     // A byte that is zero borrows from its highest bit; those above it may be marked wrongly, the lowest mark is right.
     let zeros = |word: u64| word.wrapping_sub(LOW) & !word & HIGH;
@@ -300,6 +314,18 @@ mod tests {
                 bytes[at] = b'\n';
                 bytes[7] = if at == 7 { b'\n' } else { b'"' };
                 assert_eq!(first_of_two(u64::from_le_bytes(bytes), b'"', b'\n'), Some(at));
+            }
+        }
+    }
+
+    #[test]
+    fn white_space_is_skipped_whatever_its_length() {
+        for n in 0..40 {
+            for other in ["", "\n", "\t \r\n"] {
+                let text = format!("{}{other}{}1", " ".repeat(n), " ".repeat(n / 2));
+                let mut walk = Walk::new(text.as_bytes());
+                assert_eq!(walk.peek(), Some(b'1'));
+                assert!(walk.value(0).is_some() && walk.is_at_end() && walk.n_walked() == text.len());
             }
         }
     }
