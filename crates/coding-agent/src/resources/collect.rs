@@ -31,7 +31,8 @@ pub enum Enter {
 pub struct Listed {
     /// Where it is.
     pub path: PathBuf,
-    /// How many parts at the end of the path are no links: the listings of their folders have said so. The others may be some.
+    /// How many parts at the end of the path are no links, the last of them a regular file: the listings of their folders have said so. Nothing
+    /// is known of the parts before.
     pub n_plain: usize,
 }
 

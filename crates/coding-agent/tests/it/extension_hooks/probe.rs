@@ -1,0 +1,212 @@
+//! An extension that notes what it is asked, and behaves as it is told.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
+use pinch_agent_core::tool::JsonObject;
+use pinch_coding_agent::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use pinch_coding_agent::compaction::{ByExtension, Summarised};
+use pinch_coding_agent::event::SessionEvent;
+use pinch_coding_agent::extension::{
+    AgentStartAction, Answer, BeforeAgentStart, BeforeFork, BeforeSwitch, Boundary, BoundaryAction, ContextAction,
+    Extension, ExtensionCx, ExtensionError, HeaderChanges, Input, InputAction, Leave, MessageAction, PayloadAction,
+    Points, Resources, ResourcesDiscover, Told, TurnEnd, UserBash, UserBashAction,
+};
+use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::tools::bash::UserCommand;
+use pinch_llm::message::{Block, Content, Message};
+use pinch_llm::model::Model;
+use serde_json::{Value, json};
+
+use super::custom;
+
+/// What all extensions of a test note, in order.
+pub(crate) type Notes = Arc<Mutex<Vec<String>>>;
+
+/// How an extension behaves at one point.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Works,
+    Fails,
+    Panics,
+    Sleeps,
+    Asks,
+}
+
+/// Notes what it is asked, and changes what can be changed in a way that shows its name.
+pub(crate) struct Probe {
+    pub(crate) name: &'static str,
+    pub(crate) points: Points,
+    pub(crate) notes: Notes,
+    pub(crate) mood: Mood,
+}
+
+impl Probe {
+    fn note(&self, text: impl AsRef<str>) {
+        self.notes.lock().unwrap().push(format!("{} {}", self.name, text.as_ref()));
+    }
+
+    /// Behaves as its mood is, then answers.
+    fn answer<'a, T: Send + 'a>(&'a self, answer: T, cx: &'a ExtensionCx) -> Answer<'a, T> {
+        Box::pin(async move {
+            match self.mood {
+                Mood::Works => {}
+                Mood::Fails => return Err(ExtensionError::new("no")),
+                Mood::Panics => panic!("boom"),
+                Mood::Sleeps => tokio::time::sleep(Duration::from_secs(600)).await,
+                Mood::Asks => {
+                    let yes = cx.ui().confirm("Really?", "", None).await;
+                    self.note(format!("answered {yes}"));
+                }
+            }
+            Ok(answer)
+        })
+    }
+}
+
+fn tagged(text: &str, name: &str) -> String {
+    format!("{text}+{name}")
+}
+
+impl Extension for Probe {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn points(&self) -> Points {
+        self.points
+    }
+
+    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+        self.note(match told {
+            Told::SessionStart { reason, previous } => format!("start {} {}", reason.as_str(), previous.is_some()),
+            Told::SessionShutdown { reason, target } => format!("shutdown {} {}", reason.as_str(), target.is_some()),
+            Told::Model { model, previous, source } => {
+                format!("model {} {} {}", model.id, previous.id, source.as_str())
+            }
+            Told::Thinking { level, previous } => format!("level {} {}", level.as_str(), previous.as_str()),
+            Told::TurnStart { turn_index, .. } => format!("turn_start {turn_index}"),
+            Told::Response { status, .. } => format!("response {status}"),
+            Told::Compacted(done) => format!("compacted {}", done.from_extension),
+            Told::CompactFailed { error, .. } => format!("compact failed {error}"),
+            Told::Event(SessionEvent::InfoChanged { name }) => format!("name {name:?}"),
+            other => other.point().unwrap().name().to_owned(),
+        });
+        self.answer((), cx)
+    }
+
+    fn resources_discover<'a>(&'a self, ask: ResourcesDiscover, cx: &'a ExtensionCx) -> Answer<'a, Resources> {
+        self.note(format!("resources {}", ask.reason.as_str()));
+        self.answer(Resources { skills: vec![self.name.into()], ..Resources::default() }, cx)
+    }
+
+    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+        self.note(format!("before_switch {}", to.reason.as_str()));
+        self.answer(Leave::Stay, cx)
+    }
+
+    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+        self.note(format!("before_fork {}", fork.before));
+        self.answer(Leave::Stay, cx)
+    }
+
+    fn session_before_compact<'a>(
+        &'a self,
+        _: &'a CompactionAhead<'a>,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, BeforeCompaction> {
+        self.note("before_compact");
+        let by_extension = Some(ByExtension::default());
+        let made = Summarised { summary: self.name.to_owned(), by_extension, ..Summarised::default() };
+        self.answer(BeforeCompaction::Instead(Box::new(made)), cx)
+    }
+
+    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> Answer<'a, BeforeMove> {
+        self.note(format!("before_tree {}", ahead.left.len()));
+        let changes = MoveChanges { label: Some(self.name.to_owned()), ..MoveChanges::default() };
+        self.answer(BeforeMove::GoOn(changes), cx)
+    }
+
+    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> Answer<'a, ContextAction> {
+        let roles: Vec<&str> = messages.iter().map(|message| message.role()).collect();
+        self.note(format!("context {}", roles.join(",")));
+        let more = Arc::new(Message::user(self.name, 0));
+        self.answer(ContextAction::Replace(messages.iter().cloned().chain([more]).collect()), cx)
+    }
+
+    fn before_provider_request<'a>(
+        &'a self,
+        body: &'a Value,
+        _: &'a Model,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, PayloadAction> {
+        self.answer(PayloadAction::Replace(json!([body, self.name])), cx)
+    }
+
+    fn before_provider_headers<'a>(
+        &'a self,
+        headers: &'a [(String, String)],
+        _: &'a Model,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, HeaderChanges> {
+        let n = headers.len().to_string();
+        self.answer(vec![(format!("x-{}", self.name), Some(n)), ("gone".into(), None), ("b d".into(), None)], cx)
+    }
+
+    fn before_agent_start<'a>(
+        &'a self,
+        start: &'a BeforeAgentStart,
+        cx: &'a ExtensionCx,
+    ) -> Answer<'a, AgentStartAction> {
+        self.note(format!("before_start {} {:?}", start.prompt, start.message_type));
+        let text: Vec<&str> = start.system.sections().map(|(_, text)| text).collect();
+        let system = Some(SystemPrompt::text(tagged(&text.join("\n"), self.name)));
+        self.answer(AgentStartAction { messages: vec![custom(self.name)], system }, cx)
+    }
+
+    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, _: &'a Boundary, cx: &'a ExtensionCx) -> Answer<'a, BoundaryAction> {
+        self.note(format!("turn_end {} {}", turn.turn_index, turn.results.len()));
+        let again = turn.turn_index == 0 && turn.results.is_empty();
+        self.answer(if again { BoundaryAction::go_on() } else { BoundaryAction::default() }, cx)
+    }
+
+    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> Answer<'a, MessageAction> {
+        let mut message = (**message).clone();
+        match &mut message {
+            Message::User(user) => user.content = Content::Text(tagged(&user.content.text(""), self.name)),
+            Message::Assistant(_) => message = Message::user("x", 0),
+            Message::ToolResult(result) => result.tool_call_id = "other".into(),
+            _ => {}
+        }
+        self.answer(MessageAction::Replace(Arc::new(message)), cx)
+    }
+
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+        let text = call.input.get("text").and_then(Value::as_str).unwrap_or_default();
+        let deny = text.contains("stop");
+        let input = JsonObject::from_iter([("text".to_owned(), Value::from(tagged(text, self.name)))]);
+        let reason = format!("not with {}", self.name);
+        self.note("tool_call");
+        self.answer(if deny { BeforeTool::Deny { reason, end_run: false } } else { BeforeTool::Rewrite(input) }, cx)
+    }
+
+    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> Answer<'a, ToolPatch> {
+        let text = tagged(done.output.content[0].as_text().unwrap_or_default(), self.name);
+        self.answer(ToolPatch { content: Some(vec![Block::text(text)]), ..ToolPatch::default() }, cx)
+    }
+
+    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> Answer<'a, UserBashAction> {
+        self.note(format!("bash {}", command.command));
+        self.answer(UserBashAction::Instead(UserCommand { output: self.name.into(), ..UserCommand::default() }), cx)
+    }
+
+    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> Answer<'a, InputAction> {
+        self.note(format!("input {} {}", input.source.as_str(), input.queue.is_some()));
+        let action = match input.text.as_str() {
+            "mine" => InputAction::Handled,
+            text => InputAction::Transform { text: tagged(text, self.name), images: None },
+        };
+        self.answer(action, cx)
+    }
+}
