@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::read_regular;
+use bytes::Bytes;
+use pinch_stdx::fs::{read_long, read_regular};
 use pinch_stdx::json::{jsonc, lossy};
 use serde_json::{Map, Value};
 
@@ -92,20 +93,41 @@ pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
 /// # Errors
 /// Why it cannot be read.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
-    let bytes = match read_regular(path, MAX_BYTES) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    let Some(bytes) = checked(path, read_regular(path, MAX_BYTES))? else { return Ok(None) };
+    let text = String::from_utf8(bytes).map_err(|_| no_text(path))?;
+    Ok((!is_blank(&text)).then_some(text))
+}
+
+/// Like [`read_text`], for one that may be long and is kept in parts: they share the memory of the whole, which is UTF-8.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read_long_text(path: &Path) -> Result<Option<Bytes>, Problem> {
+    let Some(bytes) = checked(path, read_long(path, MAX_BYTES))? else { return Ok(None) };
+    let text = std::str::from_utf8(&bytes).map_err(|_| no_text(path))?;
+    Ok((!is_blank(text)).then_some(bytes))
+}
+
+fn checked<T>(path: &Path, read: io::Result<T>) -> Result<Option<T>, Problem> {
+    match read {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            return Err(Problem::new(path, "the file is larger than 64 MiB"));
+            Err(Problem::new(path, "the file is larger than 64 MiB"))
         }
         Err(error) => {
             let what = format!("cannot be read: {error}");
-            return Err(Problem::new(path, what).remedy("Check the file's permissions"));
+            Err(Problem::new(path, what).remedy("Check the file's permissions"))
         }
-    };
-    let text =
-        String::from_utf8(bytes).map_err(|_| Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8"))?;
-    Ok((!lossy::without_bom(&text).trim().is_empty()).then_some(text))
+    }
+}
+
+fn no_text(path: &Path) -> Problem {
+    Problem::new(path, "is not UTF-8 text").remedy("Save it as UTF-8")
+}
+
+fn is_blank(text: &str) -> bool {
+    lossy::without_bom(text).trim().is_empty()
 }
 
 fn as_object(path: &Path, value: Value) -> Result<Map<String, Value>, Problem> {

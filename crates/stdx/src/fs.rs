@@ -6,6 +6,8 @@ pub mod atomic;
 
 pub mod special;
 
+pub mod long;
+
 pub mod lock;
 
 pub mod dir_lock;
@@ -13,4 +15,5 @@ pub mod dir_lock;
 pub use atomic::{Access, real_path, write_atomic, write_atomic_with};
 pub use dir_lock::DirLock;
 pub use lock::FileLock;
+pub use long::read_long;
 pub use special::{open_listed, open_regular, read_listed, read_regular, skip_hole, write_special};

@@ -9,7 +9,7 @@ use pinch_llm::ids::ProviderId;
 use serde_json::Value;
 
 use super::definition::{self, Definition, Finding, Findings, Sort};
-use super::outline::{Outline, Sketch};
+use super::outline::{self, Outline, Sketch};
 use super::schema;
 use crate::document::{self, Problem};
 
@@ -83,15 +83,13 @@ impl Document {
     /// # Errors
     /// What is wrong with the document as a whole.
     pub(super) fn read(file: &Path, catalog: Option<&Catalog>) -> Result<Self, Problem> {
-        let Some(text) = document::read_text(file)? else { return Ok(Self::default()) };
-        if text.len() > AT_ONCE {
-            let text = Arc::new(text);
-            return match Outline::of(&text) {
-                Some(outline) => Ok(Self::of_outline(outline, catalog, file)),
-                None => document::value_of(file, &text).map(|root| Self::of_value(root, catalog, file)),
-            };
+        let Some(text) = document::read_long_text(file)? else { return Ok(Self::default()) };
+        if text.len() > AT_ONCE
+            && let Some(outline) = Outline::of(&text)
+        {
+            return Ok(Self::of_outline(outline, catalog, file));
         }
-        document::value_of(file, &text).map(|root| Self::of_value(root, catalog, file))
+        document::value_of(file, outline::as_str(&text)).map(|root| Self::of_value(root, catalog, file))
     }
 
     /// A document that is in memory already.

@@ -1,15 +1,17 @@
 //! A long models.json, taken apart in one pass: lists of models stay text until somebody asks for them.
 
 use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
 
+use bytes::Bytes;
 use pinch_stdx::json::lossy;
 use pinch_stdx::json::walk::{Walk, resolve};
 use serde_json::{Map, Value};
 
 /// Members of a provider that may be very long.
 const LONG: [&str; 2] = ["models", "modelOverrides"];
+
+/// The byte order mark that some editors write in front.
+const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// A document, provider by provider.
 pub(super) struct Outline {
@@ -27,36 +29,37 @@ pub(super) struct Sketch {
 
 /// A value that was not read yet.
 #[derive(Clone)]
-pub(super) struct Part {
-    text: Arc<String>,
-    range: Range<usize>,
-}
+pub(super) struct Part(Bytes);
 
 impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Part").field("range", &self.range).finish_non_exhaustive()
+        f.debug_struct("Part").field("len", &self.0.len()).finish_non_exhaustive()
     }
+}
+
+/// The text of a document or a part of it, which is UTF-8.
+pub(super) fn as_str(text: &Bytes) -> &str {
+    std::str::from_utf8(text).unwrap_or_default()
 }
 
 impl Part {
     fn text(&self) -> &str {
-        self.text.get(self.range.clone()).unwrap_or_default()
+        as_str(&self.0)
     }
 
     /// Whether the value is of the kind that its member is to be.
-    fn begins_with(&self, bracket: char) -> bool {
-        self.text().starts_with(bracket)
+    fn begins_with(&self, bracket: u8) -> bool {
+        self.0.first() == Some(&bracket)
     }
 }
 
 impl Sketch {
-    /// What is said of the provider that a walk comes to; the walk began at `start` of the text.
-    fn of(text: &Arc<String>, start: usize, walk: &mut Walk<'_>) -> Option<Self> {
+    /// What is said of the provider that a walk over a text comes to.
+    fn of(text: &Bytes, walk: &mut Walk<'_>) -> Option<Self> {
         let mut sketch = Self { head: Map::new(), parts: Vec::new() };
         walk.object(2, |walk, name| {
             let name = resolve(name)?;
-            let place = walk.place_of_value(2)?;
-            let part = Part { text: Arc::clone(text), range: start + place.start..start + place.end };
+            let part = Part(text.slice(walk.place_of_value(2)?));
             match LONG.into_iter().find(|long| *long == name) {
                 Some(long) => {
                     sketch.parts.retain(|(known, _)| *known != long);
@@ -71,7 +74,7 @@ impl Sketch {
 
     /// Whether the long members are what they are to be: a list of models, and an object of overrides.
     pub(super) fn has_good_parts(&self) -> bool {
-        self.parts.iter().all(|(name, part)| part.begins_with(if *name == LONG[0] { '[' } else { '{' }))
+        self.parts.iter().all(|(name, part)| part.begins_with(if *name == LONG[0] { b'[' } else { b'{' }))
     }
 
     /// Everything that is said of the provider.
@@ -89,9 +92,9 @@ impl Sketch {
 
 impl Outline {
     /// Takes a document apart; `None` when it has not the shape that it is to have, so that it is to be read as a whole to say why.
-    pub(super) fn of(text: &Arc<String>) -> Option<Self> {
-        let start = text.len() - lossy::without_bom(text).len();
-        let mut walk = Walk::new(&text.as_bytes()[start..]);
+    pub(super) fn of(text: &Bytes) -> Option<Self> {
+        let text = &text.slice(if text.starts_with(BOM) { BOM.len() } else { 0 }..);
+        let mut walk = Walk::new(text);
         let mut providers = None;
         walk.object(0, |walk, name| {
             if resolve(name)? != "providers" {
@@ -100,7 +103,7 @@ impl Outline {
             let mut sketches: Vec<(String, Sketch)> = Vec::new();
             walk.object(1, |walk, name| {
                 let name = resolve(name)?.into_owned();
-                let sketch = Sketch::of(text, start, walk)?;
+                let sketch = Sketch::of(text, walk)?;
                 // As everywhere in JSON: of two with one name the later counts, in the place of the first.
                 match sketches.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, known)) => *known = sketch,
@@ -123,7 +126,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<Value>) {
-        let outline = Outline::of(&Arc::new(text.to_owned()));
+        let outline = Outline::of(&Bytes::from(text.to_owned()));
         let all = outline.map(|outline| {
             let read = |(name, sketch): &(String, Sketch)| json!([name, sketch.read().unwrap()]);
             Value::Array(outline.providers.iter().map(read).collect())

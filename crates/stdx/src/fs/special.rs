@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// The system's error; [`io::ErrorKind::IsADirectory`] for a folder.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    open(path).map(|(file, _)| file)
+    open_with_len(path).map(|(file, _)| file)
 }
 
 /// Like [`open_regular`], for a file of which the listing of its folder has just said that it is regular: it is looked at only once it is
@@ -28,7 +28,7 @@ pub fn open_listed(path: &Path) -> io::Result<File> {
 }
 
 /// The file and its length.
-fn open(path: &Path) -> io::Result<(File, u64)> {
+pub(super) fn open_with_len(path: &Path) -> io::Result<(File, u64)> {
     // Looked at before: opening a device can do something to it.
     check(&std::fs::metadata(path)?)?;
     open_at_once(path)
@@ -55,7 +55,7 @@ fn check(meta: &std::fs::Metadata) -> io::Result<()> {
 /// # Errors
 /// Those of [`open_regular`]; [`io::ErrorKind::FileTooLarge`] for a longer one.
 pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    read_whole(open(path)?, max)
+    read_whole(open_with_len(path)?, max)
 }
 
 /// The same, opened as [`open_listed`] does.
@@ -66,7 +66,7 @@ pub fn read_listed(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_whole(open_at_once(path)?, max)
 }
 
-fn read_whole((file, len): (File, u64), max: u64) -> io::Result<Vec<u8>> {
+pub(super) fn read_whole((file, len): (File, u64), max: u64) -> io::Result<Vec<u8>> {
     if len > max {
         return Err(io::ErrorKind::FileTooLarge.into());
     }

@@ -1,0 +1,57 @@
+//! Long files that are read as a whole and kept.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use bytes::Bytes;
+use memmap2::MmapMut;
+
+use super::special::{open_with_len, read_whole};
+
+/// Bytes from which on a file is a long one.
+const LONG: u64 = 1 << 20;
+
+/// Like [`read_regular`](super::read_regular), for a file that may be long and is kept: the system gives the memory for it in large pieces, where
+/// it can, which takes a fraction of the time.
+///
+/// # Errors
+/// Those of [`read_regular`](super::read_regular); [`io::ErrorKind::UnexpectedEof`] when somebody shortens the file meanwhile.
+pub fn read_long(path: &Path, max: u64) -> io::Result<Bytes> {
+    let (mut file, len) = open_with_len(path)?;
+    if len < LONG || len > max {
+        return read_whole((file, len), max).map(Bytes::from);
+    }
+    let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    fill(&mut file, len).map(|memory| Bytes::from_owner(memory).slice(..len))
+}
+
+/// Memory that begins with so many bytes of a file.
+fn fill(file: &mut File, len: usize) -> io::Result<MmapMut> {
+    // Whole large pages, or the last one would be made of small ones.
+    let mut memory = MmapMut::map_anon(len.next_multiple_of(2 << 20))?;
+    #[cfg(target_os = "linux")]
+    // Where there are none, small ones have to do.
+    let _has_large = memory.advise(memmap2::Advice::HugePage).is_ok();
+    file.read_exact(&mut memory[..len])?;
+    Ok(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_whatever_their_length() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        for len in [0, 1, LONG as usize - 1, LONG as usize, (2 << 20) + 1] {
+            let content: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
+            std::fs::write(&path, &content).unwrap();
+            assert_eq!(read_long(&path, 3 << 20).unwrap(), content, "{len}");
+        }
+        assert_eq!(read_long(&path, 2 << 20).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_long(dir.path(), 1).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(read_long(&dir.path().join("none"), 1).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
