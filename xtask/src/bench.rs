@@ -17,7 +17,7 @@ mod decode;
 mod embedded;
 mod json_mode;
 mod llm;
-mod session;
+pub(crate) mod session;
 mod pi;
 mod startup;
 mod turns;

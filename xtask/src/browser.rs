@@ -19,8 +19,13 @@ use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
 use pinch_stdx::host::Host;
 
+use crate::bench::session::{Shape, long_session};
+
 /// Time that one run of the browser may take.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Time within which a session of 20 000 entries and 46 MB is to be seen, the browser's start included. It takes five seconds on a quiet
+/// computer; what grows with the square of the length takes minutes.
+const LONG_LIMIT: Duration = Duration::from_secs(30);
 
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
@@ -41,7 +46,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
     let server = Listener::start()?;
-    let page = make_page(&folder, &server.address)?;
+    let page = make_page(&folder, "sample", &sample::session(&server.address))?;
     let browser = Browser { program, profile: tempfile::tempdir()? };
     let whole = format!("file://{}", page.display());
     let bare = format!("file://{}", without_script(&page)?.display());
@@ -65,6 +70,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     // The other branch: down to its end, and without what comes on the first one after the fork.
     let other = browser.run(&format!("{whole}#e11"), &["--dump-dom"])?;
     problems.extend(check_branch(&other));
+    problems.extend(check_long(&browser, &folder)?);
     let n_requests = server.n_connections.load(Ordering::Relaxed);
     if n_requests > 0 {
         problems.push(format!("the page asked a server {n_requests} times"));
@@ -86,10 +92,24 @@ pub(crate) fn find() -> Option<PathBuf> {
     named.or_else(on_path)
 }
 
-/// Exports the sample.
-fn make_page(folder: &Path, server: &str) -> anyhow::Result<PathBuf> {
-    let session = folder.join("sample.jsonl");
-    std::fs::write(&session, sample::session(server))?;
+/// How a long session opens.
+fn check_long(browser: &Browser, folder: &Path) -> anyhow::Result<Vec<String>> {
+    let page = make_page(folder, "long", &long_session(Shape::Whole))?;
+    let picture = folder.join("long.png");
+    let began = Instant::now();
+    let address = format!("file://{}", page.display());
+    browser.run(&address, &[LIGHT, "--window-size=1280,2400", &format!("--screenshot={}", picture.display())])?;
+    let took = began.elapsed();
+    println!("{}", picture.display());
+    println!("a long session: {:.1} MB, open in {:.1} s", page.metadata()?.len() as f64 / 1e6, took.as_secs_f64());
+    let is_slow = took > LONG_LIMIT;
+    Ok(Vec::from_iter(is_slow.then(|| format!("a long session takes more than {} s to open", LONG_LIMIT.as_secs()))))
+}
+
+/// Exports a session.
+fn make_page(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+    let session = folder.join(format!("{name}.jsonl"));
+    std::fs::write(&session, text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let store = Arc::new(JsonlStore::flat(folder));
     let log = runtime.block_on(SessionLog::open(&Host::system(), store, &SessionRef::Path(session), "/"))?;

@@ -116,7 +116,7 @@ pub(super) fn open(path: &Path, rounds: usize, n_appends: usize) -> anyhow::Resu
 
 /// What a session is like.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// Everything is shown to the model.
     Whole,
     /// The last tenth is.
@@ -124,7 +124,7 @@ pub(super) enum Shape {
 }
 
 /// A session of 20 000 entries.
-pub(super) fn long_session(shape: Shape) -> String {
+pub(crate) fn long_session(shape: Shape) -> String {
     session("0199a000-0000-7000-8000-000000000000", "/", N_ENTRIES, N_BYTES, shape)
 }
 

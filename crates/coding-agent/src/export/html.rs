@@ -107,16 +107,19 @@ pub fn write(log: &SessionLog, look: &Look<'_>, to: &mut dyn Write) -> Result<()
     let survey = Survey::of(log)?;
     let outline = Outline::of(log);
     let ids: Vec<_> = log.entry_ids().collect();
-    let mut out = Out::new(to);
+    let mut out = Out::new(to, survey.max_coloured);
     page::begin(&mut out, log, look, &survey, &outline)?;
     let mut is_shown = vec![false; ids.len()];
     // The entry that was written last.
     let mut before = None;
+    let mut n_articles = 0;
     for at in outline.reading_order() {
         if is_shown[at] {
             continue;
         }
         let entry = log.try_entry(at)?;
+        page::part(&mut out, n_articles)?;
+        n_articles += 1;
         if before.is_some() && outline.parent(at) != before {
             page::fork(&mut out, outline.parent(at))?;
         }
@@ -126,7 +129,7 @@ pub fn write(log: &SessionLog, look: &Look<'_>, to: &mut dyn Write) -> Result<()
         let label = log.label(ids[at]).map(|label| label.text.as_str());
         page::article(&mut out, (at, &entry), &answers, &survey, outline.is_active(at), label)?;
     }
-    page::end(&mut out)?;
+    page::end(&mut out, n_articles)?;
     Ok(())
 }
 

@@ -235,7 +235,7 @@ fn is_safe(to: &str) -> bool {
 
 /// Writes a block of code.
 pub(super) fn code_block(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<()> {
-    out.html("<pre><code")?;
+    out.html(if syntax::is_diff(language) { "<pre class=\"diff\"><code" } else { "<pre><code" })?;
     if !language.is_empty() {
         out.html(" title=\"")?;
         out.text(language)?;

@@ -5,11 +5,13 @@ use std::io::{self, Write};
 /// Writes a page.
 pub(super) struct Out<'a> {
     to: &'a mut dyn Write,
+    /// Bytes of code that get colours; longer pieces stay plain.
+    pub(super) max_coloured: usize,
 }
 
 impl<'a> Out<'a> {
-    pub(super) fn new(to: &'a mut dyn Write) -> Self {
-        Self { to }
+    pub(super) fn new(to: &'a mut dyn Write, max_coloured: usize) -> Self {
+        Self { to, max_coloured }
     }
 
     /// Markup of ours. No text of a session is `'static`, so none gets here.
@@ -95,7 +97,7 @@ fn is_special(c: char) -> bool {
 #[cfg(test)]
 pub(super) fn written(write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> String {
     let mut page = Vec::new();
-    write(&mut Out::new(&mut page)).unwrap();
+    write(&mut Out::new(&mut page, 1000)).unwrap();
     String::from_utf8(page).unwrap()
 }
 

@@ -5,7 +5,7 @@
   const tree = document.getElementById("tree");
   const rows = new Map();
   const newest = new Map();
-  for (const row of tree.children) {
+  for (const row of tree.querySelectorAll("a")) {
     const at = Number(row.id.slice(1));
     const parent = row.dataset.p === undefined ? undefined : Number(row.dataset.p);
     rows.set(at, { row, parent });
@@ -30,6 +30,13 @@
       if (article && article.tagName === "ARTICLE") article.classList.toggle("off", !branch.has(at));
     }
     root.dataset.shown = main.querySelectorAll("article:not(.off)").length;
+    leaveOut();
+  };
+
+  // A part out of sight is not laid out, but has room. One of which nothing is shown has none.
+  const leaveOut = () => {
+    const every = main.classList.contains("every");
+    for (const part of main.children) part.hidden = !every && !part.querySelector("article:not(.off)");
   };
 
   // Shows the branch an entry is on, as far down as it goes, and the entry.
@@ -41,6 +48,7 @@
     }
     tree.querySelector(".here")?.classList.remove("here");
     rows.get(at).row.classList.add("here");
+    rows.get(at).row.scrollIntoView({ block: "nearest" });
     const target = document.getElementById("e" + at);
     if (target && target.tagName === "DIV") target.firstElementChild.open = true;
     target?.scrollIntoView({ block: "start" });
@@ -50,19 +58,35 @@
     if (at && rows.has(Number(at[1]))) goTo(Number(at[1]));
   };
 
-  document.getElementById("search").addEventListener("input", (event) => {
-    const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const { row } of rows.values()) {
-      const text = row.textContent.toLowerCase();
-      row.classList.toggle("unfound", !wanted.every((word) => text.includes(word)));
+  // What the list leaves out.
+  const unlisted = {
+    talk: ".noted:not(.labelled),.result:not(.failed,.labelled)",
+    "no-tools": ".noted,.result,.calls,.bash",
+    user: ":not(.user)",
+    labelled: ":not(.labelled)",
+    everything: ":not(*)",
+  };
+  const filter = document.getElementById("filter");
+  const search = document.getElementById("search");
+  const list = () => {
+    const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const isFound = (text) => wanted.every((word) => text.includes(word));
+    for (const part of tree.children) {
+      let shown = 0;
+      for (const row of part.children) {
+        row.hidden = row.matches(unlisted[filter.value]) || (wanted.length > 0 && !isFound(row.textContent.toLowerCase()));
+        if (!row.hidden) shown += 1;
+      }
+      part.hidden = shown === 0;
+      part.style.containIntrinsicBlockSize = shown * 1.47 + "rem";
     }
-  });
-  document.getElementById("filter").addEventListener("change", (event) => {
-    tree.className = event.target.value;
-  });
+  };
+  search.addEventListener("input", list);
+  filter.addEventListener("change", list);
   document.getElementById("all").addEventListener("click", (event) => {
     const every = main.classList.toggle("every");
     event.target.textContent = every ? "Show one branch" : "Show all branches";
+    leaveOut();
   });
   document.getElementById("unfold").addEventListener("click", (event) => {
     const open = event.target.textContent === "Open all";
@@ -72,6 +96,7 @@
   addEventListener("hashchange", follow);
 
   root.classList.add("js");
+  list();
   show();
   follow();
 })();

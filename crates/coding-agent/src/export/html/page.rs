@@ -13,6 +13,12 @@ use super::words::{dollars, grouped, moment};
 use crate::entry::Entry;
 use crate::session_log::SessionLog;
 
+/// Rows of the list that are laid out together. Browsers leave out what is not in sight, as long as they need not watch too many parts: that
+/// takes longer than laying them out.
+const ROWS_OF_PART: usize = 32;
+/// The same for the entries.
+const ARTICLES_OF_PART: usize = 16;
+
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
@@ -36,17 +42,29 @@ pub(super) fn begin(
     out.text(&survey.title)?;
     out.html("</title>\n<style>")?;
     out.own(&style)?;
-    out.html("</style>\n</head>\n<body>\n<header>\n<h1>")?;
+    out.html("</style>\n</head>\n<body>\n")?;
+    schemes(out, look)?;
+    out.html("<header>\n<h1>")?;
     out.text(&survey.title)?;
     out.html("</h1>\n")?;
     facts(out, log, survey)?;
-    controls(out, look)?;
+    controls(out)?;
     out.html("</header>\n")?;
     tree(out, log, survey, outline)
 }
 
-/// Writes everything behind the entries.
-pub(super) fn end(out: &mut Out<'_>) -> io::Result<()> {
+/// Writes what goes before an article that `n_before` others precede.
+pub(super) fn part(out: &mut Out<'_>, n_before: usize) -> io::Result<()> {
+    match n_before {
+        0 => out.html("<section>\n"),
+        n if n % ARTICLES_OF_PART == 0 => out.html("</section>\n<section>\n"),
+        _ => Ok(()),
+    }
+}
+
+/// Writes everything behind the entries, of which there are so many.
+pub(super) fn end(out: &mut Out<'_>, n_articles: usize) -> io::Result<()> {
+    out.html(if n_articles == 0 { "" } else { "</section>\n" })?;
     out.html("</main>\n<script>")?;
     out.own(&script())?;
     out.html("</script>\n</body>\n</html>\n")
@@ -93,28 +111,41 @@ fn facts(out: &mut Out<'_>, log: &SessionLog, survey: &Survey) -> io::Result<()>
     out.html("</dl>\n")
 }
 
-/// The switch between bright and dark works without script; what needs one is hidden until it runs.
-fn controls(out: &mut Out<'_>, look: &Look<'_>) -> io::Result<()> {
-    let (system, light, dark) = match (look.is_fixed, colors::is_dark(look.theme)) {
-        (false, _) => (" checked", "", ""),
-        (true, false) => ("", " checked", ""),
-        (true, true) => ("", "", " checked"),
+/// The names of the sides.
+const SCHEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("dark", "Dark")];
+
+/// The switch between bright and dark works without script. It stands outside of everything else, where the style finds it without looking at
+/// the whole page; what is seen of it is in the header.
+fn schemes(out: &mut Out<'_>, look: &Look<'_>) -> io::Result<()> {
+    let begun_with = match (look.is_fixed, colors::is_dark(look.theme)) {
+        (false, _) => "system",
+        (true, false) => "light",
+        (true, true) => "dark",
     };
-    out.html("<div class=\"controls\"><fieldset><legend>Colours</legend>\n")?;
-    for (id, label, checked) in [("system", "System", system), ("light", "Light", light), ("dark", "Dark", dark)] {
-        out.html("<label><input type=\"radio\" name=\"scheme\" autocomplete=\"off\" id=\"scheme-")?;
+    for (id, _) in SCHEMES {
+        out.html("<input type=\"radio\" name=\"scheme\" autocomplete=\"off\" id=\"scheme-")?;
         out.html(id)?;
-        out.html("\"")?;
-        out.html(checked)?;
-        out.html("> ")?;
+        out.html(if id == begun_with { "\" checked>\n" } else { "\">\n" })?;
+    }
+    Ok(())
+}
+
+/// What needs a script is hidden until it runs.
+fn controls(out: &mut Out<'_>) -> io::Result<()> {
+    out.html("<div class=\"controls\"><div class=\"schemes\">Colours\n")?;
+    for (id, label) in SCHEMES {
+        out.html("<label for=\"scheme-")?;
+        out.html(id)?;
+        out.html("\">")?;
         out.html(label)?;
         out.html("</label>\n")?;
     }
-    out.html("</fieldset>\n<div class=\"scripted\"><button type=\"button\" id=\"unfold\">Open all</button> ")?;
+    out.html("</div>\n<div class=\"scripted\"><button type=\"button\" id=\"unfold\">Open all</button> ")?;
     out.html("<button type=\"button\" id=\"all\">Show all branches</button></div></div>\n")
 }
 
-/// The list of all entries, with the branches they are on.
+/// The list of all entries, with the branches they are on. It is no list of HTML: browsers number the items of those, which takes a time that
+/// grows with the square of their number.
 fn tree(out: &mut Out<'_>, log: &SessionLog, survey: &Survey, outline: &Outline) -> io::Result<()> {
     out.html("<nav aria-label=\"Entries\">\n<div class=\"scripted\"><input type=\"search\" id=\"search\" placeholder=\"Search\" aria-label=\"Search\">\n")?;
     out.html("<select id=\"filter\" aria-label=\"Shown entries\"><option value=\"talk\">Conversation</option>")?;
@@ -122,12 +153,15 @@ fn tree(out: &mut Out<'_>, log: &SessionLog, survey: &Survey, outline: &Outline)
     out.html(
         "<option value=\"labelled\">Labelled</option><option value=\"everything\">Everything</option></select></div>\n",
     )?;
-    out.html("<ol id=\"tree\" class=\"talk\">\n")?;
+    out.html("<div id=\"tree\">\n")?;
     let ids: Vec<_> = log.entry_ids().collect();
-    for row in outline.rows() {
+    for (nth, row) in outline.rows().into_iter().enumerate() {
+        if nth % ROWS_OF_PART == 0 {
+            out.html(if nth == 0 { "<div>\n" } else { "</div><div>\n" })?;
+        }
         let line = &survey.lines[row.at];
         let label = log.label(ids[row.at]);
-        out.html("<li id=\"t")?;
+        out.html("<a id=\"t")?;
         out.number(row.at)?;
         out.html("\" class=\"d")?;
         out.number(row.indent)?;
@@ -139,7 +173,7 @@ fn tree(out: &mut Out<'_>, log: &SessionLog, survey: &Survey, outline: &Outline)
             out.html("\" data-p=\"")?;
             out.number(parent)?;
         }
-        out.html("\"><a href=\"#e")?;
+        out.html("\" href=\"#e")?;
         out.number(row.at)?;
         out.html("\">")?;
         if let Some(label) = label {
@@ -148,9 +182,10 @@ fn tree(out: &mut Out<'_>, log: &SessionLog, survey: &Survey, outline: &Outline)
             out.html("</b> ")?;
         }
         out.text(&line.preview)?;
-        out.html("</a></li>\n")?;
+        out.html("</a>\n")?;
     }
-    out.html("</ol>\n</nav>\n<main>\n")
+    out.html(if ids.is_empty() { "</div>\n" } else { "</div></div>\n" })?;
+    out.html("</nav>\n<main>\n")
 }
 
 fn class(kind: Kind) -> &'static str {

@@ -7,6 +7,7 @@ use pinch_stdx::text::utf16_prefix;
 use serde_json::Value;
 
 use super::skill::skill;
+use super::syntax::max_coloured;
 use super::tool;
 use super::words::{MAX_LINE, one_line};
 use crate::entry::{Entry, EntryBody};
@@ -48,6 +49,8 @@ pub(super) struct Survey {
     pub(super) spent: Spent,
     /// Its name, or what it began with.
     pub(super) title: String,
+    /// Bytes of a piece of code that gets colours.
+    pub(super) max_coloured: usize,
 }
 
 impl Survey {
@@ -61,10 +64,15 @@ impl Survey {
             models: BTreeSet::new(),
             spent: Spent::of(log),
             title: log.name().unwrap_or_default(),
+            max_coloured: 0,
         };
+        let mut lengths = Vec::new();
         for at in 0..log.entry_ids().len() {
-            survey.add(&*log.try_entry(at)?);
+            let entry = log.try_entry(at)?;
+            survey.add(&entry);
+            lengths.extend(entry.body.as_message().into_iter().flat_map(|message| tool::lengths(message)));
         }
+        survey.max_coloured = max_coloured(lengths);
         if survey.title.is_empty() {
             survey.title = format!("Session {}", log.id());
         }

@@ -9,6 +9,20 @@ use super::out::Out;
 
 /// Bytes of code that are coloured; longer ones stay plain, for the page's sake.
 const MAX_COLOURED: usize = 256 * 1024;
+/// Bytes of the code of all tools that are coloured: about 150 000 elements, which browsers read in a second or two.
+const MAX_ALL_COLOURED: usize = 2 * 1024 * 1024;
+
+/// How long a piece of code may be to be coloured, when there are pieces of these lengths: the short ones come first, being those that are
+/// read most.
+pub(super) fn max_coloured(mut lengths: Vec<usize>) -> usize {
+    lengths.sort_unstable();
+    let mut sum = 0_usize;
+    let too_long = lengths.into_iter().find(|length| {
+        sum = sum.saturating_add(*length);
+        sum > MAX_ALL_COLOURED
+    });
+    too_long.map_or(MAX_COLOURED, |length| (length - 1).min(MAX_COLOURED))
+}
 
 /// What a piece of code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +37,6 @@ enum Kind {
     Name,
     Added,
     Removed,
-    Gap,
 }
 
 impl Kind {
@@ -39,35 +52,47 @@ impl Kind {
             Self::Name => "<span class=\"sv\">",
             Self::Added => "<span class=\"da\">",
             Self::Removed => "<span class=\"dr\">",
-            Self::Gap => "<span class=\"dc\">",
         }
     }
 }
 
-/// Writes code in a language, or a diff; code of a language that is not known stays plain.
+/// Writes code in a language, or a diff; code of a language that is not known stays plain, and so does what is too long.
 pub(super) fn code(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<()> {
-    if matches!(language, "diff" | "patch") {
+    if is_diff(language) {
         return diff(out, code);
     }
     // A line end of two signs must not fall into two pieces.
     let code = &*to_line_feeds(code);
-    match languages::named(language).filter(|_| code.len() <= MAX_COLOURED) {
+    match languages::named(language).filter(|_| code.len() <= out.max_coloured) {
         None => out.text(code),
         Some(language) => pieces(language, code, &mut |kind, text| piece(out, kind, text)),
     }
 }
 
-/// Writes the lines of a diff.
+/// Writes the lines of a diff; those of one kind that follow each other are one piece.
 pub(super) fn diff(out: &mut Out<'_>, diff: &str) -> io::Result<()> {
+    // A line end of two signs must not fall into two pieces.
+    let diff = &*to_line_feeds(diff);
+    let kind = |line: &str| match line.as_bytes() {
+        [b'+', ..] => Kind::Added,
+        [b'-', ..] => Kind::Removed,
+        _ => Kind::Plain,
+    };
+    let (mut begin, mut end, mut before) = (0, 0, Kind::Plain);
     for line in diff.split_inclusive('\n') {
-        let kind = match line.as_bytes() {
-            [b'+', ..] => Kind::Added,
-            [b'-', ..] => Kind::Removed,
-            _ => Kind::Gap,
-        };
-        piece(out, kind, line)?;
+        let this = kind(line);
+        if this != before {
+            piece(out, before, &diff[begin..end])?;
+            (begin, before) = (end, this);
+        }
+        end += line.len();
     }
-    Ok(())
+    piece(out, before, &diff[begin..end])
+}
+
+/// Whether a language is that of diffs.
+pub(super) fn is_diff(language: &str) -> bool {
+    matches!(language, "diff" | "patch")
 }
 
 fn piece(out: &mut Out<'_>, kind: Kind, text: &str) -> io::Result<()> {
@@ -245,10 +270,23 @@ mod tests {
     }
 
     #[test]
+    fn short_pieces_are_coloured_first() {
+        let all = MAX_ALL_COLOURED;
+        assert_eq!(max_coloured(vec![]), MAX_COLOURED);
+        assert_eq!(max_coloured(vec![10; all / 10]), MAX_COLOURED);
+        assert_eq!(max_coloured(vec![all]), MAX_COLOURED);
+        assert_eq!(max_coloured([vec![1000; all / 1000], vec![10; 100]].concat()), 999);
+        assert_eq!(max_coloured([vec![2000], vec![10; all / 10]].concat()), 1999);
+        assert_eq!(max_coloured(vec![usize::MAX; 3]), MAX_COLOURED);
+        assert_eq!(written(|out| code(out, "rs", &"fn ".repeat(333))).matches("<span").count(), 333);
+        assert_eq!(written(|out| code(out, "rs", &"fn ".repeat(334))).matches("<span").count(), 0);
+    }
+
+    #[test]
     fn lines_of_diffs() {
         assert_eq!(
-            written(|out| code(out, "diff", "+<a>\n-b\n c")),
-            "<span class=\"da\">+&lt;a&gt;\n</span><span class=\"dr\">-b\n</span><span class=\"dc\"> c</span>"
+            written(|out| code(out, "diff", "+<a>\n+\n-b\r\n c\n d\n-")),
+            "<span class=\"da\">+&lt;a&gt;\n+\n</span><span class=\"dr\">-b\n</span> c\n d\n<span class=\"dr\">-</span>"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pinch_llm::message::{Block, ToolCall, ToolResult};
+use pinch_llm::message::{Block, Message, ToolCall, ToolResult};
 use serde_json::{Map, Value};
 
 use super::languages::of_path;
@@ -19,6 +19,27 @@ pub(super) fn main_argument(call: &ToolCall) -> String {
     let named = MAIN_ARGUMENTS.iter().find_map(|name| call.arguments.get(*name)?.as_str());
     let first = || call.arguments.values().find_map(Value::as_str);
     one_line(named.or_else(first).unwrap_or_default())
+}
+
+/// The lengths of the pieces of code in a message that tools take or give.
+pub(super) fn lengths(message: &Message) -> Vec<usize> {
+    let of_call = |call: &ToolCall| {
+        let name = match call.name.as_str() {
+            "bash" | "powershell" => "command",
+            "write" => "content",
+            _ => return 0,
+        };
+        call.arguments.get(name).and_then(Value::as_str).unwrap_or_default().len()
+    };
+    let mut lengths: Vec<usize> = match message {
+        Message::Assistant(answer) => answer.tool_calls().map(of_call).collect(),
+        Message::ToolResult(result) if result.tool_name == "read" => {
+            result.content.iter().filter_map(Block::as_text).map(str::len).collect()
+        }
+        _ => Vec::new(),
+    };
+    lengths.retain(|length| *length > 0);
+    lengths
 }
 
 /// Writes a call, with its result when that is known.
@@ -198,7 +219,7 @@ mod tests {
 }</code></pre><pre class="output"><code>x &lt;y&gt;</code></pre></details>"#);
         let edit = json!({"path": "a.rs", "edits": [{"oldText": "a\nb", "newText": "c"}]});
         insta::assert_snapshot!(page("edit", edit.clone(), None), @r#"<details class="tool"><summary><b>edit</b> <code>a.rs</code></summary><pre class="diff"><code><span class="dr">-a
-</span><span class="dr">-b
+-b
 </span><span class="da">+c
 </span></code></pre><p class="gone">[no result here]</p></details>"#);
         let diff = Some(json!({"diff": "-1 a\n+1 c", "patch": ""}));
