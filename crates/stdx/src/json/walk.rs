@@ -61,9 +61,11 @@ impl<'a> Walk<'a> {
 
     #[inline]
     fn skip_space(&mut self) {
-        // Programs write none, people and their editors write much.
-        if self.bytes.get(self.at).is_some_and(|byte| *byte <= b' ') {
-            self.skip_much_space();
+        // Programs write none, people and their editors one behind a colon, and much at the beginning of a line.
+        match self.bytes.get(self.at..self.at + 2) {
+            Some([b'!'..=0xff, _]) => {}
+            Some([b' ', b'!'..=0xff]) => self.at += 1,
+            _ => self.skip_much_space(),
         }
     }
 
@@ -130,9 +132,7 @@ impl<'a> Walk<'a> {
             return Some(());
         }
         loop {
-            self.skip_space();
-            let name = self.string()?;
-            self.take(b':')?;
+            let name = self.name()?;
             member(self, name)?;
             match self.peek()? {
                 b',' => self.at += 1,
@@ -147,12 +147,57 @@ impl<'a> Walk<'a> {
 
     /// Walks over one value inside of something nested `depth` deep.
     pub fn value(&mut self, depth: u32) -> Option<()> {
-        match self.peek()? {
-            b'"' => self.string().map(drop),
-            b'{' => self.object(depth + 1, |walk, _| walk.value(depth + 1)),
-            b'[' => self.array(depth + 1),
-            _ => self.literal(),
+        // The arrays and objects that are open, a bit each: whether it is an object.
+        let (mut open, mut n_open) = (0_u128, 0);
+        loop {
+            match self.peek()? {
+                b'"' => drop(self.string()?),
+                bracket @ (b'{' | b'[') => {
+                    let is_object = bracket == b'{';
+                    if depth + n_open >= MAX_DEPTH {
+                        return None;
+                    }
+                    self.at += 1;
+                    if self.peek()? != if is_object { b'}' } else { b']' } {
+                        (open, n_open) = (open << 1 | u128::from(is_object), n_open + 1);
+                        if is_object {
+                            self.name()?;
+                        }
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                _ => self.literal()?,
+            }
+            // A value is over, and so perhaps is what it stands in.
+            loop {
+                if n_open == 0 {
+                    return Some(());
+                }
+                let is_object = open & 1 == 1;
+                match (self.peek()?, is_object) {
+                    (b',', _) => {
+                        self.at += 1;
+                        if is_object {
+                            self.name()?;
+                        }
+                        break;
+                    }
+                    (b'}', true) | (b']', false) => {
+                        self.at += 1;
+                        (open, n_open) = (open >> 1, n_open - 1);
+                    }
+                    _ => return None,
+                }
+            }
         }
+    }
+
+    /// The name of a member and the colon behind it.
+    fn name(&mut self) -> Option<&'a [u8]> {
+        let name = self.string()?;
+        self.take(b':')?;
+        Some(name)
     }
 
     /// Walks over one value inside of something nested `depth` deep; tells where it stands.
@@ -161,28 +206,6 @@ impl<'a> Walk<'a> {
         let start = self.at;
         self.value(depth)?;
         Some(start..self.at)
-    }
-
-    fn array(&mut self, depth: u32) -> Option<()> {
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        self.take(b'[')?;
-        if self.peek()? == b']' {
-            self.at += 1;
-            return Some(());
-        }
-        loop {
-            self.value(depth)?;
-            match self.peek()? {
-                b',' => self.at += 1,
-                b']' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                _ => return None,
-            }
-        }
     }
 
     fn literal(&mut self) -> Option<()> {
