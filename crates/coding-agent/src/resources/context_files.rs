@@ -35,14 +35,18 @@ impl ContextFile {
 /// Collects the files: that of the agent directory first, then from the file system's root down to the working directory. A file that two
 /// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it: `repositories` are the
 /// folders from the working directory up that have a `.git`. A file that cannot be read is reported.
-pub fn collect(agent_dir: &Path, cwd: &Path, repositories: &[PathBuf]) -> (Vec<ContextFile>, Vec<Problem>) {
+pub(super) fn collect(
+    agent_dir: &Path,
+    cwd: &Path,
+    repositories: &[PathBuf],
+    real_paths: &mut RealPaths,
+) -> (Vec<ContextFile>, Vec<Problem>) {
     let mut folders: Vec<&Path> = cwd.ancestors().collect();
     folders.push(agent_dir);
     folders.reverse();
     let twins = twins(cwd, repositories);
     folders.retain(|folder| !twins.contains(folder));
     let (mut files, mut problems, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
-    let mut real_paths = RealPaths::default();
     for folder in folders {
         for name in NAMES {
             let path = folder.join(name);
@@ -116,7 +120,7 @@ mod tests {
         write(inner.join("AGENTS.md"), "hidden");
         write(inner.join("AGENTS.override.md"), "inner");
         std::fs::create_dir_all(inner.join("AGENTS.MD")).unwrap();
-        let (files, problems) = collect(&agent, &inner, &[]);
+        let (files, problems) = collect(&agent, &inner, &[], &mut RealPaths::default());
         let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
         assert_eq!((texts, problems.len()), (vec!["user", "outer\n", "inner"], 0));
     }
@@ -130,7 +134,12 @@ mod tests {
         std::fs::create_dir_all(tree.join("sub")).unwrap();
         let git_file = format!("gitdir: {}\n", main.join(".git/worktrees/x").display());
         let texts = || {
-            let (files, problems) = collect(&dir.path().join("none"), &tree.join("sub"), &[tree.clone(), main.clone()]);
+            let (files, problems) = collect(
+                &dir.path().join("none"),
+                &tree.join("sub"),
+                &[tree.clone(), main.clone()],
+                &mut RealPaths::default(),
+            );
             assert_eq!(problems, []);
             files.into_iter().map(|file| file.text).collect::<Vec<_>>()
         };

@@ -35,7 +35,7 @@ pub(super) struct Gather<'a> {
     found: Vec<Found>,
     /// Real paths; as texts, which are compared faster than paths.
     seen: HashSet<OsString>,
-    real_paths: RealPaths,
+    real_paths: &'a mut RealPaths,
     problems: &'a mut Vec<Diagnostic>,
 }
 
@@ -45,10 +45,10 @@ pub(super) fn gather(
     inputs: &ResourceInputs,
     extra: &[ExtraPaths],
     kind: ResourceKind,
+    real_paths: &mut RealPaths,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Found> {
-    let mut gather =
-        Gather { inputs, kind, found: Vec::new(), seen: HashSet::new(), real_paths: RealPaths::default(), problems };
+    let mut gather = Gather { inputs, kind, found: Vec::new(), seen: HashSet::new(), real_paths, problems };
     gather.command_line();
     if !inputs.without.is_without(kind) {
         let project = inputs.trusted_project_dir().map(|dir| ScopeOf {

@@ -10,6 +10,7 @@ use super::extensions::ExtensionEntry;
 use super::gather::gather;
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs};
+use super::real_paths::RealPaths;
 use super::skills::{self, Skill};
 use super::templates::{Template, Templates};
 use super::text_file;
@@ -119,18 +120,21 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
         let text = "This project is not trusted: its settings, extensions, skills, prompts, themes and system prompt are left out";
         problems.push(Diagnostic::warning(&inputs.cwd, text));
     }
+    let project = inputs.project();
+    let mut real_paths = RealPaths::knowing(&inputs.cwd, project.real_cwd());
     if !inputs.without.context_files {
-        let (files, wrong) = context_files::collect(&inputs.agent_dir, &inputs.cwd, inputs.project().repositories());
+        let (files, wrong) =
+            context_files::collect(&inputs.agent_dir, &inputs.cwd, project.repositories(), &mut real_paths);
         resources.context_files = files;
         problems.extend(wrong.into_iter().map(Diagnostic::from));
     }
-    let entries = gather(inputs, extra, ResourceKind::Extension, problems);
+    let entries = gather(inputs, extra, ResourceKind::Extension, &mut real_paths, problems);
     resources.extensions = entries.into_iter().map(|found| ExtensionEntry::new(found.file.path, found.info)).collect();
-    let files = gather(inputs, extra, ResourceKind::Skill, problems);
+    let files = gather(inputs, extra, ResourceKind::Skill, &mut real_paths, problems);
     let files = files.into_iter().map(|found| (found.file, found.meant, found.info));
     resources.commands.skills = skills::load(files, problems);
-    resources.commands.templates = load_templates(inputs, extra, problems);
-    resources.themes = load_themes(inputs, extra, problems);
+    resources.commands.templates = load_templates(inputs, extra, &mut real_paths, problems);
+    resources.themes = load_themes(inputs, extra, &mut real_paths, problems);
     let said = inputs.system_prompt.as_ref().map(|given| vec![given.clone()]);
     let system = system_texts(inputs, said.as_deref(), "SYSTEM.md", problems);
     resources.system_prompt = system.into_iter().next();
@@ -139,9 +143,14 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     resources
 }
 
-fn load_templates(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut Vec<Diagnostic>) -> Templates {
+fn load_templates(
+    inputs: &ResourceInputs,
+    extra: &[ExtraPaths],
+    real_paths: &mut RealPaths,
+    problems: &mut Vec<Diagnostic>,
+) -> Templates {
     let mut kept: Vec<Template> = Vec::new();
-    for found in gather(inputs, extra, ResourceKind::Prompt, problems) {
+    for found in gather(inputs, extra, ResourceKind::Prompt, real_paths, problems) {
         match Template::read(&found.file) {
             Ok(Some(template)) => match kept.iter().find(|first| first.name == template.name) {
                 Some(first) => problems.push(Diagnostic::collision(
@@ -159,9 +168,14 @@ fn load_templates(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut 
     Templates::new(kept).0
 }
 
-fn load_themes(inputs: &ResourceInputs, extra: &[ExtraPaths], problems: &mut Vec<Diagnostic>) -> Vec<Theme> {
+fn load_themes(
+    inputs: &ResourceInputs,
+    extra: &[ExtraPaths],
+    real_paths: &mut RealPaths,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Theme> {
     let mut kept = Theme::builtin();
-    for found in gather(inputs, extra, ResourceKind::Theme, problems) {
+    for found in gather(inputs, extra, ResourceKind::Theme, real_paths, problems) {
         match Theme::read(&found.file.path) {
             Ok(theme) => match kept.iter().find(|first| first.name == theme.name) {
                 Some(first) => {

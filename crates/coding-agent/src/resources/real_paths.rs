@@ -12,6 +12,12 @@ pub(super) struct RealPaths {
 }
 
 impl RealPaths {
+    /// Begins with a folder of which the real path is known. If the two are the same, none of the folders above it is a link either.
+    pub(super) fn knowing(folder: &Path, real: &Path) -> Self {
+        let known = folder.ancestors().filter(|_| folder == real);
+        Self { folders: known.map(|above| (above.to_owned(), above.to_owned())).collect() }
+    }
+
     /// The path without links in it, as the system would give it; one that leads nowhere stays as it is.
     pub(super) fn of(&mut self, path: &Path) -> PathBuf {
         self.of_parts(path, 0)
@@ -79,6 +85,14 @@ mod tests {
             assert_eq!(paths.of(&path), expected, "{name}");
         }
         assert_eq!(paths.of(Path::new("/")), Path::new("/"));
+        let real_root = std::fs::canonicalize(root).unwrap();
+        for (folder, real) in
+            [(real_root.join("a/b"), real_root.join("a/b")), (root.join("link"), real_root.join("a/b"))]
+        {
+            let mut paths = RealPaths::knowing(&folder, &real);
+            assert_eq!(paths.of(&folder.join("f")), real.join("f"));
+            assert_eq!(paths.of(&real_root.join("a/file")), real_root.join("a/b/f"));
+        }
         assert_eq!(paths.of(Path::new("Cargo.toml")), std::fs::canonicalize("Cargo.toml").unwrap());
     }
 

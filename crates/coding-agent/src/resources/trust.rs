@@ -115,6 +115,11 @@ impl Project {
         Self { real_cwd, dir, repositories, agents_skills, needs_trust }
     }
 
+    /// The working directory, without links in its path; as it is when it is not there.
+    pub fn real_cwd(&self) -> &Path {
+        &self.real_cwd
+    }
+
     /// The folder of its settings, which need not be there; see [`project_dir`].
     pub fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use pinch_coding_agent::agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
 use pinch_coding_agent::prompt::{self, Prompt, PromptParts, ToolNote};
-use pinch_coding_agent::resources::context_files::{self, ContextFile};
+use pinch_coding_agent::resources::context_files::ContextFile;
 use pinch_coding_agent::resources::info::SourceInfo;
 use pinch_coding_agent::resources::skills::{self, Meant, Skill};
-use pinch_coding_agent::resources::trust::Project;
+use pinch_coding_agent::resources::{ResourceInputs, ResourceLoader};
 use pinch_coding_agent::tools::CODING;
 use pinch_llm::schema::Schema;
 use regex::Regex;
@@ -90,9 +90,9 @@ fn is_own(message: &Value) -> bool {
 fn load_context(input: &Value, wanted: &Value) -> Result<(), String> {
     let text = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
     let got = in_folder(input, |root| {
-        let cwd = root.join(text("cwd"));
-        let project = Project::look(&cwd, None);
-        let (files, _) = context_files::collect(&root.join(text("agentDir")), &cwd, project.repositories());
+        let inputs = ResourceInputs::new(root.join(text("cwd")), root.join(text("agentDir")), None);
+        let resources = ResourceLoader::load(inputs);
+        let files = &resources.resources().context_files;
         files.iter().map(|file| json!({"path": file.path.to_string_lossy(), "content": file.text})).collect()
     })?;
     same(wanted, &got)
