@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_agent_core::Agent;
-use pinch_agent_core::hooks::{Hooks, NoHooks};
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::message::{AssistantMessage, Message};
@@ -20,20 +19,15 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use crate::auth::{AuthError, RequestAuth};
-use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRules, NoSummaryHooks, SummaryHooks};
+use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRules, SummaryHooks};
 use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionNow;
-use crate::extension::{Extensions, SessionReason};
-use crate::images::{Intake, Treatment};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
-use crate::resources::skills::Skill;
-use crate::resources::templates::Templates;
 use crate::resources::{Commands, ExtraPaths};
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
-use crate::tools::facts::SessionFacts;
 
 mod input;
 mod look;
@@ -45,6 +39,7 @@ pub mod stats;
 mod attend;
 mod telling;
 pub mod models;
+mod parts;
 mod observer;
 mod hooks;
 mod acting;
@@ -66,6 +61,7 @@ pub use errands::Wish;
 pub use input::Prompt;
 pub use look::SessionView;
 pub use models::{Direction, FindModel, ScopedModel};
+pub use parts::{LoadFound, SessionParts};
 pub use replace::{ForkAt, ForkError};
 pub use run::SessionRun;
 pub use stats::{ContextUsage, SessionStats};
@@ -73,12 +69,6 @@ pub use tooling::PromptFor;
 pub use tree::{NavigateError, Navigated, Navigation};
 
 use tooling::Tooling;
-
-/// Tokens of a model's window that stay free when a branch is summarised, unless told otherwise.
-const BRANCH_RESERVE_TOKENS: u64 = 16_384;
-
-/// Loads what extensions have found, in the place of what they found before; answers with all that a slash stands for then.
-pub type LoadFound = Arc<dyn Fn(&[ExtraPaths]) -> Commands + Send + Sync>;
 
 /// A conversation with its log.
 pub struct AgentSession {
@@ -111,101 +101,6 @@ impl Drop for Bound {
     fn drop(&mut self) {
         self.0.extensions().bind(None);
         self.0.share(|state| state.errands.close());
-    }
-}
-
-/// What a session is made of. [`SessionParts::new`] has the usual values of all but four.
-pub struct SessionParts {
-    /// Clock, ids and environment.
-    pub host: Host,
-    /// The log, new or opened.
-    pub log: SessionLog,
-    /// The model.
-    pub model: Arc<Model>,
-    /// How hard it thinks; clamped to what the model can. `None`: as the log says, else `off`.
-    pub thinking: Option<ThinkingLevel>,
-    /// The level for models that can think after one that cannot.
-    pub usual_thinking: Option<ThinkingLevel>,
-    /// Finds the model of a branch that is gone to; `None`: the model stays.
-    pub find_model: Option<FindModel>,
-    /// Who answers; credentials are its business.
-    pub provider: Arc<dyn Provider>,
-    /// Asked for credentials before a prompt is taken, so that a missing key is an error and not an answer. `None`: nobody is asked.
-    pub auth: Option<Arc<dyn RequestAuth>>,
-    /// What the model may have done.
-    pub tools: ToolSet,
-    /// What the tools know of the session; the session keeps it as it is now.
-    pub facts: SessionFacts,
-    /// All tools that the model could be let call, those above among them; `None`: there are no others. Where it is given, a conversation that is
-    /// taken up gets back the tools it had.
-    pub all_tools: Option<ToolSet>,
-    /// Names of the only tools that may exist, those of extensions too; `None`: all.
-    pub allowed_tools: Option<Vec<String>>,
-    /// What the model is told first.
-    pub system: SystemPrompt,
-    /// Makes what the model is told first anew, when extensions change the tools; `None`: it stays.
-    pub prompt_for: Option<PromptFor>,
-    /// Code from outside that watches and steps in. They serve this session only.
-    pub extensions: Extensions,
-    /// Why the session begins, as extensions are told.
-    pub reason: SessionReason,
-    /// What `/name` in a prompt stands for.
-    pub templates: Templates,
-    /// What `/skill:name` in a prompt stands for.
-    pub skills: Vec<Skill>,
-    /// Loads the skills, prompts and themes that extensions know of; `None`: they are only told, by [`AgentSession::discovered`].
-    pub load_found: Option<LoadFound>,
-    /// Where the owner steps in.
-    pub hooks: Arc<dyn Hooks>,
-    /// No image reaches the model; it is told so instead.
-    pub block_images: bool,
-    /// What is done to images that enter the conversation, whichever way they come. What the tools bring is not decoded again when they share
-    /// it.
-    pub images: Intake,
-    /// When the conversation is compacted.
-    pub compaction: CompactionRules,
-    /// Where the owner steps into compactions and moves in the tree.
-    pub summaries: Arc<dyn SummaryHooks>,
-    /// Tokens of the window that stay free when a branch is summarised.
-    pub branch_reserve_tokens: u64,
-    /// What is repeated beneath the caller.
-    pub plan: RecoveryPlan,
-    /// Settings of every request.
-    pub options: CallOptions,
-}
-
-impl SessionParts {
-    /// A session without tools, prompt and hooks, with pi's settings.
-    pub fn new(host: Host, log: SessionLog, model: Arc<Model>, provider: Arc<dyn Provider>) -> Self {
-        Self {
-            host,
-            log,
-            model,
-            thinking: None,
-            usual_thinking: None,
-            find_model: None,
-            provider,
-            auth: None,
-            tools: ToolSet::new(),
-            facts: SessionFacts::default(),
-            all_tools: None,
-            allowed_tools: None,
-            system: SystemPrompt::default(),
-            prompt_for: None,
-            extensions: Extensions::default(),
-            reason: SessionReason::Startup,
-            templates: Templates::default(),
-            skills: Vec::new(),
-            load_found: None,
-            hooks: Arc::new(NoHooks),
-            block_images: false,
-            images: Intake::new(Treatment::Untouched),
-            compaction: CompactionRules::default(),
-            summaries: Arc::new(NoSummaryHooks),
-            branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
-            plan: RecoveryPlan::default(),
-            options: CallOptions::default(),
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use pinch_agent_core::event::{AgentEvent, EndReason, RunEnd};
@@ -24,12 +23,9 @@ use crate::event::SessionEvent;
 use crate::extension::host::Heard;
 use crate::extension::{self, BeforeAgentStart, FoundCommand, Point, Told};
 use crate::prompt::Prompt as SystemPrompt;
-use crate::recovery::{Failure, Recovery, TurnRetry, recover};
 use crate::session_log::{SessionLog, roles};
 
-/// What a session says when compaction did not make a conversation short enough, as pi words it.
-const STILL_TOO_LONG: &str = "Context overflow recovery failed after one compact-and-retry attempt. \
-     Try reducing context or switching to a larger-context model.";
+mod after;
 
 /// The events of one prompt, retries and compactions included. Pull it to its end, or drop it to stop everything.
 ///
@@ -373,71 +369,6 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Decides what follows a run, and does it.
-    async fn after_run(&mut self, end: RunEnd) -> Result<Next, SessionError> {
-        let answer = end.messages.iter().rev().find_map(|message| message.as_assistant().cloned());
-        let plan = self.session.plan_now();
-        let model = &self.session.agent.model;
-        let recovery = answer.as_ref().map_or(Recovery::Done, |message| {
-            let failure = Failure {
-                message,
-                error: end.error.as_deref(),
-                context_window: model.context_window,
-                same_model: message.provider == model.provider && message.model == model.id,
-                output_limit: self.session.agent.options.max_tokens.unwrap_or(model.max_tokens),
-            };
-            recover(&mut self.session.state, &failure, &plan)
-        });
-        let will_retry = matches!(recovery, Recovery::Again { .. });
-        let aborted = end.why == EndReason::Aborted;
-        let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
-        let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
-        self.tell_end(SessionEvent::RunEnd { end, will_retry }).await?;
-        match recovery {
-            Recovery::Again { attempt, nominal, at_least } => {
-                self.wait_for_retry(attempt, nominal, at_least, error_message).await
-            }
-            Recovery::Compact => {
-                if is_failure {
-                    self.omit_failed_answer().await?;
-                }
-                let compacted = self.compact(CompactionReason::Overflow, true).await?;
-                // An answer that came although the window was full is not asked for again.
-                Ok(if compacted && is_failure { Next::Again } else { Next::Settled })
-            }
-            Recovery::CompactForOutput => {
-                self.omit_last_answer().await?;
-                let compacted = self.compact(CompactionReason::Overflow, true).await?;
-                Ok(if compacted { Next::Again } else { Next::Settled })
-            }
-            Recovery::StillTooLong => {
-                let reason = CompactionReason::Overflow;
-                let error_message = Some(STILL_TOO_LONG.to_owned());
-                let end = SessionEvent::CompactionEnd {
-                    reason,
-                    result: None,
-                    aborted: false,
-                    will_retry: false,
-                    error_message,
-                };
-                self.tell.give(end).await;
-                Ok(Next::Settled)
-            }
-            Recovery::GiveUp { attempt, final_error } => {
-                let final_error = Some(final_error);
-                self.tell.give(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
-                self.compact_when_due().await?;
-                Ok(Next::Settled)
-            }
-            Recovery::Done if aborted => Ok(Next::Settled),
-            Recovery::Done => {
-                self.compact_when_due().await?;
-                let waits = !self.session.agent.queues().is_empty() && !self.cancel.is_cancelled();
-                Ok(if waits && !is_failure { Next::Again } else { Next::Settled })
-            }
-        }
-    }
-
     /// Tells the extensions that a run is over, does what they ask for at that, and tells the reader.
     async fn tell_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let revision = self.session.agent.queues().revision();
@@ -447,48 +378,6 @@ impl Running<'_> {
             self.tell.queues().await;
         }
         self.tell.give(event).await;
-        Ok(())
-    }
-
-    async fn wait_for_retry(
-        &mut self,
-        attempt: u32,
-        nominal: Duration,
-        at_least: Duration,
-        error_message: String,
-    ) -> Result<Next, SessionError> {
-        let wait = self.session.control.new_wait(&self.cancel);
-        let start = SessionEvent::RetryStart {
-            attempt,
-            max_attempts: self.session.plan_now().turn.max_retries,
-            delay_ms: u64::try_from(nominal.as_millis()).unwrap_or(u64::MAX),
-            error_message,
-        };
-        self.tell.give(start).await;
-        self.omit_failed_answer().await?;
-        let pause = TurnRetry::wait(nominal, at_least, self.session.host.ids().fraction());
-        let waited = wait.run(tokio::time::sleep(pause));
-        if attended(&self.session.control, &self.session.log, waited).await.is_err() {
-            self.session.state.attempt = 0;
-            let final_error = Some("Retry cancelled".to_owned());
-            self.tell.give(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
-            return Ok(Next::Settled);
-        }
-        Ok(Next::Again)
-    }
-
-    async fn omit_failed_answer(&mut self) -> Result<(), SessionError> {
-        if let Some(id) = self.session.omit_failed_answer().await? {
-            self.tell.entry_appended(&self.session.log, &id).await;
-        }
-        Ok(())
-    }
-
-    /// Leaves an answer out of the context although it is no failure.
-    async fn omit_last_answer(&mut self) -> Result<(), SessionError> {
-        if let Some(id) = self.session.omit_last(|_| true).await? {
-            self.tell.entry_appended(&self.session.log, &id).await;
-        }
         Ok(())
     }
 
