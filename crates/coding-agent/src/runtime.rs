@@ -7,7 +7,8 @@ use pinch_stdx::host::Host;
 
 use crate::entry::EntryId;
 use crate::extension::SessionReason;
-use crate::services::{ServiceOptions, Services};
+use crate::packages::source::absolute;
+use crate::services::{FolderSettings, ServiceOptions, Services};
 use crate::session::create::ModelWish;
 use crate::session::{
     AgentSession, CreateError, Created, ForkAt, ForkError, ScopedModel, SessionError, SessionOptions, create,
@@ -67,32 +68,31 @@ impl AgentSessionOptions {
 pub async fn create_agent_session(options: AgentSessionOptions) -> Result<SessionRuntime, RuntimeError> {
     let host = &options.services.host;
     let cwd = options.cwd.to_string_lossy();
+    let settings = || FolderSettings::read(&options.services, &options.cwd).0.settings().settings();
     let log = match &options.log {
         LogWish::InMemory => SessionLog::in_memory(host, NewSession::in_folder(&cwd)),
-        LogWish::File(path) => open(&options.cwd.join(path), &options.services, &cwd).await?,
-        LogWish::New => SessionLog::create(host, store(&options), NewSession::in_folder(&cwd)).await?,
-        LogWish::Newest => SessionLog::continue_recent(host, store(&options), &cwd).await?,
+        LogWish::File(path) => open(host, &options.cwd.join(path), &settings(), &cwd).await?,
+        LogWish::New => SessionLog::create(host, store(&options, &settings()), NewSession::in_folder(&cwd)).await?,
+        LogWish::Newest => SessionLog::continue_recent(host, store(&options, &settings()), &cwd).await?,
     };
     SessionRuntime::start(options.services, options.session, log).await
 }
 
 /// The store that options and settings name.
-fn store(options: &AgentSessionOptions) -> Arc<dyn SessionStore> {
-    let ServiceOptions { agent_dir, .. } = &options.services;
-    let settings = Settings::load(&agent_dir.join("settings.json")).0;
-    let dir = options.session_dir.clone().or_else(|| settings.session_dir.as_ref().map(PathBuf::from));
-    let store = match dir {
-        Some(dir) => JsonlStore::flat(options.cwd.join(dir)),
+fn store(options: &AgentSessionOptions, settings: &Settings) -> Arc<dyn SessionStore> {
+    let ServiceOptions { agent_dir, host, .. } = &options.services;
+    let of_settings = || Some(absolute(settings.session_dir.as_deref()?, &options.cwd, host.home()));
+    let store = match options.session_dir.as_ref().map(|dir| options.cwd.join(dir)).or_else(of_settings) {
+        Some(dir) => JsonlStore::flat(dir),
         None => JsonlStore::by_cwd(agent_dir.join("sessions")),
     };
     Arc::new(store.durability(settings.durability))
 }
 
-/// Opens a file, to be kept as safe as the user's settings want it.
-async fn open(path: &Path, options: &ServiceOptions, cwd: &str) -> Result<SessionLog, StoreError> {
-    let durability = Settings::load(&options.agent_dir.join("settings.json")).0.durability;
-    let store = Arc::new(JsonlStore::flat(path.parent().unwrap_or(path)).durability(durability));
-    SessionLog::open(&options.host, store, &SessionRef::Path(path.to_owned()), cwd).await
+/// Opens a file, to be kept as safe as the settings want it.
+async fn open(host: &Host, path: &Path, settings: &Settings, cwd: &str) -> Result<SessionLog, StoreError> {
+    let store = Arc::new(JsonlStore::flat(path.parent().unwrap_or(path)).durability(settings.durability));
+    SessionLog::open(host, store, &SessionRef::Path(path.to_owned()), cwd).await
 }
 
 /// A session that can be exchanged for another one. The next session is made before the old one is given up, so that a failure leaves the old
@@ -178,7 +178,8 @@ impl SessionRuntime {
         if !path.is_file() {
             return Err(RuntimeError::Missing { path });
         }
-        let log = open(&path, &self.options, &cwd.to_string_lossy()).await?;
+        let settings = self.now.services.settings().settings();
+        let log = open(&self.options.host, &path, &settings, &cwd.to_string_lossy()).await?;
         if !Path::new(log.cwd()).is_dir() {
             return Err(RuntimeError::FolderGone { cwd: log.cwd().to_owned() });
         }

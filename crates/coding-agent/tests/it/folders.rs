@@ -4,8 +4,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use pinch_coding_agent::runtime::{AgentSessionOptions, create_agent_session};
+use pinch_coding_agent::session::create::ModelWish;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{JsonlStore, ListProgress, ListScope, SessionStore};
+use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_stdx::host::Host;
 use serde_json::Value;
 
 use crate::help::{answer, append, create, host, open, shown, user};
@@ -18,6 +22,25 @@ fn write(path: &Path, text: &str, age: u64) {
 
 fn header(id: &str, cwd: &str) -> String {
     format!("{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"t\",\"cwd\":\"{cwd}\"}}\n")
+}
+
+#[tokio::test]
+async fn programs_keep_sessions_where_settings_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let cwd = dir.path().join("w");
+    std::fs::create_dir_all(cwd.join(".pi")).unwrap();
+    std::fs::create_dir_all(dir.path().join("agent")).unwrap();
+    std::fs::write(dir.path().join("agent/settings.json"), r#"{"sessionDir":"~/kept"}"#).unwrap();
+    std::fs::write(cwd.join(".pi/settings.json"), r#"{"sessionDir":"here"}"#).unwrap();
+    for (trust, kept) in [(false, dir.path().join("kept")), (true, cwd.join("here"))] {
+        let host = Host::builder().home(dir.path()).build();
+        let mut options = AgentSessionOptions::new(host, &cwd, dir.path().join("agent"));
+        options.services.trust = Some(trust);
+        options.session.model = ModelWish::This(Arc::new(ScriptedProvider::model("m")));
+        options.session.provider = Some(Arc::new(ScriptedProvider::new([Reply::text("x")])));
+        let runtime = create_agent_session(options).await.unwrap();
+        assert_eq!(runtime.session().path().as_deref().and_then(Path::parent), Some(&*kept));
+    }
 }
 
 #[cfg(unix)]
