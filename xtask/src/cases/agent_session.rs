@@ -130,7 +130,7 @@ impl Scene {
             auth: Some(auth),
             tools: tools.collect::<ToolSet>(),
             system: SystemPrompt::text("sys"),
-            templates: Templates::new(templates.collect::<Result<Vec<_>, _>>()?).0,
+            templates: templates.collect::<Result<Templates, _>>()?,
             compaction: settings.compaction,
             plan: settings.recovery,
             ..SessionParts::new(host, log, model, provider.clone())

@@ -149,23 +149,21 @@ fn load_templates(
     real_paths: &mut RealPaths,
     problems: &mut Vec<Diagnostic>,
 ) -> Templates {
-    let mut kept: Vec<Template> = Vec::new();
+    let mut templates = Templates::default();
     for found in gather(inputs, extra, ResourceKind::Prompt, real_paths, problems) {
+        let path = &found.file.path;
         match Template::read(&found.file) {
-            Ok(Some(template)) => match kept.iter().find(|first| first.name == template.name) {
-                Some(first) => problems.push(Diagnostic::collision(
-                    ResourceKind::Prompt,
-                    &template.name,
-                    &first.path,
-                    &found.file.path,
-                )),
-                None => kept.push(Template { info: found.info, ..template }),
-            },
+            Ok(Some(template)) => {
+                let name = template.name.clone();
+                if let Err(first) = templates.add(Template { info: found.info, ..template }) {
+                    problems.push(Diagnostic::collision(ResourceKind::Prompt, &name, &first.path, path));
+                }
+            }
             Ok(None) => {}
-            Err(why) => problems.push(Diagnostic::warning(&found.file.path, why)),
+            Err(why) => problems.push(Diagnostic::warning(path, why)),
         }
     }
-    Templates::new(kept).0
+    templates
 }
 
 fn load_themes(

@@ -9,7 +9,6 @@ use super::collect::Listed;
 use super::frontmatter;
 use super::info::SourceInfo;
 use super::text_file;
-use crate::document::Problem;
 
 /// Characters of a description that is taken from the text.
 const MAX_DESCRIPTION: usize = 60;
@@ -78,46 +77,30 @@ fn first_line(body: &str) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Templates(Vec<Template>);
 
-impl Templates {
-    /// Collects templates; of several of one name the first counts, the others are reported.
-    pub fn new(templates: impl IntoIterator<Item = Template>) -> (Self, Vec<Problem>) {
-        let (mut kept, mut problems) = (Self::default(), Vec::new());
+/// Of several of one name the first counts.
+impl FromIterator<Template> for Templates {
+    fn from_iter<I: IntoIterator<Item = Template>>(templates: I) -> Self {
+        let mut kept = Self::default();
         for template in templates {
-            match kept.get(&template.name) {
-                None => kept.0.push(template),
-                Some(first) if first.path == template.path => {}
-                Some(first) => {
-                    let text = format!("name \"/{}\" collision", template.name);
-                    let remedy = format!("{} is used. Rename one of the two", first.path.display());
-                    problems.push(Problem::new(&template.path, text).remedy(remedy));
-                }
-            }
+            let _is_new = kept.add(template).is_ok();
         }
-        (kept, problems)
+        kept
     }
+}
 
-    /// Reads the `.md` files of a folder (not of folders in it), in the order of their names. A folder that is not there has none; what cannot
-    /// be read is reported.
-    pub fn read_folder(folder: &Path) -> (Vec<Template>, Vec<Problem>) {
-        let (mut templates, mut problems) = (Vec::new(), Vec::new());
-        let mut paths: Vec<PathBuf> = match std::fs::read_dir(folder) {
-            Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.path()).collect(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => {
-                problems.push(Problem::new(folder, format!("cannot be read: {error}")));
-                Vec::new()
-            }
-        };
-        paths.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
-        paths.sort();
-        for path in paths {
-            match Template::read(&Listed::named(&path)) {
-                Ok(Some(template)) => templates.push(template),
-                Ok(None) => {}
-                Err(why) => problems.push(Problem::new(&path, why).remedy("It is left out")),
+impl Templates {
+    /// Takes a template, unless there is one of its name: that one is returned then, and stays.
+    ///
+    /// # Errors
+    /// The template that has the name.
+    pub fn add(&mut self, template: Template) -> Result<(), &Template> {
+        match self.0.iter().position(|first| first.name == template.name) {
+            Some(at) => Err(&self.0[at]),
+            None => {
+                self.0.push(template);
+                Ok(())
             }
         }
-        (templates, problems)
     }
 
     /// The template of that name.
@@ -280,24 +263,12 @@ mod tests {
         let fix = Template::parse("fix", "---\nargument-hint: <what>\n---\nFix $1", Path::new("fix.md")).unwrap();
         assert_eq!((fix.description.as_str(), fix.argument_hint.as_deref()), ("Fix $1", Some("<what>")));
         let again = Template { path: "other/fix.md".into(), ..fix.clone() };
-        let (templates, problems) = Templates::new([fix, again]);
-        assert!(problems[0].to_string().contains("name \"/fix\" collision"), "{problems:?}");
+        let mut templates = Templates::default();
+        assert_eq!(templates.add(fix.clone()), Ok(()));
+        assert_eq!(templates.add(again), Err(&fix));
         assert_eq!(templates.expand("/fix it now"), "Fix it");
         assert_eq!(templates.expand("/fix\nit"), "Fix it");
         assert_eq!(templates.expand("/fixed it"), "/fixed it");
         assert_eq!(templates.expand("fix it"), "fix it");
-    }
-
-    #[test]
-    fn folders_are_read_without_those_in_them() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("sub.md")).unwrap();
-        for (name, text) in [("b.md", "\n\nB"), ("a.md", "---\nx: [\n---\nA"), ("c.txt", "C")] {
-            std::fs::write(dir.path().join(name), text).unwrap();
-        }
-        let (templates, problems) = Templates::read_folder(dir.path());
-        assert_eq!(templates.iter().map(|template| template.name.as_str()).collect::<Vec<_>>(), ["b"]);
-        assert_eq!(problems.len(), 1);
-        assert_eq!(Templates::read_folder(&dir.path().join("none")), (vec![], vec![]));
     }
 }

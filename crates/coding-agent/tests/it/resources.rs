@@ -124,6 +124,24 @@ fn the_nearest_wins_and_everything_says_where_it_is_from() {
 }
 
 #[test]
+fn templates_are_the_markdown_files_of_a_folder() {
+    let place = Place::new(&[
+        ("home/agent/prompts/b.md", "\n\nB"),
+        ("home/agent/prompts/a.md", "---\nx: [\n---\nA"),
+        ("home/agent/prompts/c.txt", "C"),
+        ("home/agent/prompts/sub.md/d.md", "D"),
+        ("w/more/b.md", "another B"),
+    ]);
+    let found = place.load(|inputs| inputs.command_line.prompts.push("more".into()));
+    let templates = found.commands.templates.iter();
+    let templates: Vec<_> = templates.map(|one| (one.name.as_str(), one.content.trim())).collect();
+    assert_eq!(templates, [("b", "another B")]);
+    let told = place.told(&found);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("prompts/a.md") && told[1].contains("\"/b\" collision"), "{told:?}");
+}
+
+#[test]
 fn settings_switch_single_files_off_and_on() {
     let d = skill("d");
     let place = Place::new(&[

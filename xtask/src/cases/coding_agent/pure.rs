@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::llm::message::Message;
-use pinch_coding_agent::resources::frontmatter;
 use pinch_coding_agent::resources::templates::{self, Template, Templates};
+use pinch_coding_agent::resources::{ResourceInputs, ResourceLoader, frontmatter};
 use pinch_coding_agent::session_log::convert_to_llm;
 use pinch_coding_agent::tools::truncate::{
     MAX_BYTES, MAX_LINES, Truncation, format_size, truncate_head, truncate_tail,
@@ -55,7 +55,7 @@ fn count(value: &Value) -> Option<usize> {
 fn expand(input: &Value) -> Result<Value, String> {
     let named = input["templates"].as_object().into_iter().flatten();
     let made = named.map(|(name, text)| Template::parse(name, text.as_str().unwrap_or_default(), Path::new(name)));
-    let (templates, _) = Templates::new(made.collect::<Result<Vec<_>, _>>()?);
+    let templates: Templates = made.collect::<Result<_, _>>()?;
     Ok(json!(templates.expand(input["text"].as_str().unwrap_or_default())))
 }
 
@@ -63,9 +63,10 @@ fn expand(input: &Value) -> Result<Value, String> {
 fn load(input: &Value) -> Result<Value, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     files::write(folder.path(), &input["files"])?;
-    let read =
-        texts(&input["promptPaths"]).into_iter().flat_map(|path| Templates::read_folder(&folder.path().join(path)).0);
-    let shown = read.map(|template| {
+    let mut inputs = ResourceInputs::new(folder.path(), folder.path().join("agent"), None);
+    inputs.command_line.prompts = texts(&input["promptPaths"]);
+    let loader = ResourceLoader::load(inputs);
+    let shown = loader.resources().commands.templates.iter().map(|template| {
         json!({
             "name": template.name, "description": template.description, "argumentHint": template.argument_hint,
             "content": template.content,
