@@ -390,4 +390,5 @@ lines.on("line", (line) => {
   if (message.id === undefined && message.method === "event") told = told.then(() => receive(message));
   else void receive(message);
 });
-lines.on("close", () => process.exit(0));
+// What was told before the end is handled, and what fails there is said.
+lines.on("close", () => void told.finally(() => process.exit(0)));

@@ -79,6 +79,23 @@ async fn a_handler_that_nobody_waits_for_tells_of_its_failure() {
 }
 
 #[tokio::test]
+async fn what_was_told_before_the_end_is_handled_to_its_end() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("turn_start", async () => {
+            await new Promise((done) => setTimeout(done, 300));
+            throw new Error("late");
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    stage.ask("hi").await;
+    let extensions = stage.scene.session.control().extensions().clone();
+    extensions.close().await;
+    let failed: Vec<_> = extensions.take_failures().into_iter().map(|failure| failure.error).collect();
+    assert_eq!(failed, ["late"]);
+}
+
+#[tokio::test]
 async fn several_handlers_of_one_file_all_count() {
     let text = r#"
         export default function (pi) {

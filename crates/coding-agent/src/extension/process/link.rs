@@ -296,16 +296,30 @@ async fn watch(link: Arc<Link>, mut process: Process, pipes: Pipes, lines: mpsc:
     let (stdin, stdout, stderr) = pipes;
     let mut tail = Vec::new();
     let mut exit = None;
+    // How long it may take to end by itself.
+    let mut patience = GRACE;
     let closed;
     let why = {
+        let last_line = Notify::new();
         let mut reading = std::pin::pin!(read(&link, stdout, &serve));
-        let mut writing = std::pin::pin!(write(stdin, lines));
+        let mut writing = std::pin::pin!(write(stdin, lines, &last_line));
         let mut noting = std::pin::pin!(keep_tail(stderr, &mut tail));
         let mut is_noted = false;
         loop {
             tokio::select! {
                 biased;
-                () = link.closing.notified() => { closed = true; break None; }
+                () = link.closing.notified() => {
+                    closed = true;
+                    last_line.notify_one();
+                    // What it was told is still on its way, and what it says to that comes back before its output ends.
+                    let rest = async { tokio::join!(&mut reading, async { if !is_noted { (&mut noting).await } }) };
+                    let is_at_end = tokio::select! {
+                        rest = tokio::time::timeout(GRACE, rest) => rest.is_ok(),
+                        _ = &mut writing => false,
+                    };
+                    patience = if is_at_end { GRACE } else { Duration::ZERO };
+                    break None;
+                }
                 why = &mut reading => {
                     closed = false;
                     if why.is_none() && !is_noted {
@@ -325,10 +339,10 @@ async fn watch(link: Arc<Link>, mut process: Process, pipes: Pipes, lines: mpsc:
                 () = &mut noting, if !is_noted => is_noted = true,
             }
         }
-        // The input is closed here: what wrote to it is dropped.
+        // The input is closed here at the latest: what wrote to it is dropped.
     };
     if exit.is_none() && why.is_none() {
-        exit = tokio::time::timeout(GRACE, process.wait()).await.ok().and_then(Result::ok);
+        exit = tokio::time::timeout(patience, process.wait()).await.ok().and_then(Result::ok);
     }
     if exit.is_none() {
         exit = process.terminate(GRACE).await.ok();
@@ -383,10 +397,20 @@ async fn read(link: &Arc<Link>, stdout: Option<ChildStdout>, serve: &Serve) -> O
     }
 }
 
-/// Writes lines until the process does not take them any more.
-async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>) -> String {
+/// Writes lines until the process does not take them any more. Once `last_line` is notified, those that wait are the last: the input is closed
+/// behind them.
+async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>, last_line: &Notify) -> String {
     let Some(mut stdin) = stdin else { return "it has no input".to_owned() };
-    while let Some(line) = lines.recv().await {
+    loop {
+        let line = tokio::select! {
+            biased;
+            () = last_line.notified() => {
+                lines.close();
+                continue;
+            }
+            line = lines.recv() => line,
+        };
+        let Some(line) = line else { break };
         let writing = async {
             stdin.write_all(&line).await?;
             stdin.flush().await
@@ -398,6 +422,7 @@ async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>) ->
             Err(_) => return format!("it read nothing for {} s", MAX_STALL.as_secs()),
         }
     }
+    drop(stdin);
     std::future::pending().await
 }
 
