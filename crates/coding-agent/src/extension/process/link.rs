@@ -312,9 +312,8 @@ async fn watch(link: Arc<Link>, mut process: Process, pipes: Pipes, lines: mpsc:
                     closed = true;
                     last_line.notify_one();
                     // What it was told is still on its way, and what it says to that comes back before its output ends.
-                    let rest = async { tokio::join!(&mut reading, async { if !is_noted { (&mut noting).await } }) };
                     let is_at_end = tokio::select! {
-                        rest = tokio::time::timeout(GRACE, rest) => rest.is_ok(),
+                        rest = last_words(&mut reading, &mut noting, is_noted) => rest.is_some(),
                         _ = &mut writing => false,
                     };
                     patience = if is_at_end { GRACE } else { Duration::ZERO };
@@ -332,9 +331,7 @@ async fn watch(link: Arc<Link>, mut process: Process, pipes: Pipes, lines: mpsc:
                 ended = process.wait() => {
                     exit = ended.ok();
                     closed = false;
-                    // What it said last is still in the pipes.
-                    let rest = async { tokio::join!(&mut reading, async { if !is_noted { (&mut noting).await } }) };
-                    break tokio::time::timeout(GRACE, rest).await.ok().and_then(|(why, ())| why);
+                    break last_words(&mut reading, &mut noting, is_noted).await.flatten();
                 }
                 () = &mut noting, if !is_noted => is_noted = true,
             }
@@ -363,6 +360,21 @@ async fn watch(link: Arc<Link>, mut process: Process, pipes: Pipes, lines: mpsc:
     if let (Ok(handle), Some(error)) = (link.handle(), link.gone()) {
         handle.report("process", &error);
     }
+}
+
+/// Takes in what is still in both pipes of a process; `None` when they do not end in time.
+async fn last_words<T>(
+    reading: impl Future<Output = T>,
+    noting: impl Future<Output = ()>,
+    is_noted: bool,
+) -> Option<T> {
+    let noting = async {
+        if !is_noted {
+            noting.await;
+        }
+    };
+    let rest = async { tokio::join!(reading, noting) };
+    tokio::time::timeout(GRACE, rest).await.ok().map(|(read, ())| read)
 }
 
 /// Reads messages until the end of the output, or until there is something wrong with them.
