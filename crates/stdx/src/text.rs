@@ -11,6 +11,12 @@ pub mod utf8;
 pub use ansi::strip_ansi;
 pub use utf8::Utf8Decoder;
 
+/// How many bytes at the start of a text are the byte order mark that some editors write there: three or none.
+pub fn bom_len(text: &[u8]) -> usize {
+    let bom = "\u{feff}".as_bytes();
+    if text.starts_with(bom) { bom.len() } else { 0 }
+}
+
 /// The text with line feeds in place of all ends of lines: `\r\n` and `\r` count as one each.
 pub fn to_line_feeds(text: &str) -> Cow<'_, str> {
     if !text.contains('\r') {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 use pinch_stdx::json::walk::Walk;
+use pinch_stdx::text::bom_len;
 
 /// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub(crate) struct Line<'a> {
 
 /// The lines of a text with their places, blank ones left out, without their ends. A byte order mark at the start is passed over.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let mut at = bom_len(bytes);
     std::iter::from_fn(move || {
         while at < bytes.len() {
             let start = at;

@@ -5,13 +5,11 @@ use std::fmt;
 use bytes::Bytes;
 use pinch_stdx::json::lossy;
 use pinch_stdx::json::walk::{Walk, resolve};
+use pinch_stdx::text::bom_len;
 use serde_json::{Map, Value};
 
 /// Members of a provider that may be very long.
 const LONG: [&str; 2] = ["models", "modelOverrides"];
-
-/// The byte order mark that some editors write in front.
-const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// A document, provider by provider.
 pub(super) struct Outline {
@@ -93,7 +91,7 @@ impl Sketch {
 impl Outline {
     /// Takes a document apart; `None` when it has not the shape that it is to have, so that it is to be read as a whole to say why.
     pub(super) fn of(text: &Bytes) -> Option<Self> {
-        let text = &text.slice(if text.starts_with(BOM) { BOM.len() } else { 0 }..);
+        let text = &text.slice(bom_len(text)..);
         let mut walk = Walk::new(text);
         let mut providers = None;
         walk.object(0, |walk, name| {

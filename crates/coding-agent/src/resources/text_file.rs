@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use pinch_stdx::text::bom_len;
+
 use super::collect::Listed;
 
 /// Bytes of such a file at most.
@@ -35,8 +37,6 @@ pub(super) fn text(bytes: Vec<u8>) -> String {
 
 /// The text without the mark that some editors put at its beginning.
 pub(super) fn without_bom(mut text: String) -> String {
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
-    }
+    text.drain(..bom_len(text.as_bytes()));
     text
 }

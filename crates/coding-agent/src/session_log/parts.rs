@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use memchr::{memchr, memrchr};
+use pinch_stdx::text::bom_len;
 
 use super::slots::{NONE, Slot, number};
 use super::threads;
@@ -30,7 +31,7 @@ pub(super) struct Part {
 impl Part {
     /// Looks at lines whose first byte stands at `base`; true when one begins at `end` or later, which is another part's.
     fn add_lines(&mut self, lines: &[u8], base: u64, end: u64) -> bool {
-        let mut from = if base == 0 && lines.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let mut from = if base == 0 { bom_len(lines) } else { 0 };
         while from < lines.len() {
             if base + from as u64 >= end {
                 return true;
