@@ -68,14 +68,20 @@ impl AgentSessionOptions {
 pub async fn create_agent_session(options: AgentSessionOptions) -> Result<SessionRuntime, RuntimeError> {
     let host = &options.services.host;
     let cwd = options.cwd.to_string_lossy();
-    let settings = || FolderSettings::read(&options.services, &options.cwd).0.settings().settings();
+    let (folder, problems) = FolderSettings::read(&options.services, &options.cwd);
+    let settings = folder.settings().settings();
     let log = match &options.log {
         LogWish::InMemory => SessionLog::in_memory(host, NewSession::in_folder(&cwd)),
-        LogWish::File(path) => open(host, &options.cwd.join(path), &settings(), &cwd).await?,
-        LogWish::New => SessionLog::create(host, store(&options, &settings()), NewSession::in_folder(&cwd)).await?,
-        LogWish::Newest => SessionLog::continue_recent(host, store(&options, &settings()), &cwd).await?,
+        LogWish::File(path) => open(host, &options.cwd.join(path), &settings, &cwd).await?,
+        LogWish::New => SessionLog::create(host, store(&options, &settings), NewSession::in_folder(&cwd)).await?,
+        LogWish::Newest => SessionLog::continue_recent(host, store(&options, &settings), &cwd).await?,
     };
-    SessionRuntime::start(options.services, options.session, log).await
+    let log_cwd = Path::new(log.cwd());
+    let services = match log_cwd == options.cwd {
+        true => Services::load_folder(folder, problems),
+        false => Services::load(&options.services, log_cwd),
+    };
+    SessionRuntime::with_services(options.services, services.installed().await, options.session, log).await
 }
 
 /// The store that options and settings name.

@@ -43,25 +43,35 @@ pub struct Services {
 impl Services {
     /// Reads what there is for a working directory. Nothing that is wrong in a document stops it: see [`Services::take_problems`].
     pub fn load(options: &ServiceOptions, cwd: &Path) -> Self {
-        let models_json = options.agent_dir.join("models.json");
+        Self::load_with(&options.agent_dir, || FolderSettings::read(options, cwd))
+    }
+
+    /// The same where the settings of the working directory, and what is wrong with them, were read already.
+    pub fn load_folder(folder: FolderSettings, problems: Vec<String>) -> Self {
+        let agent_dir = folder.options.agent_dir.clone();
+        Self::load_with(&agent_dir, || (folder, problems))
+    }
+
+    fn load_with(agent_dir: &Path, folder: impl FnOnce() -> (FolderSettings, Vec<String>)) -> Self {
+        let models_json = agent_dir.join("models.json");
         let read_models = || ModelRegistry::load(&models_json);
         // A long document takes as long as everything else together; a short one is not worth a thread.
         if !is_long(&models_json) {
-            return Self::load_beside(options, cwd, read_models);
+            return Self::load_beside(folder, read_models);
         }
         std::thread::scope(|threads| {
             let models = threads.spawn(read_models);
-            Self::load_beside(options, cwd, || models.join().unwrap_or_else(|why| std::panic::resume_unwind(why)))
+            Self::load_beside(folder, || models.join().unwrap_or_else(|why| std::panic::resume_unwind(why)))
         })
     }
 
     /// Reads everything but the models, which are asked for last.
     fn load_beside(
-        options: &ServiceOptions,
-        cwd: &Path,
+        folder: impl FnOnce() -> (FolderSettings, Vec<String>),
         models: impl FnOnce() -> (ModelRegistry, Vec<Problem>),
     ) -> Self {
-        let (folder, mut problems) = FolderSettings::read(options, cwd);
+        let (folder, mut problems) = folder();
+        let options = &folder.options;
         let resources = load_resources(&folder);
         let (storage, of_auth) = AuthStorage::load(&options.agent_dir.join("auth.json"));
         let (models, of_models) = models();
