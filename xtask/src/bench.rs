@@ -14,7 +14,7 @@ mod process;
 mod transcript;
 
 mod decode;
-mod embedded;
+mod embed;
 mod json_mode;
 mod llm;
 pub(crate) mod session;
@@ -39,6 +39,18 @@ pub(crate) struct Args {
     /// Opens this session, measures itself, prints the figures.
     #[arg(long, hide = true)]
     open_session: Option<PathBuf>,
+    /// Streams deltas to everyone who asks.
+    #[arg(long, hide = true)]
+    serve_steady: bool,
+    /// The address of such a server.
+    #[arg(long, hide = true, default_value = "")]
+    server: String,
+    /// Carries so many runs, measures itself, prints the figures.
+    #[arg(long, hide = true)]
+    many: Option<usize>,
+    /// Lets sessions have a run each, measures what is kept of them, prints the figure.
+    #[arg(long, hide = true)]
+    idle: bool,
     /// How often it is opened; the first half only warms up.
     #[arg(long, hide = true, default_value_t = 1)]
     rounds: usize,
@@ -52,8 +64,8 @@ pub(crate) struct Args {
 enum Name {
     /// `pinch --version`, one whole `pinch -p`, and the first answer of `pinch --mode rpc`; also where much is installed.
     Startup,
-    /// One embedded run, `pinch agent`.
-    Embedded,
+    /// Embedded runs: `pinch agent` with answers of every length, many runs in one process, idle sessions.
+    Embed,
     /// The wire decoder, alone and through a whole session.
     Decode,
     /// Every wire decoder beside a mere reading of the same JSON; by name, also beside other crates (`genai`, `rig-core`).
@@ -107,6 +119,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         session::open(path, args.rounds, args.appends)?;
         return Ok(true);
     }
+    if args.serve_steady {
+        embed::steady::serve()?;
+        return Ok(true);
+    }
+    if let Some(n) = args.many {
+        embed::many::run(n, &args.server)?;
+        return Ok(true);
+    }
+    if args.idle {
+        embed::idle::run(&args.server)?;
+        return Ok(true);
+    }
     let release = cargo::target_dir()?.join("release");
     if !args.built {
         return build_and_measure(args, &release);
@@ -119,7 +143,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     for name in names {
         figures.extend(match name {
             Name::Startup => startup::measure(&pinch)?,
-            Name::Embedded => embedded::measure(&pinch)?,
+            Name::Embed => embed::measure(&pinch)?,
             Name::Decode => decode::measure()?,
             Name::Llm => llm::measure(args.peers.as_deref())?,
             Name::JsonMode => json_mode::measure(&pinch)?,

@@ -5,14 +5,16 @@
 
 use pinch_stdx::queue::{Merge, Room};
 
+pub mod so_far;
 pub mod sinks;
 pub mod pump;
 
 pub use pump::{Delivered, Pump, ReplySender};
-pub use sinks::{PartialReply, ReplySinks};
+pub use sinks::{AgentData, PartialReply, ReasoningSoFar, ReplySinks};
+pub use so_far::SoFar;
 
 use crate::replies::Piece;
-use crate::replies::piece::{AgentNote, BlockReply, Growth, ReasoningText, ToolNote};
+use crate::replies::piece::{AgentNote, BlockReply, Edit, Growth, ReasoningGrowth, ToolNote};
 
 /// One thing that leaves a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,13 +27,14 @@ pub enum ReplyEvent {
     BlockReplyFlush,
     /// An answer of the model begins.
     AssistantMessageStart,
-    /// The reasoning so far.
-    ReasoningStream(ReasoningText),
+    /// The reasoning grew.
+    ReasoningStream(ReasoningGrowth),
     /// The reasoning is over.
     ReasoningEnd,
     /// A tool's summary or output.
     ToolResult(ToolNote),
-    /// An event for programs: lifecycle, thinking, tools, compaction. Text of the answer comes as [`ReplyEvent::PartialReply`].
+    /// An event for programs: lifecycle, tools, compaction. Text of the answer comes as [`ReplyEvent::PartialReply`], reasoning as
+    /// [`ReplyEvent::ReasoningStream`]; [`SoFar`] makes the events for programs of both.
     Agent(AgentNote),
 }
 
@@ -67,9 +70,9 @@ impl Merge for ReplyEvent {
         const FRAME: usize = 64;
         FRAME
             + match self {
-                Self::PartialReply(growth) => growth.delta.len() + growth.before.as_ref().map_or(0, String::len),
+                Self::PartialReply(growth) => growth.delta.len() + growth.restored.len(),
                 Self::BlockReply(block) => block.text.len(),
-                Self::ReasoningStream(text) => text.formatted.len() + text.raw.len(),
+                Self::ReasoningStream(growth) => growth.formatted.text.len() + growth.raw.text.len(),
                 Self::ToolResult(note) => note.text.len(),
                 Self::BlockReplyFlush | Self::AssistantMessageStart | Self::ReasoningEnd | Self::Agent(_) => 0,
             }
@@ -78,20 +81,13 @@ impl Merge for ReplyEvent {
     fn merge(&mut self, next: Self, room: Room) -> Result<(), Self> {
         match (self, next) {
             (Self::PartialReply(so_far), Self::PartialReply(next)) if so_far.shown == next.shown => {
-                match next.before {
-                    // The text was told anew: what came before is in it.
-                    Some(before) => {
-                        so_far.before = Some(before);
-                        so_far.delta = next.delta;
-                    }
-                    None => so_far.delta.push_str(&next.delta),
-                }
+                merge_growth(so_far, &next);
                 so_far.media_urls.extend(next.media_urls);
                 Ok(())
             }
-            // Each tells the whole so far: the newer replaces the older.
             (Self::ReasoningStream(so_far), Self::ReasoningStream(next)) => {
-                *so_far = next;
+                so_far.formatted.then(&next.formatted);
+                so_far.raw.then(&next.raw);
                 Ok(())
             }
             (Self::BlockReplyFlush, Self::BlockReplyFlush) => Ok(()),
@@ -103,6 +99,19 @@ impl Merge for ReplyEvent {
             (_, next) => Err(next),
         }
     }
+}
+
+/// Makes one growth of two. When the second goes on where the first ended, all of it is new; otherwise the first is partly taken back.
+fn merge_growth(so_far: &mut Growth, next: &Growth) {
+    if next.at == so_far.at + so_far.restored.len() + so_far.delta.len() {
+        so_far.delta.push_str(&next.restored);
+        so_far.delta.push_str(&next.delta);
+        return;
+    }
+    let mut edit = Edit { at: so_far.at, text: std::mem::take(&mut so_far.restored) + &so_far.delta };
+    edit.then(&Edit { at: next.at, text: next.restored.clone() });
+    (so_far.at, so_far.restored) = (edit.at, edit.text);
+    so_far.delta.clone_from(&next.delta);
 }
 
 /// Whether two neighbouring blocks may be sent as one.

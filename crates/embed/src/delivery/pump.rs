@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use pinch_stdx::queue::{Bounds, MergeQueue};
-use serde_json::json;
 
 use super::ReplyEvent;
-use super::sinks::{PartialReply, ReplySinks};
-use crate::replies::piece::{AgentStream, BlockReply, Growth};
+use super::sinks::{AgentData, ReplySinks};
+use super::so_far::SoFar;
+use crate::replies::piece::{AgentStream, BlockReply};
 
 /// How long a sink may hold one event.
 pub const SINK_TIMEOUT: Duration = Duration::from_secs(15);
@@ -48,15 +48,14 @@ pub struct Delivered {
 pub struct Pump {
     queue: Arc<MergeQueue<ReplyEvent>>,
     sinks: Arc<dyn ReplySinks>,
-    /// The text of the answer so far.
-    text: String,
+    so_far: SoFar,
 }
 
 impl Pump {
     /// A pump and the way into it.
     pub fn new(sinks: Arc<dyn ReplySinks>) -> (ReplySender, Self) {
         let queue = Arc::new(MergeQueue::new(Bounds::default()));
-        (ReplySender(Arc::clone(&queue)), Self { queue, sinks, text: String::new() })
+        (ReplySender(Arc::clone(&queue)), Self { queue, sinks, so_far: SoFar::default() })
     }
 
     /// Delivers until the sender is closed and everything is out. A sink that panics is passed over; one that holds an event longer than
@@ -90,37 +89,27 @@ impl Pump {
         let sinks = Arc::clone(&self.sinks);
         match event {
             ReplyEvent::PartialReply(growth) => {
-                let reply = self.grown(growth);
-                let mut data = json!({"text": reply.text, "delta": reply.delta});
-                if !reply.media_urls.is_empty() {
-                    data["mediaUrls"] = json!(reply.media_urls);
-                }
-                sinks.on_agent_event(AgentStream::Assistant, &Arc::new(data)).await;
+                self.so_far.grow(growth);
+                sinks.on_agent_event(AgentStream::Assistant, self.so_far.text_event()).await;
                 if growth.shown {
-                    sinks.on_partial_reply(&reply).await;
+                    sinks.on_partial_reply(self.so_far.partial()).await;
                 }
             }
             ReplyEvent::BlockReply(block) => sinks.on_block_reply(block).await,
             ReplyEvent::BlockReplyFlush => sinks.on_block_reply_flush().await,
             ReplyEvent::AssistantMessageStart => sinks.on_assistant_message_start().await,
-            ReplyEvent::ReasoningStream(text) => sinks.on_reasoning_stream(text).await,
+            ReplyEvent::ReasoningStream(growth) => {
+                self.so_far.reason(growth);
+                sinks.on_reasoning_stream(self.so_far.reasoning()).await;
+            }
             ReplyEvent::ReasoningEnd => sinks.on_reasoning_end().await,
             ReplyEvent::ToolResult(note) => sinks.on_tool_result(note).await,
             ReplyEvent::Agent(note) => {
                 if !note.for_caller().is_null() {
-                    sinks.on_agent_event(note.stream, note.for_caller()).await;
+                    sinks.on_agent_event(note.stream, AgentData::Value(note.for_caller())).await;
                 }
             }
         }
-    }
-
-    fn grown(&mut self, growth: &Growth) -> PartialReply {
-        if let Some(before) = &growth.before {
-            self.text.clone_from(before);
-        }
-        self.text.push_str(&growth.delta);
-        let (text, delta) = (self.text.clone(), growth.delta.clone());
-        PartialReply { text, delta, media_urls: growth.media_urls.clone() }
     }
 }
 
@@ -133,7 +122,9 @@ fn block_of(event: &ReplyEvent) -> Option<&BlockReply> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PartialReply;
     use super::*;
+    use crate::replies::piece::Growth;
     use futures::future::BoxFuture;
     use std::sync::Mutex;
 
@@ -144,7 +135,7 @@ mod tests {
     }
 
     impl ReplySinks for Recording {
-        fn on_partial_reply<'a>(&'a self, reply: &'a PartialReply) -> BoxFuture<'a, ()> {
+        fn on_partial_reply<'a>(&'a self, reply: PartialReply<'a>) -> BoxFuture<'a, ()> {
             self.told.lock().unwrap().push(format!("partial {}", reply.text));
             Box::pin(std::future::ready(()))
         }
@@ -174,9 +165,8 @@ mod tests {
         (told, delivered)
     }
 
-    fn partial(before: Option<&str>, delta: &str) -> ReplyEvent {
-        let before = before.map(str::to_owned);
-        ReplyEvent::PartialReply(Growth { before, delta: delta.into(), shown: true, ..Growth::default() })
+    fn partial(at: usize, delta: &str) -> ReplyEvent {
+        ReplyEvent::PartialReply(Growth { at, delta: delta.into(), shown: true, ..Growth::default() })
     }
 
     fn block(text: &str) -> ReplyEvent {
@@ -185,7 +175,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn growth_merges_while_nobody_reads() {
-        let events = vec![partial(Some(""), "a"), partial(None, "b"), block("ab"), partial(None, "c")];
+        let events = vec![partial(0, "a"), partial(1, "b"), block("ab"), partial(2, "c")];
         assert_eq!(delivered(None, events).await.0, ["partial ab", "block ab", "partial abc"]);
     }
 

@@ -38,6 +38,9 @@ impl Default for Chunking {
     }
 }
 
+/// How often a text that has no break is looked at while it doubles.
+const LOOKS: usize = 64;
+
 /// Whether what is held must all go out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
@@ -62,6 +65,9 @@ pub struct Chunker {
     offset: usize,
     /// Length of `reopened` and what is held, in units.
     n_units: usize,
+    /// How many of them came since a break was looked for.
+    n_new: usize,
+    has_new_line: bool,
     marks: Marks,
 }
 
@@ -90,6 +96,8 @@ impl Chunker {
             head: 0,
             offset: 0,
             n_units: 0,
+            n_new: 0,
+            has_new_line: false,
             marks: Marks::default(),
         }
     }
@@ -97,8 +105,19 @@ impl Chunker {
     /// Holds more text.
     pub fn append(&mut self, text: &str) {
         self.text.push_str(text);
-        self.marks.push(text);
-        self.n_units += utf16_len(text);
+        // What never is cut needs no marks.
+        if self.max < usize::MAX {
+            self.marks.push(text);
+        }
+        let n_units = utf16_len(text);
+        self.n_units += n_units;
+        self.n_new += n_units;
+        self.has_new_line |= text.contains('\n');
+    }
+
+    /// Whether it is worth looking for a break: a long text that had none is looked at again when a good part was added to it.
+    fn is_worth_a_look(&self) -> bool {
+        self.n_units >= self.max || self.n_new * LOOKS > self.n_units
     }
 
     /// Whether anything is held.
@@ -122,9 +141,10 @@ impl Chunker {
         if self.options.flush_on_paragraph && !force {
             return self.drain_paragraphs(emit);
         }
-        if !force && self.n_units < self.min {
+        if !force && (self.n_units < self.min || !self.is_worth_a_look()) {
             return;
         }
+        self.n_new = 0;
         if force && self.n_units <= self.max {
             return self.emit_rest(emit);
         }
@@ -174,13 +194,15 @@ impl Chunker {
     fn window_pick(&self, min: usize) -> Option<Break> {
         let window = self.window();
         let least = utf16_prefix(&window, min).len().max(1);
-        let found = self.pick(&window, least, &|at| self.is_good(at));
+        let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_blocked_from(at));
+        let found = if is_blocked { None } else { self.pick(&window, least, &|at| self.is_good(at)) };
         if found.is_some() || self.n_units < self.max {
             return found.map(Break::At);
         }
         // Better a break inside a table or a code span than inside a word.
         let outside_fences = |at: usize| self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none());
-        let found = self.pick(&window, least, &outside_fences).map(Break::At);
+        let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_in_fence_from(at));
+        let found = if is_blocked { None } else { self.pick(&window, least, &outside_fences).map(Break::At) };
         Some(found.unwrap_or_else(|| self.hard_break(&window)))
     }
 
@@ -328,6 +350,9 @@ impl Chunker {
     }
 
     fn drain_paragraphs(&mut self, emit: &mut dyn FnMut(String)) {
+        if !std::mem::take(&mut self.has_new_line) && self.n_units < self.max {
+            return;
+        }
         loop {
             let window = self.window();
             match self.paragraph_end(&window) {

@@ -50,29 +50,29 @@ impl Stage for Dedupe {
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
     delivered: String,
+    /// So much of it was said again.
+    n_seen: usize,
 }
 
 impl Repeats {
     /// Expects the new answer to begin with what was delivered.
     pub fn of(delivered: &[String]) -> Self {
-        Self { delivered: delivered.iter().map(|text| squeezed(text)).collect() }
+        Self { delivered: delivered.iter().map(|text| squeezed(text)).collect(), n_seen: 0 }
     }
 
     /// Whether a block repeats what comes next of the delivered text. The first that does not ends the comparison.
     pub fn is_repeat(&mut self, text: &str) -> bool {
-        if self.delivered.is_empty() {
+        let rest = &self.delivered[self.n_seen..];
+        if rest.is_empty() {
             return false;
         }
         let text = squeezed(text);
-        match self.delivered.strip_prefix(&text) {
-            Some(rest) if !text.is_empty() => {
-                self.delivered = rest.to_owned();
-                true
-            }
-            _ => {
-                self.delivered.clear();
-                false
-            }
+        if !text.is_empty() && rest.starts_with(&text) {
+            self.n_seen += text.len();
+            true
+        } else {
+            *self = Self::default();
+            false
         }
     }
 }

@@ -4,14 +4,16 @@
 //! directive.
 
 use super::Stage;
-use super::code::CodeState;
 use super::piece::{BlockReply, Out, Piece};
 use super::tokens::is_silent;
 
+mod line;
 pub mod media;
 pub mod threading;
 
-use media::{LineMedia, media_line, media_target};
+use line::MAX_TAG;
+pub(super) use line::{Ending, Line};
+use media::media_target;
 
 /// What a text says besides its words.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +48,15 @@ impl Parsed {
         }
     }
 
+    /// Adds what was found later.
+    fn take(&mut self, mut later: Self) {
+        self.media_urls.append(&mut later.media_urls);
+        self.reply_to_id = later.reply_to_id.or_else(|| self.reply_to_id.take());
+        self.reply_to_current |= later.reply_to_current;
+        self.reply_to_tag |= later.reply_to_tag;
+        self.audio_as_voice |= later.audio_as_voice;
+    }
+
     /// Whether there is anything to deliver.
     pub fn is_renderable(&self) -> bool {
         !self.text.is_empty() || !self.media_urls.is_empty() || self.audio_as_voice
@@ -70,117 +81,67 @@ pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
     parsed
 }
 
-/// Lines on their way to a cleaned text. A removed line takes the blank lines around it along, but for one where there was one.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lines {
-    pub(super) text: String,
-    state: CodeState,
-    n_blank: usize,
-    removed: bool,
+/// Lines on their way to a cleaned text.
+#[derive(Debug, Default)]
+struct Lines {
+    text: String,
+    line: Line,
+    gap: Gap,
     changed: bool,
 }
 
 impl Lines {
     /// Takes a whole line in.
-    pub(super) fn push(&mut self, line: &str, found: &mut Parsed) {
-        let cleaned = self.clean(line, found);
-        self.state.push('\n');
-        match cleaned {
-            Cleaned::Gone => (self.removed, self.changed) = (true, true),
-            Cleaned::Line(text) if text.trim().is_empty() => self.n_blank += 1,
-            Cleaned::Line(text) => {
-                let separator = self.separator();
-                self.text.push_str(&separator);
-                self.text.push_str(&text);
-                (self.n_blank, self.removed) = (0, false);
+    fn push(&mut self, line: &str, found: &mut Parsed) {
+        self.line.push(line);
+        let ending = self.line.end(found);
+        self.changed |= self.line.is_changed(ending);
+        match ending {
+            Ending::Gone => self.gap.removed(),
+            Ending::Kept | Ending::Replaced if self.line.is_blank() => self.gap.blank(),
+            Ending::Kept | Ending::Replaced => {
+                self.gap.fill(&mut self.text);
+                self.text.push_str(self.line.shown());
+                self.gap = self.gap.filled();
             }
         }
-    }
-
-    /// What stands between the text so far and the line that follows.
-    pub(super) fn separator(&self) -> String {
-        match (self.text.is_empty(), self.removed) {
-            (true, _) => String::new(),
-            (false, true) => if self.n_blank > 0 { "\n\n" } else { "\n" }.to_owned(),
-            (false, false) => "\n".repeat(self.n_blank + 1),
-        }
-    }
-
-    /// The line that is still growing, as it would be shown now.
-    pub(super) fn preview(&self, line: &str, found: &mut Parsed) -> String {
-        match self.clone_without_text().clean(line, found) {
-            Cleaned::Gone => String::new(),
-            Cleaned::Line(text) => text,
-        }
-    }
-
-    fn clone_without_text(&self) -> Self {
-        Self { state: self.state.clone(), ..Self::default() }
-    }
-
-    fn clean(&mut self, line: &str, found: &mut Parsed) -> Cleaned {
-        let in_fence = self.state.in_fence();
-        let mut starts = Vec::new();
-        let mut before = None;
-        for (at, c) in line.char_indices() {
-            let in_code = self.state.push(c);
-            if c == '[' && before == Some(at.wrapping_sub(1)) && !in_code {
-                starts.push(at - 1);
-                before = None;
-            } else {
-                before = (c == '[' && !in_code).then_some(at);
-            }
-        }
-        if in_fence || self.state.in_fence() {
-            return Cleaned::Line(line.to_owned());
-        }
-        if let Some(media) = media_line(line) {
-            let LineMedia { mut targets, rest } = media;
-            found.media_urls.append(&mut targets);
-            self.changed = true;
-            return if rest.is_empty() { Cleaned::Gone } else { Cleaned::Line(rest) };
-        }
-        let mut kept = String::new();
-        let (mut done, mut any) = (0, false);
-        for start in starts {
-            let Some(n) = line.get(start..).and_then(|rest| rest.find("]]")) else { break };
-            if start < done || !take_tag(&line[start + 2..start + n], found) {
-                continue;
-            }
-            any = true;
-            kept.push_str(&line[done..start]);
-            done = start + n + 2;
-            join_around_tag(&mut kept, &line[done..], &mut done);
-        }
-        if !any {
-            return Cleaned::Line(line.to_owned());
-        }
-        self.changed = true;
-        kept.push_str(&line[done..]);
-        if kept.trim().is_empty() { Cleaned::Gone } else { Cleaned::Line(kept) }
+        self.line.next();
     }
 }
 
-enum Cleaned {
-    Line(String),
-    Gone,
+/// What stands between the lines so far and the next one. A removed line takes the blank lines around it along, but for one where there
+/// was one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gap {
+    n_blank: usize,
+    is_removed: bool,
+    has_text: bool,
 }
 
-/// Removes the space around a tag that was taken out, leaving one space between words.
-fn join_around_tag(kept: &mut String, rest: &str, done: &mut usize) {
-    let words_before = kept.trim_end_matches([' ', '\t']).len();
-    let n_space = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    if words_before == kept.len() && n_space == 0 && !kept.is_empty() && !rest.is_empty() && !rest.starts_with("[[") {
-        kept.push(' ');
-        return;
+impl Gap {
+    /// A line without words.
+    pub(super) fn blank(&mut self) {
+        self.n_blank += 1;
     }
-    let had_words = words_before > 0;
-    if had_words || n_space > 0 {
-        kept.truncate(if had_words { words_before } else { kept.len() });
+
+    /// A line that is gone with its directives.
+    pub(super) fn removed(&mut self) {
+        self.is_removed = true;
     }
-    *done += n_space;
-    if had_words && rest.len() > n_space {
-        kept.push(' ');
+
+    /// Puts line feeds in front of a line with words.
+    pub(super) fn fill(self, text: &mut String) {
+        let n_feeds = match (self.has_text, self.is_removed) {
+            (false, _) => 0,
+            (true, true) => 1 + usize::from(self.n_blank > 0),
+            (true, false) => self.n_blank + 1,
+        };
+        text.extend(std::iter::repeat_n('\n', n_feeds));
+    }
+
+    /// After a line with words.
+    pub(super) fn filled(self) -> Self {
+        Self { has_text: true, ..Self::default() }
     }
 }
 
@@ -248,9 +209,10 @@ impl Accumulator {
 }
 
 /// How much of the text has no unfinished tag at its end.
-pub(super) fn complete_len(text: &str) -> usize {
-    match text.rfind("[[") {
-        Some(at) if !text[at..].contains("]]") => at,
+fn complete_len(text: &str) -> usize {
+    let from = text.len() - pinch_stdx::text::suffix(text, MAX_TAG).len();
+    match text[from..].rfind("[[").map(|at| from + at) {
+        Some(at) if !text[at..].contains("]]") && !text[at..].contains('\n') => at,
         _ if text.ends_with('[') && !text.ends_with("[[") => text.len() - 1,
         _ => text.len(),
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{Blocks, Delivery};
 use super::partial::PartialText;
-use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReasoningText};
+use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece};
 use super::reasoning::{Follow, format_reasoning, reasoning_of};
 use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
@@ -36,7 +36,6 @@ pub struct Replies {
     partial: PartialText,
     told_text: bool,
     reasoning: Follow,
-    reasoning_sent: String,
     reasoning_block: String,
     tools: ToolNotes,
     usage: UsageTotals,
@@ -68,7 +67,6 @@ impl Replies {
             partial: PartialText::default(),
             told_text: false,
             reasoning: Follow::default(),
-            reasoning_sent: String::new(),
             reasoning_block: String::new(),
             tools,
             usage: UsageTotals::default(),
@@ -284,8 +282,7 @@ impl Replies {
                     self.feed(Piece::TextEnd, out);
                 }
                 Block::Thinking(thinking) => {
-                    let grown = self.reasoning.set(&thinking.thinking);
-                    self.tell_reasoning(grown, out);
+                    self.whole_thought(&thinking.thinking, out);
                     self.end_reasoning(out);
                 }
                 Block::Image(_) | Block::ToolCall(_) | Block::Other(_) => {}
@@ -300,18 +297,15 @@ impl Replies {
     }
 
     fn thought(&mut self, text: &str, out: &mut Out) {
-        let grown = self.reasoning.add(text);
-        self.tell_reasoning(grown, out);
+        if self.options.reasoning == ReasoningLevel::Stream {
+            out.extend(self.reasoning.add(text).map(Piece::Reasoning));
+        }
     }
 
-    fn tell_reasoning(&mut self, grown: Option<ReasoningText>, out: &mut Out) {
-        let Some(grown) = grown.filter(|_| self.options.reasoning == ReasoningLevel::Stream) else { return };
-        let delta = grown.formatted.strip_prefix(&self.reasoning_sent).unwrap_or(&grown.formatted);
-        let mut note = AgentNote::new(AgentStream::Thinking, json!({"text": grown.formatted, "delta": delta}));
-        note.reduced = Some(Arc::new(Value::Null));
-        out.push(Piece::Agent(note));
-        self.reasoning_sent.clone_from(&grown.formatted);
-        out.push(Piece::Reasoning(grown));
+    fn whole_thought(&mut self, text: &str, out: &mut Out) {
+        if self.options.reasoning == ReasoningLevel::Stream {
+            out.extend(self.reasoning.set(text).map(Piece::Reasoning));
+        }
     }
 
     fn end_reasoning(&mut self, out: &mut Out) {
@@ -352,8 +346,7 @@ impl Replies {
             self.through_stages(vec![Piece::Block(block)], out);
         }
         if self.options.reasoning == ReasoningLevel::Stream {
-            let grown = self.reasoning.set(&thinking);
-            self.tell_reasoning(grown, out);
+            self.whole_thought(&thinking, out);
             self.end_reasoning(out);
         }
     }
@@ -365,12 +358,7 @@ impl Replies {
             return;
         }
         self.told_text = true;
-        out.push(Piece::Partial(Growth {
-            before: Some(String::new()),
-            delta: parsed.text,
-            media_urls: parsed.media_urls,
-            shown: false,
-        }));
+        out.push(Piece::Partial(Growth { delta: parsed.text, media_urls: parsed.media_urls, ..Growth::default() }));
     }
 
     fn run_end(&mut self, end: &RunEnd, out: &mut Out) {
@@ -419,16 +407,24 @@ impl Replies {
                 _ => {}
             }
         }
-        if let Some(mut growth) = (!visible.is_empty()).then(|| self.partial.push(&visible)).flatten() {
-            self.told_text = true;
-            growth.shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
-            out.push(Piece::Partial(growth));
+        let grown = (!visible.is_empty()).then(|| self.partial.push(&visible)).flatten();
+        self.report_growth(grown, out);
+        if pieces.iter().any(|piece| matches!(piece, Piece::TextEnd)) {
+            let settled = self.partial.settle();
+            self.report_growth(settled, out);
         }
         for piece in pieces {
             let mut between = Out::new();
             self.blocks.push(piece, &mut between);
             self.through_stages(between, out);
         }
+    }
+
+    fn report_growth(&mut self, growth: Option<Growth>, out: &mut Out) {
+        let Some(growth) = growth else { return };
+        self.told_text = true;
+        let shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
+        out.push(Piece::Partial(Growth { shown, ..growth }));
     }
 
     fn through_stages(&mut self, pieces: Out, out: &mut Out) {

@@ -26,6 +26,8 @@ pub struct Marks {
     at: usize,
     line_start: usize,
     line: String,
+    /// The first character of the line that is not white space.
+    first: Option<char>,
     spans: VecDeque<Span>,
     /// Stretches that are better not broken; the last may be open.
     kept: VecDeque<(usize, Option<usize>)>,
@@ -59,10 +61,12 @@ impl Marks {
             }
             self.end_table_line();
             self.line.clear();
+            self.first = None;
             self.line_start = self.at + 1;
             self.bracket = None;
         } else {
             self.line.push(c);
+            self.first = self.first.or((!c.is_whitespace()).then_some(c));
         }
         if !was_in_fence && self.state.in_fence() {
             self.open_span();
@@ -89,7 +93,7 @@ impl Marks {
 
     /// Rows of a table stay together.
     fn end_table_line(&mut self) {
-        let is_row = !self.state.in_fence() && self.line.trim_start().starts_with('|');
+        let is_row = !self.state.in_fence() && self.first == Some('|');
         if is_row && self.table_line {
             match self.tables.back_mut() {
                 Some((_, end)) if *end + 1 == self.line_start => *end = self.at,
@@ -144,10 +148,21 @@ impl Marks {
         let in_kept =
             self.kept.iter().take_while(|(start, _)| *start < at).any(|(_, end)| end.is_none_or(|end| at < end));
         let in_table = self.tables.iter().take_while(|(start, _)| *start < at).any(|(_, end)| at < *end);
-        let may_go_on = self.line.is_empty() || self.line.trim_start().starts_with('|');
+        let may_go_on = self.line.is_empty() || self.first == Some('|');
         let in_open_table = self.table_line && may_go_on && at + 1 >= self.line_start;
         let in_directive = self.bracket.is_some_and(|start| start < at);
         !in_kept && !in_table && !in_open_table && !in_directive && self.fence_at(at).is_none()
+    }
+
+    /// Whether no break behind `at` can be good before more text comes: a fence or a code span that is open began before it.
+    pub fn is_blocked_from(&self, at: usize) -> bool {
+        let in_fence = self.is_in_fence_from(at);
+        in_fence || self.kept.back().is_some_and(|(start, end)| *start < at && end.is_none())
+    }
+
+    /// Whether everything behind `at` stands in one fence that is open.
+    pub fn is_in_fence_from(&self, at: usize) -> bool {
+        self.spans.back().is_some_and(|span| span.start < at && span.end.is_none()) && !self.state.line_closes()
     }
 
     /// Forgets what lies before a position.

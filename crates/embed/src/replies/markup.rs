@@ -66,15 +66,19 @@ fn strip_minimax(text: &str) -> String {
     }
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
     let is_code = code_at(text);
+    // Nothing is looked for behind the last place where it stands.
+    let last_end = lower.rfind("</invoke>").unwrap_or(0);
+    let last_close = lower.rfind('>').unwrap_or(0);
     while let Some(start) = lower[at..].find('<').map(|n| at + n) {
         kept.push_str(&text[at..start]);
         let rest = &lower[start..];
-        let is_tag = rest.trim_start_matches(['<', '/']).starts_with(TAG);
+        let name = rest.strip_prefix("</").or_else(|| rest.strip_prefix('<'));
+        let is_tag = name.is_some_and(|name| name.starts_with(TAG));
         let is_invoke =
             rest.strip_prefix("<invoke").is_some_and(|r| r.starts_with(|c: char| c == '>' || c.is_whitespace()));
         let end = match (is_code(start), is_invoke, is_tag) {
-            (false, true, _) => rest.find("</invoke>").map(|n| n + "</invoke>".len()),
-            (false, _, true) => rest.find('>').map(|n| n + 1),
+            (false, true, _) if start < last_end => rest.find("</invoke>").map(|n| n + "</invoke>".len()),
+            (false, _, true) if start < last_close => rest.find('>').map(|n| n + 1),
             _ => None,
         };
         at = start + end.unwrap_or(1);
@@ -93,20 +97,19 @@ pub fn strip_memories(text: &str) -> String {
         return text.to_owned();
     }
     let is_code = code_at(text);
+    let is_memories = |name: &str| name.starts_with("relevant-memories") || name.starts_with("relevant_memories");
+    let last_close = lower.rfind('>').unwrap_or(0);
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
     while let Some(start) = lower[at..].find('<').map(|n| at + n) {
         kept.push_str(&text[at..start]);
         let rest = &lower[start..];
-        let name = ["relevant-memories", "relevant_memories"];
-        let is =
-            |prefix: &str| name.iter().any(|name| rest.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(name)));
         let end = if is_code(start) {
             None
-        } else if is("</") {
-            rest.find('>').map(|n| n + 1)
-        } else if is("<") {
-            let close = name.iter().filter_map(|name| rest.find(&format!("</{name}"))).min();
-            Some(close.and_then(|n| rest[n..].find('>').map(|m| n + m + 1)).unwrap_or(rest.len()))
+        } else if rest.strip_prefix("</").is_some_and(is_memories) {
+            (start < last_close).then(|| rest.find('>').map(|n| n + 1)).flatten()
+        } else if is_memories(&rest[1..]) {
+            let close = rest.match_indices("</").find(|(at, _)| is_memories(&rest[at + 2..]));
+            Some(close.and_then(|(n, _)| rest[n..].find('>').map(|m| n + m + 1)).unwrap_or(rest.len()))
         } else {
             None
         };

@@ -1,88 +1,241 @@
 //! The text of an answer so far, cleaned, as it grows.
 //!
-//! Finished lines are cleaned once; only the line that is still growing is looked at again.
+//! Each character is cleaned once. Only a `MEDIA:` line may change what was shown of it; what came before it is forgotten.
 
-use super::directives::{Lines, Parsed, complete_len};
+use super::directives::{Ending, Gap, Line, Parsed};
 use super::piece::Growth;
 
 /// Follows one answer.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct PartialText {
-    lines: Lines,
-    line: String,
-    /// How much of the finished lines was there when the reader was last told, and what stood after it.
-    told: Option<(usize, String)>,
-    /// The last told text was really given out.
-    in_step: bool,
-    media: Parsed,
+    view: View,
+    line: Line,
+    gap: Gap,
+    /// Where the growing line begins in the view, with the line feeds before it.
+    line_at: usize,
+    /// The view has words of the growing line.
+    has_words: bool,
+    /// Those words may still change as a whole.
+    is_preview: bool,
+    found: Parsed,
     n_media_told: usize,
     voice_told: bool,
 }
 
 impl PartialText {
-    /// Takes visible text in; says how the cleaned text grew. A text that was rewound is not told; when it grows again, it is told whole.
+    /// Takes visible text in and returns how the cleaned text grew. A text that was rewound is not reported; when it grows again, what was
+    /// left out is restored first.
     pub fn push(&mut self, visible: &str) -> Option<Growth> {
         for part in visible.split_inclusive('\n') {
-            self.line.push_str(part);
-            if part.ends_with('\n') {
-                let line = std::mem::take(&mut self.line);
-                self.lines.push(line.trim_end_matches('\n'), &mut self.media);
+            match part.strip_suffix('\n') {
+                Some(line) => {
+                    self.line.push(line);
+                    self.end_line();
+                }
+                None => {
+                    self.line.push(part);
+                    self.show_line();
+                }
             }
         }
-        let mut found = Parsed::default();
-        let tail = self.lines.preview(&self.line[..complete_len(&self.line)], &mut found);
-        self.tell(&tail, &found)
+        self.report(&[])
     }
 
-    fn tell(&mut self, tail: &str, found: &Parsed) -> Option<Growth> {
-        let done = &self.lines.text;
-        let after = if tail.trim().is_empty() { String::new() } else { self.lines.separator() + tail.trim_end() };
-        let after = if done.is_empty() { after.trim_start().to_owned() } else { after };
-        let base = self.told.as_ref().map_or(0, |(base, _)| *base);
-        let now = format!("{}{after}", &done[base..]);
-        let is_empty = done.is_empty() && now.is_empty();
-        let before = self.told.as_ref().map_or("", |(_, told)| told.as_str());
-        let had_text = self.told.as_ref().is_some_and(|(base, told)| *base > 0 || !told.is_empty());
-        let media: Vec<String> =
-            self.media.media_urls.iter().chain(&found.media_urls).skip(self.n_media_told).cloned().collect();
-        let voice = (self.media.audio_as_voice || found.audio_as_voice) && !self.voice_told;
-        let growth = match now.strip_prefix(before) {
-            Some(delta) if !is_empty || !media.is_empty() || voice => (!delta.is_empty() || !media.is_empty() || voice)
-                .then(|| Growth {
-                    before: (!self.in_step || !had_text).then(|| format!("{}{before}", &done[..base])),
-                    delta: delta.to_owned(),
-                    media_urls: media.clone(),
-                    shown: true,
-                }),
-            _ => None,
-        };
-        if growth.is_some() {
-            self.in_step = true;
-            self.n_media_told += media.len();
-            self.voice_told |= voice;
-        } else if now != before {
-            self.in_step = false;
+    /// The text block is over: returns what only the end of a line would have shown, the media it names.
+    pub fn settle(&mut self) -> Option<Growth> {
+        self.report(&self.line.media())
+    }
+
+    fn show_line(&mut self) {
+        if let Some(preview) = self.line.media_preview() {
+            let preview = preview.trim_end().to_owned();
+            self.hide_preview();
+            if !preview.is_empty() {
+                self.show(&preview);
+                self.is_preview = true;
+            }
+        } else if let Some(solid) = self.line.take_solid() {
+            self.hide_preview();
+            self.show(&solid);
         }
-        self.told = Some((done.len(), after));
-        growth
+    }
+
+    fn end_line(&mut self) {
+        let ending = self.line.end(&mut self.found);
+        self.hide_preview();
+        match ending {
+            Ending::Gone => self.gap.removed(),
+            Ending::Kept | Ending::Replaced if self.line.is_blank() => self.gap.blank(),
+            Ending::Kept | Ending::Replaced => {
+                let rest = self.line.shown().to_owned();
+                self.show(&rest);
+                self.gap = self.gap.filled();
+            }
+        }
+        self.line.next();
+        (self.line_at, self.has_words) = (self.view.len(), false);
+        self.view.forget_before(self.line_at);
+    }
+
+    fn show(&mut self, text: &str) {
+        let mut text = text;
+        if !std::mem::replace(&mut self.has_words, true) {
+            let mut feeds = String::new();
+            self.gap.fill(&mut feeds);
+            self.view.push(&feeds);
+            if self.view.is_empty() {
+                // The answer does not begin with white space.
+                text = text.trim_start();
+            }
+        }
+        self.view.push(text);
+    }
+
+    fn hide_preview(&mut self) {
+        if std::mem::take(&mut self.is_preview) {
+            self.view.truncate(self.line_at);
+            self.has_words = false;
+        }
+    }
+
+    fn report(&mut self, of_line: &[String]) -> Option<Growth> {
+        let media_urls = self.found.media_urls.iter().chain(of_line).skip(self.n_media_told).cloned();
+        let media_urls: Vec<String> = media_urls.collect();
+        let voice = (self.found.audio_as_voice || self.line.found().audio_as_voice) && !self.voice_told;
+        let growth = self.view.report(!media_urls.is_empty() || voice)?;
+        self.n_media_told += media_urls.len();
+        self.voice_told |= voice;
+        Some(Growth { media_urls, ..growth })
+    }
+}
+
+/// A text that grows, and at times shrinks, and what its reader knows of it. Positions are bytes of the whole text.
+#[derive(Debug, Default)]
+struct View {
+    /// The text from `base` on: the part that may still change, or that the reader does not have.
+    text: String,
+    base: usize,
+    /// Since the last report nothing before this has changed.
+    low: usize,
+    /// What stood after `low` then.
+    undone: String,
+    /// So much of the text does the reader have.
+    n_told: usize,
+}
+
+impl View {
+    fn len(&self) -> usize {
+        self.base + self.text.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn truncate(&mut self, at: usize) {
+        if at < self.low {
+            self.undone.insert_str(0, &self.text[at - self.base..self.low - self.base]);
+            self.low = at;
+        }
+        self.text.truncate(at - self.base);
+    }
+
+    /// The growth since the last report; `None` when nothing grew, or when the text is not an extension of what it was.
+    fn report(&mut self, anyway: bool) -> Option<Growth> {
+        let (low, undone) = (self.low, std::mem::take(&mut self.undone));
+        let before = low + undone.len();
+        self.low = self.len();
+        if !self.text[low - self.base..].starts_with(&undone) {
+            self.n_told = self.n_told.min(low);
+            return None;
+        }
+        if self.len() == before && !anyway {
+            return None;
+        }
+        let at = self.n_told;
+        self.n_told = self.len();
+        let restored = self.text[at - self.base..before - self.base].to_owned();
+        let delta = self.text[before - self.base..].to_owned();
+        Some(Growth { at, restored, delta, ..Growth::default() })
+    }
+
+    /// Forgets text before a position that will not change any more, as far as the reader has it.
+    fn forget_before(&mut self, at: usize) {
+        let n = at.min(self.n_told).min(self.low) - self.base;
+        if n > 256 && n * 2 > self.text.len() {
+            self.text.drain(..n);
+            self.base += n;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::replies::directives::parse;
+
+    fn told(growth: Option<Growth>) -> Option<(usize, String, String)> {
+        growth.map(|growth| (growth.at, growth.restored, growth.delta))
+    }
 
     #[test]
     fn growth_and_rewind() {
         let mut partial = PartialText::default();
-        let told = |growth: Option<Growth>| growth.map(|g| (g.before, g.delta));
-        assert_eq!(told(partial.push("Hello ")), Some((Some(String::new()), "Hello".into())));
-        assert_eq!(told(partial.push("wor")), Some((None, " wor".into())));
-        assert_eq!(told(partial.push("ld\n\n[[vo")), Some((None, "ld".into())));
+        assert_eq!(told(partial.push("Hello ")), Some((0, String::new(), "Hello".into())));
+        assert_eq!(told(partial.push("wor")), Some((5, String::new(), " wor".into())));
+        assert_eq!(told(partial.push("ld\n\n[[vo")), Some((9, String::new(), "ld".into())));
         let voice = partial.push("ice]]").unwrap();
         assert_eq!(voice.delta, "");
-        assert_eq!(told(partial.push("\nMEDIA:")), Some((None, "\n\nMEDIA:".into())));
+        assert_eq!(told(partial.push("\nMEDIA:")), Some((11, String::new(), "\n\nMEDIA:".into())));
         assert_eq!(told(partial.push("https://e.com/a.png")), None);
-        assert_eq!(told(partial.push("\nEnd")), Some((Some("Hello world".into()), "\n\nEnd".into())));
+        let end = partial.push("\nEnd").unwrap();
+        assert_eq!(end.media_urls, ["https://e.com/a.png"]);
+        assert_eq!(told(Some(end)), Some((11, String::new(), "\n\nEnd".into())));
+    }
+
+    #[test]
+    fn media_of_a_line_is_reported_when_its_address_is_complete() {
+        let mut partial = PartialText::default();
+        assert_eq!(partial.push("MEDIA:https://e"), None);
+        let end = partial.push(".com/a.png\n").unwrap();
+        assert_eq!(end.media_urls, ["https://e.com/a.png"]);
+    }
+
+    proptest! {
+        /// The reader's text is what the answer says once its directives are read, however the answer is cut.
+        #[test]
+        fn the_reader_has_the_cleaned_text(
+            words in prop::collection::vec(prop::sample::select(vec![
+                "a", " ", "  ", "\n", "\n\n", "[[", "]]", "[", "]", "[[voice]]", "[[reply_to: 7]]", "[[x]]", "`", "```", "MEDIA:",
+                "https://e.com/a.png", "./b c.png", "\t", "é", "M", ":",
+            ]), 0..40),
+            whole_words: bool,
+        ) {
+            let text = words.concat() + "\nend.";
+            let mut partial = PartialText::default();
+            let mut reader = String::new();
+            let mut push = |part: &str| {
+                if let Some(growth) = partial.push(part) {
+                    reader.truncate(growth.at);
+                    reader += &growth.restored;
+                    reader += &growth.delta;
+                }
+            };
+            if whole_words {
+                words.iter().copied().chain(["\n", "end."]).for_each(&mut push);
+            } else {
+                text.chars().for_each(|c| push(c.encode_utf8(&mut [0; 4])));
+            }
+            let cleaned = parse(&text, None);
+            // Where nothing was removed, lines of white space stay as they are in one and become empty in the other.
+            let lines = |text: &str| text.trim_start().split('\n').map(|line| if line.trim().is_empty() { "" } else { line }.to_owned()).collect::<Vec<_>>();
+            prop_assert_eq!(lines(&reader), lines(&cleaned.text));
+        }
     }
 }

@@ -37,8 +37,8 @@ pub enum Piece {
     Flushed,
     /// An answer of the model begins: the typing signal.
     AssistantStart,
-    /// The reasoning so far, formatted.
-    Reasoning(ReasoningText),
+    /// The reasoning grew.
+    Reasoning(ReasoningGrowth),
     /// The reasoning is over.
     ReasoningEnd,
     /// A tool's summary or output.
@@ -50,11 +50,13 @@ pub enum Piece {
 /// What stages put their results into.
 pub type Out = Vec<Piece>;
 
-/// How the cumulative text of an answer grew.
+/// How the cumulative text of an answer grew. Its reader cuts its text at [`Growth::at`], then adds the other two.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Growth {
-    /// The text before, where it is not what was told before: at the start of an answer, and after a rewind.
-    pub before: Option<String>,
+    /// How much of the text reported before stays, in bytes: all of it, but at the start of an answer and after a rewind.
+    pub at: usize,
+    /// What follows of the text before: it was left out when a rewind was not reported.
+    pub restored: String,
     /// What is new.
     pub delta: String,
     /// Media named in this part.
@@ -105,13 +107,42 @@ impl BlockReply {
     }
 }
 
-/// Reasoning so far.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReasoningText {
-    /// As it is shown.
-    pub formatted: String,
-    /// As the model gave it.
-    pub raw: String,
+/// A change of a text: what stands from `at` on is replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// How much of the text stays, in bytes.
+    pub at: usize,
+    /// What comes after that.
+    pub text: String,
+}
+
+impl Edit {
+    /// Changes the text.
+    pub fn apply(&self, text: &mut String) {
+        text.truncate(text.floor_char_boundary(self.at));
+        text.push_str(&self.text);
+    }
+
+    /// This change and then another, as one.
+    pub fn then(&mut self, next: &Self) {
+        match next.at.checked_sub(self.at) {
+            Some(kept) => Self { at: kept, text: String::new() }.apply(&mut self.text),
+            None => {
+                self.at = next.at;
+                self.text.clear();
+            }
+        }
+        self.text.push_str(&next.text);
+    }
+}
+
+/// How the reasoning of an answer grew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReasoningGrowth {
+    /// The text as it is shown: a heading, and each line in italics.
+    pub formatted: Edit,
+    /// The text as the model gave it.
+    pub raw: Edit,
 }
 
 /// A message about a tool.

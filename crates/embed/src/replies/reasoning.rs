@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::message::{Block, Text, Thinking};
 
-use super::piece::Piece;
+use super::piece::{Edit, Piece, ReasoningGrowth};
 use super::scan::FinalTag;
 use super::scan::Scan;
 
@@ -16,6 +16,11 @@ pub fn format_reasoning(text: &str) -> String {
     }
     let mut shown = String::with_capacity(text.len() + 16);
     shown.push_str("Reasoning:");
+    format_lines(text, &mut shown);
+    shown
+}
+
+fn format_lines(text: &str, shown: &mut String) {
     for line in text.split('\n') {
         shown.push('\n');
         if !line.trim().is_empty() {
@@ -24,7 +29,6 @@ pub fn format_reasoning(text: &str) -> String {
             shown.push('_');
         }
     }
-    shown
 }
 
 /// The reasoning of a message: its thinking blocks, else what stands in thinking tags of its text.
@@ -86,30 +90,63 @@ fn split_tagged(text: &str) -> Option<Vec<Arc<Block>>> {
     Some(blocks.collect())
 }
 
-/// Follows the reasoning of one answer and says what is new.
+/// Follows the reasoning of one answer and reports how it grew, each character once.
 #[derive(Clone, Debug, Default)]
 pub struct Follow {
+    /// The reasoning so far, without white space around it.
     raw: String,
-    told: String,
+    /// White space after it.
+    space: String,
+    /// Length of what was reported as the formatted text.
+    n_formatted: usize,
     open: bool,
 }
 
 impl Follow {
     /// More of it.
-    pub fn add(&mut self, text: &str) -> Option<super::piece::ReasoningText> {
-        self.raw.push_str(text);
+    pub fn add(&mut self, text: &str) -> Option<ReasoningGrowth> {
         self.open = true;
-        self.tell()
+        let solid = text.trim_end();
+        if solid.is_empty() {
+            self.space.push_str(text);
+            return None;
+        }
+        let at = self.raw.len();
+        let mut grown = std::mem::take(&mut self.space) + solid;
+        self.space.push_str(&text[solid.len()..]);
+        if at == 0 {
+            grown = grown.trim_start().to_owned();
+        }
+        let mut formatted = Edit { at: self.n_formatted, text: String::with_capacity(grown.len() + 16) };
+        if at == 0 {
+            formatted = Edit { at: 0, text: format_reasoning(&grown) };
+        } else {
+            // The last line goes on: the mark after it goes.
+            formatted.at -= 1;
+            let (rest, lines) =
+                grown.split_once('\n').map_or((grown.as_str(), None), |(rest, lines)| (rest, Some(lines)));
+            formatted.text.push_str(if lines.is_some() { rest.trim_end_matches('\r') } else { rest });
+            formatted.text.push('_');
+            if let Some(lines) = lines {
+                format_lines(lines, &mut formatted.text);
+            }
+        }
+        self.n_formatted = formatted.at + formatted.text.len();
+        self.raw.push_str(&grown);
+        Some(ReasoningGrowth { formatted, raw: Edit { at, text: grown } })
     }
 
     /// The whole of it, which may be more than what was added.
-    pub fn set(&mut self, text: &str) -> Option<super::piece::ReasoningText> {
-        if text.trim().is_empty() || self.raw.trim() == text.trim() {
+    pub fn set(&mut self, text: &str) -> Option<ReasoningGrowth> {
+        let text = text.trim();
+        if text.is_empty() || self.raw == text {
             return None;
         }
-        self.raw = text.to_owned();
-        self.open = true;
-        self.tell()
+        (self.raw, self.open) = (text.to_owned(), true);
+        self.space.clear();
+        let formatted = Edit { at: 0, text: format_reasoning(text) };
+        self.n_formatted = formatted.text.len();
+        Some(ReasoningGrowth { formatted, raw: Edit { at: 0, text: text.to_owned() } })
     }
 
     /// It is over; true when it had begun and nobody said so yet.
@@ -121,13 +158,29 @@ impl Follow {
     pub fn reset(&mut self) {
         *self = Self::default();
     }
+}
 
-    fn tell(&mut self) -> Option<super::piece::ReasoningText> {
-        let formatted = format_reasoning(&self.raw);
-        if formatted.is_empty() || formatted == self.told {
-            return None;
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_reader_has_the_formatted_reasoning(
+            parts in prop::collection::vec(prop::sample::select(vec!["a", " ", "\n", "\r\n", "\n\n", "b c", "é", "\u{a0}", "_"]), 0..24),
+        ) {
+            let (mut follow, mut formatted, mut raw) = (Follow::default(), String::new(), String::new());
+            for part in &parts {
+                if let Some(grown) = follow.add(part) {
+                    grown.formatted.apply(&mut formatted);
+                    grown.raw.apply(&mut raw);
+                }
+            }
+            let text = parts.concat();
+            prop_assert_eq!(formatted, format_reasoning(&text));
+            prop_assert_eq!(raw, text.trim());
         }
-        self.told.clone_from(&formatted);
-        Some(super::piece::ReasoningText { formatted, raw: self.raw.trim().to_owned() })
     }
 }

@@ -52,7 +52,8 @@ fn without_final_tags(text: &str) -> String {
             continue;
         }
         if c == '<' && !in_code {
-            let end = text[at..].find('>').map(|n| at + n + 1);
+            // A tag holds no second bracket: the search ends at the next one.
+            let end = text[at + 1..].find(['<', '>']).map(|n| at + n + 2).filter(|end| text[..*end].ends_with('>'));
             let tag = end.and_then(|end| tags::parse(&text[at..end]));
             if let (Some(end), Some(tags::Tag { kind: tags::TagKind::Final, .. })) = (end, tag) {
                 skip_to = end;

@@ -7,8 +7,9 @@ use pinch_agent_core::tool::ToolOutput;
 use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::event::SessionEvent;
+use pinch_embed::delivery::SoFar;
 use pinch_embed::replies::blocks::BlockBreak;
-use pinch_embed::replies::piece::{Growth, Piece};
+use pinch_embed::replies::piece::Piece;
 use pinch_embed::replies::reasoning::promote;
 use pinch_embed::replies::tool_notes::{ToolFormat, Verbose};
 use pinch_embed::replies::{ReasoningLevel, Replies, ReplyOptions};
@@ -31,7 +32,7 @@ fn subscribe(input: &Value) -> Result<Value, String> {
     let mut replies = Replies::new(reply_options(options, has("onBlockReply")));
     let mut feed = Feed { open: None };
     let (mut calls, mut agent_events, mut contents) = (Vec::new(), Vec::new(), Vec::new());
-    let mut told = String::new();
+    let mut told = SoFar::default();
     for event in input["events"].as_array().into_iter().flatten() {
         for event in feed.events(event, &mut contents)? {
             let mut out = Vec::new();
@@ -114,20 +115,17 @@ fn reply_options(options: &Value, block_streaming: bool) -> ReplyOptions {
 }
 
 /// What a piece calls, as cases write it.
-fn told_calls(piece: &Piece, told: &mut String, calls: &mut Vec<Value>, agent_events: &mut Vec<Value>) {
+fn told_calls(piece: &Piece, told: &mut SoFar, calls: &mut Vec<Value>, agent_events: &mut Vec<Value>) {
     match piece {
         Piece::Partial(growth) => {
-            let Growth { before, delta, media_urls, shown } = growth;
-            if let Some(before) = before {
-                told.clone_from(before);
-            }
-            told.push_str(delta);
-            let media = (!media_urls.is_empty()).then_some(media_urls);
-            let data = json!({"text": told.trim(), "delta": delta, "mediaUrls": media});
+            told.grow(growth);
+            let data = told.text_event().to_value();
             agent_events.push(json!({"stream": "assistant", "data": data}));
             calls.push(json!({"cb": "onAgentEvent", "stream": "assistant", "data": data}));
-            if *shown {
-                calls.push(json!({"cb": "onPartialReply", "text": told.trim(), "mediaUrls": media}));
+            if growth.shown {
+                let reply = told.partial();
+                let media = (!reply.media_urls.is_empty()).then_some(reply.media_urls);
+                calls.push(json!({"cb": "onPartialReply", "text": reply.text, "mediaUrls": media}));
             }
         }
         Piece::Block(block) => {
@@ -137,7 +135,11 @@ fn told_calls(piece: &Piece, told: &mut String, calls: &mut Vec<Value>, agent_ev
         }
         Piece::Flushed => calls.push(json!({"cb": "onBlockReplyFlush"})),
         Piece::AssistantStart => calls.push(json!({"cb": "onAssistantMessageStart"})),
-        Piece::Reasoning(reasoning) => calls.push(json!({"cb": "onReasoningStream", "text": reasoning.formatted})),
+        Piece::Reasoning(growth) => {
+            told.reason(growth);
+            agent_events.push(json!({"stream": "thinking", "data": told.reasoning_event().to_value()}));
+            calls.push(json!({"cb": "onReasoningStream", "text": told.reasoning().formatted}));
+        }
         Piece::ReasoningEnd => calls.push(json!({"cb": "onReasoningEnd"})),
         Piece::ToolResult(note) => {
             let media = (!note.media_urls.is_empty()).then_some(&note.media_urls);

@@ -71,9 +71,25 @@ fn missing_text<'a>(so_far: &str, whole: &'a str) -> &'a str {
     if so_far.contains(whole) {
         return "";
     }
-    let ends = whole.char_indices().map(|(at, _)| at).chain([whole.len()]).filter(|at| *at <= so_far.len()).rev();
-    let overlap = ends.into_iter().find(|at| so_far.ends_with(&whole[..*at])).unwrap_or(0);
+    let overlap = overlap(so_far.as_bytes(), whole.as_bytes());
     if whole[..overlap].chars().count() >= MIN_OVERLAP { &whole[overlap..] } else { whole }
+}
+
+/// The length of the longest start of `whole` that `so_far` ends with: the failure function of Knuth, Morris and Pratt, so that each byte is
+/// compared a constant number of times.
+fn overlap(so_far: &[u8], whole: &[u8]) -> usize {
+    let tail = &so_far[so_far.len().saturating_sub(whole.len())..];
+    let mut borders = vec![0; whole.len() + 1];
+    let step = |borders: &[usize], mut matched: usize, byte: u8| {
+        while matched > 0 && (matched == whole.len() || whole[matched] != byte) {
+            matched = borders[matched];
+        }
+        matched + usize::from(whole.get(matched) == Some(&byte))
+    };
+    for at in 1..whole.len() {
+        borders[at + 1] = step(&borders, borders[at], whole[at]);
+    }
+    tail.iter().fold(0, |matched, byte| step(&borders, matched, *byte))
 }
 
 #[cfg(test)]
@@ -88,6 +104,8 @@ mod tests {
             ("Grüße an alle", "an alle", ""),
             ("Hallo, liebe Grüße", "liebe Grüße an alle", " an alle"),
             ("a b", "b c", "b c"),
+            ("x ababababab", "ababababac", "ababababac"),
+            ("x abababababab", "ababababababc", "c"),
         ] {
             let mut open = OpenBlock::new(0, &BlockKind::Text);
             assert_eq!(open.hear(0, so_far), Heard::Text);

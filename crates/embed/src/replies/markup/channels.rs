@@ -35,9 +35,12 @@ fn without_planning(text: &str) -> String {
         openings.get(next).copied().filter(|at| *at < to)
     };
     let (mut shown, mut from, mut goes_on) = (String::new(), 0, true);
+    // Where the first word behind `from` begins.
+    let first_word = |from: usize| text.len() - text[from..].trim_start().len();
+    let mut word = first_word(0);
     for (at, _) in text.match_indices(DELIMITER) {
         let opened = opening(from, at);
-        if is_code(at) || (opened.is_none() && !delimits(text, from, at)) {
+        if is_code(at) || (opened.is_none() && (word >= at || !delimits(text, at))) {
             continue;
         }
         match opened.map_or(&text[from..at], |end| &text[from..end]) {
@@ -47,6 +50,7 @@ fn without_planning(text: &str) -> String {
         }
         goes_on = opened.is_some();
         from = at + DELIMITER.len();
+        word = first_word(from);
     }
     let rest = &text[from..opening(from, text.len()).unwrap_or(text.len())];
     if goes_on {
@@ -57,12 +61,9 @@ fn without_planning(text: &str) -> String {
     shown
 }
 
-/// Whether a delimiter stands where a model puts it: at a line's start or right between two texts. Between spaces it is a word.
-fn delimits(text: &str, from: usize, at: usize) -> bool {
-    let (before, after) = (&text[from..at], &text[at + DELIMITER.len()..]);
-    if before.trim().is_empty() {
-        return false;
-    }
+/// Whether a delimiter behind words stands where a model puts it: at a line's start or right between two texts. Between spaces it is a word.
+fn delimits(text: &str, at: usize) -> bool {
+    let (before, after) = (&text[..at], &text[at + DELIMITER.len()..]);
     let is_tight = !before.ends_with(char::is_whitespace) && !after.starts_with([' ', '\t']);
     before.ends_with('\n') || is_tight
 }

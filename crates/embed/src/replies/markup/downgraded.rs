@@ -9,10 +9,14 @@ pub fn strip_downgraded(text: &str) -> String {
         return text.to_owned();
     }
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    // Behind the last closing bracket no call ends.
+    let n_open = text.len() - text.rfind(']').map_or(0, |at| at + 1);
     while let Some(start) = rest.find('[') {
         kept.push_str(&rest[..start]);
         let tail = &rest[start..];
-        let n = if has_prefix(tail, "[tool call:") {
+        let n = if tail.len() <= n_open && !has_prefix(tail, "[tool result for id") {
+            None
+        } else if has_prefix(tail, "[tool call:") {
             call_len(tail)
         } else if has_prefix(tail, "[tool result for id") {
             Some(result_len(tail))

@@ -12,24 +12,23 @@ pub fn strip_tool_xml(text: &str) -> String {
     }
     let is_code = code_at(text);
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
-    let mut examples: Vec<&str> = Vec::new();
+    // Of each name, how many tags stay that are not closed yet.
+    let mut examples = [0_usize; NAMES.len()];
     while let Some(start) = text[at..].find('<').map(|n| at + n) {
         kept.push_str(&text[at..start]);
         let tag = if is_code(start) { None } else { read_tag(&text[start..]) };
         let removed = tag.and_then(|tag| match tag.kind {
             TagKind::Empty => Some(tag.len),
-            TagKind::Close => match examples.iter().rposition(|name| *name == tag.name) {
-                Some(open) => {
-                    examples.remove(open);
-                    None
-                }
-                None => Some(tag.len),
-            },
-            TagKind::Open if tag.name == "tool_result" || holds_call(&text[start + tag.len..]) => {
+            TagKind::Close if examples[tag.name] > 0 => {
+                examples[tag.name] -= 1;
+                None
+            }
+            TagKind::Close => Some(tag.len),
+            TagKind::Open if NAMES[tag.name] == "tool_result" || holds_call(&text[start + tag.len..]) => {
                 Some(tag.len + content_len(&text[start + tag.len..], tag.name))
             }
             TagKind::Open => {
-                examples.push(tag.name);
+                examples[tag.name] += 1;
                 None
             }
         });
@@ -60,16 +59,18 @@ enum TagKind {
 
 #[derive(Clone, Copy)]
 struct XmlTag {
-    name: &'static str,
+    /// Its place in [`NAMES`].
+    name: usize,
     kind: TagKind,
     len: usize,
 }
 
 fn read_tag(text: &str) -> Option<XmlTag> {
-    let len = text.find('>')? + 1;
+    // A tag holds no second bracket: the search ends at the next one.
+    let len = text[1..].find(['<', '>']).map(|n| n + 2).filter(|len| text[..*len].ends_with('>'))?;
     let inner = text[1..len - 1].trim();
     let (closes, inner) = inner.strip_prefix('/').map_or((false, inner), |rest| (true, rest.trim_start()));
-    let name = NAMES.into_iter().find(|name| {
+    let name = NAMES.iter().position(|name| {
         let rest = inner.get(..name.len()).filter(|head| head.eq_ignore_ascii_case(name)).map(|_| &inner[name.len()..]);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '/'))
     })?;
@@ -78,7 +79,7 @@ fn read_tag(text: &str) -> Option<XmlTag> {
         (false, true) => TagKind::Empty,
         (false, false) => TagKind::Open,
     };
-    (!inner.contains('<')).then_some(XmlTag { name, kind, len })
+    Some(XmlTag { name, kind, len })
 }
 
 /// Whether what stands after an opening tag is a call: JSON, or the markup of one.
@@ -91,7 +92,7 @@ fn holds_call(content: &str) -> bool {
 }
 
 /// The length of the content with its closing tag. A closing tag inside a JSON string does not count.
-fn content_len(content: &str, name: &str) -> usize {
+fn content_len(content: &str, name: usize) -> usize {
     let is_json = content.trim_start().starts_with(['{', '[']);
     let (mut in_string, mut escaped) = (false, false);
     for (at, c) in content.char_indices() {

@@ -1,0 +1,260 @@
+//! One line of an answer without its directives, cleaned as it grows.
+//!
+//! Every character is seen once. What may still become a tag is held back; everything before it is final, except in a line that begins
+//! with `MEDIA:`, which may turn out to be nothing but media.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use super::super::code::CodeState;
+use super::media::{LineMedia, media_line};
+use super::{Parsed, take_tag};
+
+/// The longest tag, brackets included, in bytes. Longer text between brackets is not a directive.
+pub(in crate::replies) const MAX_TAG: usize = 4200;
+
+/// The longest line, in bytes, that is read for media before it ends.
+const MAX_PREVIEW: usize = 4096;
+
+const MEDIA: &str = "MEDIA:";
+
+/// Whether the line may name media.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum MediaLine {
+    /// Too little of the line is known.
+    #[default]
+    Undecided,
+    /// It begins with the keyword.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// How a finished line ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::replies) enum Ending {
+    /// Nothing of it is left: it held directives only.
+    Gone,
+    /// [`Line::shown`] is the line, an extension of what was shown before.
+    Kept,
+    /// [`Line::shown`] is what a `MEDIA:` line leaves as text.
+    Replaced,
+}
+
+/// The line that is growing.
+#[derive(Clone, Debug, Default)]
+pub(in crate::replies) struct Line {
+    code: CodeState,
+    /// The line as it came, from `raw_at` on.
+    raw: String,
+    raw_at: usize,
+    /// Up to here the line is in `shown`.
+    done: usize,
+    shown: String,
+    /// Length of `shown` without white space at its end.
+    n_solid: usize,
+    /// Length of `shown` without spaces and tabs at its end.
+    n_words: usize,
+    /// The part of `shown` that the owner took away was not blank.
+    taken_words: bool,
+    /// Where `[[` stands that no `]]` has closed yet.
+    open: VecDeque<usize>,
+    /// Where the last character is a bracket that another may follow.
+    half: Option<usize>,
+    /// A tag was just removed: white space that follows goes too.
+    gap: bool,
+    any_tag: bool,
+    fenced: bool,
+    media: MediaLine,
+    found: Parsed,
+}
+
+impl Line {
+    /// Takes more of the line in; no line feed.
+    pub(in crate::replies) fn push(&mut self, text: &str) {
+        let had_fence = self.code.in_fence();
+        self.fenced |= had_fence;
+        for c in text.chars() {
+            let in_code = self.code.push(c);
+            let at = self.raw_at + self.raw.len();
+            self.raw.push(c);
+            match c {
+                '[' if !in_code && self.half.take().is_some() => self.open.push_back(at - 1),
+                '[' if !in_code => self.half = Some(at),
+                ']' if !self.open.is_empty() && self.raw.as_bytes().iter().rev().nth(1) == Some(&b']') => {
+                    self.half = None;
+                    self.close_tags(at + 1);
+                }
+                _ => self.half = None,
+            }
+        }
+        if self.code.in_fence() {
+            self.fenced = true;
+            self.open.clear();
+            self.half = None;
+        }
+        self.decide_media();
+        let end = self.raw_at + self.raw.len();
+        while self.open.front().is_some_and(|start| end - start > MAX_TAG) {
+            self.open.pop_front();
+        }
+        self.show_to(self.open.front().copied().or(self.half).unwrap_or(end));
+        self.forget();
+    }
+
+    /// What may be shown of the line so far, white space at its end included.
+    pub(in crate::replies) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// What may be shown without the white space at its end: the owner has it now, and it will never change. Not for lines that may name
+    /// media.
+    pub(in crate::replies) fn take_solid(&mut self) -> Option<String> {
+        if self.media != MediaLine::No || self.n_solid == 0 {
+            return None;
+        }
+        let rest = self.shown.split_off(self.n_solid);
+        let solid = std::mem::replace(&mut self.shown, rest);
+        self.n_words -= self.n_solid;
+        (self.n_solid, self.taken_words) = (0, true);
+        Some(solid)
+    }
+
+    /// What a line that may name media shows so far; `None` for other lines, and for those too long to be read again and again.
+    pub(in crate::replies) fn media_preview(&self) -> Option<Cow<'_, str>> {
+        (self.media != MediaLine::No && self.raw.len() <= MAX_PREVIEW).then(|| {
+            let end = self.open.front().copied().or(self.half).map_or(self.raw.len(), |at| at - self.raw_at);
+            match media_line(&self.raw[..end]) {
+                Some(media) => Cow::Owned(media.rest),
+                None => Cow::Borrowed(&self.shown[..self.n_solid]),
+            }
+        })
+    }
+
+    /// Media that the line names, if nothing follows on it.
+    pub(in crate::replies) fn media(&self) -> Vec<String> {
+        let media = (self.media == MediaLine::Yes).then(|| media_line(&self.raw)).flatten();
+        media.map_or_else(Vec::new, |media| media.targets)
+    }
+
+    /// Directives found so far, media of a line that is still growing excepted.
+    pub(in crate::replies) fn found(&self) -> &Parsed {
+        &self.found
+    }
+
+    /// Ends the line, and gives its directives to `found`. [`Line::next`] must follow.
+    pub(in crate::replies) fn end(&mut self, found: &mut Parsed) -> Ending {
+        self.fenced |= self.code.in_fence();
+        self.open.clear();
+        self.half = None;
+        self.show_to(self.raw_at + self.raw.len());
+        self.code.push('\n');
+        if self.media == MediaLine::Yes
+            && !self.fenced
+            && let Some(LineMedia { mut targets, rest }) = media_line(&self.raw)
+        {
+            found.media_urls.append(&mut targets);
+            self.shown = rest;
+            return if self.shown.is_empty() { Ending::Gone } else { Ending::Replaced };
+        }
+        let is_blank = !self.taken_words && self.n_solid == 0;
+        found.take(std::mem::take(&mut self.found));
+        if self.any_tag && is_blank { Ending::Gone } else { Ending::Kept }
+    }
+
+    /// Whether the finished line has a directive, and is thus not what the model wrote.
+    pub(in crate::replies) fn is_changed(&self, ending: Ending) -> bool {
+        self.any_tag || ending != Ending::Kept
+    }
+
+    /// Whether there is nothing but white space in the finished line.
+    pub(in crate::replies) fn is_blank(&self) -> bool {
+        !self.taken_words && self.shown.trim().is_empty()
+    }
+
+    /// Begins the next line.
+    pub(in crate::replies) fn next(&mut self) {
+        let code = std::mem::take(&mut self.code);
+        let (mut raw, mut shown) = (std::mem::take(&mut self.raw), std::mem::take(&mut self.shown));
+        raw.clear();
+        shown.clear();
+        *self = Self { code, raw, shown, ..Self::default() };
+    }
+
+    /// All tags that are open end here: those that are directives go.
+    fn close_tags(&mut self, end: usize) {
+        while let Some(start) = self.open.pop_front() {
+            if start < self.done {
+                continue;
+            }
+            let body = &self.raw[start + 2 - self.raw_at..end - 2 - self.raw_at];
+            if body.len() <= MAX_TAG && take_tag(body, &mut self.found) {
+                self.show_to(start);
+                self.done = end;
+                (self.any_tag, self.gap) = (true, true);
+                if self.n_words > 0 {
+                    self.shown.truncate(self.n_words);
+                } else if self.taken_words {
+                    self.shown.clear();
+                }
+            }
+        }
+    }
+
+    fn show_to(&mut self, end: usize) {
+        if end <= self.done {
+            return;
+        }
+        let mut text = &self.raw[self.done - self.raw_at..end - self.raw_at];
+        self.done = end;
+        if self.gap {
+            text = text.trim_start_matches([' ', '\t']);
+            if text.is_empty() {
+                return;
+            }
+            self.gap = false;
+            if self.n_words > 0 || self.taken_words {
+                self.shown.push(' ');
+            }
+        }
+        let before = self.shown.len();
+        self.shown.push_str(text);
+        let n_solid = text.trim_end().len();
+        if n_solid > 0 {
+            self.n_solid = before + n_solid;
+        }
+        let n_words = text.trim_end_matches([' ', '\t']).len();
+        if n_words > 0 {
+            self.n_words = before + n_words;
+        }
+    }
+
+    fn decide_media(&mut self) {
+        if self.media != MediaLine::Undecided {
+            return;
+        }
+        let trimmed = self.raw.trim_start();
+        let n_blank = self.raw.len() - trimmed.len();
+        self.media = match () {
+            () if self.fenced => MediaLine::No,
+            () if trimmed.starts_with(MEDIA) => MediaLine::Yes,
+            () if MEDIA.starts_with(trimmed) => MediaLine::Undecided,
+            () => MediaLine::No,
+        };
+        // White space before the keyword says nothing, and is not read again.
+        let n_shown = (self.done - self.raw_at).min(n_blank);
+        if self.media != MediaLine::No && n_shown > 0 {
+            self.raw.drain(..n_shown);
+            self.raw_at += n_shown;
+        }
+    }
+
+    /// Drops what is shown and will not be needed again.
+    fn forget(&mut self) {
+        let n_shown = self.done - self.raw_at;
+        if self.media == MediaLine::No && n_shown > 256 && n_shown * 2 > self.raw.len() {
+            self.raw.drain(..n_shown);
+            self.raw_at = self.done;
+        }
+    }
+}

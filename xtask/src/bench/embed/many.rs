@@ -1,0 +1,149 @@
+//! Many runs in one process, each of which streams: how many one core carries, and what each takes.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use futures::future::BoxFuture;
+use pinch_embed::config::Config;
+use pinch_embed::delivery::{PartialReply, ReplySinks};
+use pinch_embed::engine::Engine;
+use pinch_stdx::host::Host;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::steady::{RATE, Steady};
+use crate::bench::{Figure, process};
+
+/// How many runs are tried, until they need too much.
+const SIZES: [usize; 8] = [100, 300, 600, 1_000, 1_500, 2_000, 2_500, 3_000];
+
+/// The part of one core that they may need.
+const MAX_CORES: f64 = 0.8;
+
+/// How long they are watched.
+const WATCHED: Duration = Duration::from_secs(4);
+
+/// The largest number of runs that stays within [`MAX_CORES`], and the memory of a run then.
+pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
+    let server = Steady::start()?;
+    let (mut most, mut kilobytes) = (0, f64::NAN);
+    for n in SIZES {
+        let mut command = Command::new(std::env::current_exe()?);
+        let output = command.args(["bench", "--built", "--many", &n.to_string(), "--server", &server.url]).output()?;
+        let line = String::from_utf8_lossy(&output.stdout);
+        let mut figures = line.split_whitespace().map(str::parse::<f64>);
+        let (Some(Ok(cores)), Some(Ok(each))) = (figures.next(), figures.next()) else {
+            bail!("{n} runs failed: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        println!("{n} runs: {cores:.2} cores, {each:.0} KB a run");
+        if cores >= MAX_CORES {
+            break;
+        }
+        (most, kilobytes) = (n, each);
+    }
+    Ok(vec![
+        Figure::at_least(format!("runs of {RATE} deltas/s on {MAX_CORES} cores"), most as f64, 2_000.0, "runs"),
+        Figure::at_most("memory of each", kilobytes, 100.0, "KB"),
+    ])
+}
+
+/// The process: carries the runs on one thread, and prints the cores and the kilobytes a run that they took.
+pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
+    raise_file_limit();
+    let dir = tempfile::tempdir()?;
+    let engine = engine(dir.path(), url, n)?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        // What the first run alone brings along, such as the HTTP client, is not each run's.
+        let began = Arc::new(Counting::default());
+        let mut runs = JoinSet::new();
+        spawn(&engine, "warm", &began, &mut runs);
+        while began.n.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let before = process::in_use_mb("self").context("no /proc")?;
+        let counting = Arc::new(Counting::default());
+        for at in 0..n {
+            spawn(&engine, &format!("s{at}"), &counting, &mut runs);
+            // A few at a time, as they come in a real program.
+            if at % 20 == 19 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while counting.n_runs.load(Ordering::Relaxed) < n {
+            anyhow::ensure!(Instant::now() < deadline, "not all runs began");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let (n_before, used, clock) = (counting.n.load(Ordering::Relaxed), process::used_ms(), Instant::now());
+        tokio::time::sleep(WATCHED).await;
+        let (seconds, used) = (clock.elapsed().as_secs_f64(), process::used_ms() - used);
+        let n_deltas = counting.n.load(Ordering::Relaxed) - n_before;
+        let each = (process::in_use_mb("self").context("no /proc")? - before) * 1024.0 / n as f64;
+        let expected = seconds * (RATE * n) as f64;
+        // Who cannot keep up gets several deltas at once, and needs less for each than it should.
+        let cores = if (n_deltas as f64) < expected * 0.5 { f64::INFINITY } else { used / 1e3 / seconds };
+        println!("{cores:.4} {each:.1} {:.2}", n_deltas as f64 / expected);
+        runs.abort_all();
+        anyhow::Ok(())
+    })
+}
+
+fn spawn(engine: &Engine, session: &str, counting: &Arc<Counting>, runs: &mut JoinSet<()>) {
+    let run = engine.run(engine.request(session, None, None, "hello"));
+    let sinks = Arc::new(OfRun { all: Arc::clone(counting), has_begun: AtomicUsize::new(0) });
+    runs.spawn(async move {
+        if let Err(error) = run.deliver(sinks).await {
+            eprintln!("a run failed: {error}");
+        }
+    });
+}
+
+/// An engine that knows one server and lets many runs go on side by side.
+pub(super) fn engine(dir: &Path, url: &str, n: usize) -> anyhow::Result<Engine> {
+    let document = json!({
+        "agents": {"defaults": {"model": "bench/m1", "maxConcurrent": n + 1, "workspace": dir.join("workspace")}},
+        "models": {"providers": {"bench": {
+            "baseUrl": url, "api": "anthropic-messages", "apiKey": "none",
+            "models": [{"id": "m1", "contextWindow": 1_000_000, "maxTokens": 8192}],
+        }}},
+    });
+    let document = document.as_object().cloned().unwrap_or_default();
+    let (config, problems) = Config::from_document(document, &dir.join("pinch.json"));
+    anyhow::ensure!(problems.is_empty(), "{problems:?}");
+    let host = Host::builder().home(dir).temp(dir).build();
+    Ok(Engine::builder(host, Arc::new(config), &dir.join("state")).build())
+}
+
+/// Every run has two files and a connection.
+pub(super) fn raise_file_limit() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Nofile, raised) {
+        eprintln!("the limit of open files stays: {error}");
+    }
+}
+
+#[derive(Default)]
+struct Counting {
+    n: AtomicUsize,
+    n_runs: AtomicUsize,
+}
+
+struct OfRun {
+    all: Arc<Counting>,
+    has_begun: AtomicUsize,
+}
+
+impl ReplySinks for OfRun {
+    fn on_partial_reply<'a>(&'a self, _: PartialReply<'a>) -> BoxFuture<'a, ()> {
+        self.all.n.fetch_add(1, Ordering::Relaxed);
+        if self.has_begun.swap(1, Ordering::Relaxed) == 0 {
+            self.all.n_runs.fetch_add(1, Ordering::Relaxed);
+        }
+        Box::pin(std::future::ready(()))
+    }
+}
