@@ -11,11 +11,13 @@ mod text;
 mod node;
 pub mod models;
 pub mod auth;
+pub mod tools;
 pub mod agents;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};
 pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
+pub use tools::ToolsConfig;
 
 use self::node::Node;
 
@@ -31,6 +33,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `models`.
     pub models: ModelsConfig,
+    /// `tools`, and `agents.defaults.sandbox`.
+    pub tools: ToolsConfig,
     /// The file, where there is one.
     pub file: Option<PathBuf>,
     /// The whole document, for parts read elsewhere.
@@ -72,11 +76,12 @@ impl Config {
         let agents = Agents::read(&node.get("agents"), &mut problems);
         let auth = AuthConfig::read(&node.get("auth"), &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
+        let tools = ToolsConfig::read(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
         let document = match root {
             Value::Object(document) => document,
             _ => Map::new(),
         };
-        (Self { agents, auth, models, file: None, document }, problems)
+        (Self { agents, auth, models, tools, file: None, document }, problems)
     }
 }
 

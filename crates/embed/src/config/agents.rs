@@ -5,6 +5,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Map, Value};
 
 use super::node::Node;
+use super::tools::ToolsConfig;
 use crate::key::AgentId;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::{BreakPreference, Chunking};
@@ -129,6 +130,8 @@ pub struct AgentConfig {
     pub thinking: Option<ThinkingLevel>,
     /// Bounds of its runs.
     pub run_retries: Option<RunRetries>,
+    /// What it may not use, beside what no agent may.
+    pub tools: ToolsConfig,
 }
 
 impl Agents {
@@ -273,6 +276,7 @@ impl AgentConfig {
             fallbacks,
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
+            tools: ToolsConfig::read(&node.get("tools"), &node.get("sandbox")),
         }
     }
 }

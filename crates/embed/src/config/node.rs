@@ -28,6 +28,11 @@ impl<'a> Node<'a> {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
+    /// Where it stands in the document.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     pub(super) fn is_there(&self) -> bool {
         self.value.is_some()
     }

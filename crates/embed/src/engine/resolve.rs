@@ -13,15 +13,15 @@ use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
-use crate::config::Config;
 use crate::config::agents::Agents;
+use crate::config::{Config, ToolsConfig};
 use crate::key::AgentId;
 use crate::models::candidates::{self, CandidateRequest};
 use crate::models::select::{Aliases, ModelRef};
 use crate::models::window::Window;
 use crate::parts::Parts;
 use crate::replies::ReplyOptions;
-use crate::run::scope::RunScope;
+use crate::run::scope::{RunScope, ToolPolicy};
 use crate::run::{RunError, RunRequest};
 
 /// Wall clock of an attempt when nothing is configured.
@@ -111,6 +111,8 @@ pub(super) fn request(
 pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunError> {
     // A run that nobody can carry out leaves nothing behind.
     let candidates = candidates(parts, &request)?;
+    let agent_id = agent_id_of(&parts.config.agents, request.agent_id.as_deref(), request.session_key.as_deref());
+    let tools = tool_policy(&parts.config, &agent_id)?;
     let workspace = request.workspace_dir.clone();
     std::fs::create_dir_all(&workspace)
         .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
@@ -121,8 +123,9 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
     }
     let scope = RunScope {
-        agent_id: agent_id_of(&parts.config.agents, request.agent_id.as_deref(), request.session_key.as_deref()),
+        agent_id,
         workspace,
+        tools,
         shell: shell(parts)?,
         compaction,
         deadlines: parts.settings.deadlines,
@@ -137,6 +140,21 @@ fn agent_id_of(agents: &Agents, named: Option<&str>, session_key: Option<&str>) 
     match named.map(str::trim).filter(|id| !id.is_empty()) {
         Some(named) => AgentId::normalise(named),
         None => agents.id_of_session(session_key),
+    }
+}
+
+/// What the run may not use. A restriction that would be passed over ends it here.
+fn tool_policy(config: &Config, agent: &AgentId) -> Result<ToolPolicy, RunError> {
+    let of_agent = config.agents.get(agent).map(|agent| &agent.tools);
+    let layers: Vec<ToolsConfig> = std::iter::once(&config.tools).chain(of_agent).cloned().collect();
+    match layers.iter().flat_map(|layer| &layer.unenforced).next() {
+        None => Ok(ToolPolicy { layers }),
+        Some(key) => {
+            let file = config.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
+            Err(RunError::Config(format!(
+                "{file}{key} restricts tools, and this version cannot enforce it. Remove the key, or deny tools by name with tools.deny"
+            )))
+        }
     }
 }
 

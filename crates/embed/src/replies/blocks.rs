@@ -1,9 +1,11 @@
 //! From visible text to blocks, and the list of texts the final payloads are made of.
 
+use std::sync::Arc;
+
 use super::Stage;
 use super::chunk::{Chunker, Chunking, Drain};
 use super::dedupe::Repeats;
-use super::markup::{strip_channels, strip_tool_text};
+use super::markup::{and_then, strip_channels, strip_tool_text};
 use super::piece::{BlockId, BlockReply, Out, Piece};
 use super::sent::{is_duplicate, normal_form};
 
@@ -41,7 +43,7 @@ pub struct Blocks {
     texts: Vec<String>,
     baseline: usize,
     next: BlockId,
-    ended: Option<String>,
+    ended: Option<Arc<str>>,
     sent: Vec<String>,
     repeats: Repeats,
     /// Texts before the baseline that failed attempts of the answer under way delivered.
@@ -110,42 +112,43 @@ impl Blocks {
         let mut pieces = Vec::new();
         self.chunker.drain(drain, &mut |piece| pieces.push(piece));
         for piece in pieces {
-            self.emit(&piece, out);
+            self.emit(piece, out);
         }
     }
 
-    fn emit(&mut self, text: &str, out: &mut Out) {
-        let text = strip_tool_text(&strip_channels(text));
-        let text = without_blank_start(text.trim_end());
-        if text.is_empty() || is_duplicate(text, &self.sent) || self.repeats.is_repeat(text) {
+    fn emit(&mut self, piece: String, out: &mut Out) {
+        let text = and_then(strip_channels(&piece), strip_tool_text);
+        let shown = without_blank_start(text.trim_end());
+        if shown.is_empty() || is_duplicate(shown, &self.sent) || self.repeats.is_repeat(shown) {
             return;
         }
-        self.texts.push(text.to_owned());
+        let shown = if shown.len() == piece.len() { piece } else { shown.to_owned() };
         if self.delivery == Delivery::Blocks {
-            out.push(Piece::Block(BlockReply { id: Some(self.next), ..BlockReply::text(text) }));
+            out.push(Piece::Block(BlockReply { id: Some(self.next), ..BlockReply::text(shown.as_str()) }));
         }
+        self.texts.push(shown);
         // Two numbers a block: its directives may keep a part back, which comes after it.
         self.next.block += 2;
     }
 
-    fn message_end(&mut self, text: &str, out: &mut Out) {
+    fn message_end(&mut self, text: &Arc<str>, out: &mut Out) {
         if let Some(ended) = &self.ended {
             if is_same(ended, text) {
                 return;
             }
             self.begin();
         }
-        self.ended = Some(text.to_owned());
+        self.ended = Some(Arc::clone(text));
         match self.delivery {
             Delivery::FinalOnly => {
                 if !text.is_empty() {
                     self.texts.truncate(self.baseline);
-                    self.texts.push(text.to_owned());
+                    self.texts.push(text.to_string());
                 }
             }
             Delivery::Final => {
                 if !self.has_spoken() && !text.is_empty() && !self.repeats.is_repeat(text) {
-                    self.texts.push(text.to_owned());
+                    self.texts.push(text.to_string());
                 }
             }
             Delivery::Blocks if !self.chunker.has_buffered() || self.is_whole() => {

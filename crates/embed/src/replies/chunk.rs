@@ -167,7 +167,11 @@ impl Chunker {
 
     fn emit_rest(&mut self, emit: &mut dyn FnMut(String)) {
         // A reopened fence without content is nothing.
-        let rest = if self.head < self.text.len() { self.buffered() } else { String::new() };
+        let rest = match self.head < self.text.len() {
+            true if self.head == 0 && self.reopened.is_empty() => std::mem::take(&mut self.text),
+            true => self.buffered(),
+            false => String::new(),
+        };
         self.reset();
         if !rest.trim().is_empty() {
             emit(rest);

@@ -341,7 +341,7 @@ impl Replies {
         if is_before {
             self.through_stages(vec![Piece::Block(block.clone())], out);
         }
-        self.feed(Piece::MessageEnd(text), out);
+        self.feed(Piece::MessageEnd(text.into()), out);
         if sends && !is_before {
             self.through_stages(vec![Piece::Block(block)], out);
         }

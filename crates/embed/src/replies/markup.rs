@@ -1,5 +1,7 @@
 //! Tool markup and other scaffolding that leaks into a model's words, and what is left of a message without it.
 
+use std::borrow::Cow;
+
 use super::code::CodeState;
 use super::piece::Piece;
 use super::scan::{FinalTag, Scan};
@@ -19,16 +21,43 @@ pub use trace_lines::strip_trace_lines;
 /// The visible text of one text block.
 pub fn visible_of_block(text: &str, final_tag: FinalTag) -> String {
     let text = strip_minimax(text);
-    let text = strip_channels(&text);
-    let text = strip_memories(&text);
-    let text = strip_tool_xml(&text);
-    let text = strip_tool_text(&text);
-    super::scan::visible(&text, final_tag).trim().to_owned()
+    let text = and_then(text, strip_channels);
+    let text = and_then(text, strip_memories);
+    let text = and_then(text, strip_tool_xml);
+    let text = and_then(text, strip_tool_text);
+    trimmed(super::scan::visible(&text, final_tag))
+}
+
+/// A text that went through one step and goes through another; it is copied only by a step that changes it.
+pub(super) fn and_then<'t>(text: Cow<'t, str>, step: impl FnOnce(&str) -> Cow<'_, str>) -> Cow<'t, str> {
+    let changed = match step(&text) {
+        Cow::Borrowed(same) if same.len() == text.len() => None,
+        part => Some(part.into_owned()),
+    };
+    changed.map_or(text, Cow::Owned)
+}
+
+/// A text without white space around it, in its own place where there is none before it.
+pub(super) fn trimmed(mut text: String) -> String {
+    text.truncate(text.trim_end().len());
+    let n_blank = text.len() - text.trim_start().len();
+    if n_blank > 0 {
+        text.drain(..n_blank);
+    }
+    text
+}
+
+/// Whether a text holds a word, which is given in lower case.
+pub(super) fn contains_ignoring_case(text: &str, lower: &str) -> bool {
+    let Some(first) = lower.bytes().next() else { return true };
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes()).any(|at| {
+        text.as_bytes()[at..].get(..lower.len()).is_some_and(|head| head.eq_ignore_ascii_case(lower.as_bytes()))
+    })
 }
 
 /// Removes calls and results that are written as plain text.
-pub fn strip_tool_text(text: &str) -> String {
-    strip_downgraded(&strip_bracket_blocks(&strip_trace_lines(text)))
+pub fn strip_tool_text(text: &str) -> Cow<'_, str> {
+    and_then(and_then(strip_trace_lines(text), strip_bracket_blocks), strip_downgraded)
 }
 
 /// What becomes of reasoning that never ends.
@@ -58,12 +87,12 @@ pub fn strip_reasoning(text: &str, unclosed: Unclosed) -> String {
 }
 
 /// Removes `<invoke>` calls and the tags around them, as one provider's models write them.
-fn strip_minimax(text: &str) -> String {
+fn strip_minimax(text: &str) -> Cow<'_, str> {
     const TAG: &str = "minimax:tool_call";
-    let lower = text.to_ascii_lowercase();
-    if !lower.contains(TAG) {
-        return text.to_owned();
+    if !contains_ignoring_case(text, TAG) {
+        return text.into();
     }
+    let lower = text.to_ascii_lowercase();
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
     let is_code = code_at(text);
     // Nothing is looked for behind the last place where it stands.
@@ -87,15 +116,15 @@ fn strip_minimax(text: &str) -> String {
         }
     }
     kept.push_str(&text[at..]);
-    kept
+    kept.into()
 }
 
 /// Removes blocks of memories that were given to the model, outside code.
-pub fn strip_memories(text: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    if !lower.contains("relevant-memories") && !lower.contains("relevant_memories") {
-        return text.to_owned();
+pub fn strip_memories(text: &str) -> Cow<'_, str> {
+    if !contains_ignoring_case(text, "relevant-memories") && !contains_ignoring_case(text, "relevant_memories") {
+        return text.into();
     }
+    let lower = text.to_ascii_lowercase();
     let is_code = code_at(text);
     let is_memories = |name: &str| name.starts_with("relevant-memories") || name.starts_with("relevant_memories");
     let last_close = lower.rfind('>').unwrap_or(0);
@@ -119,7 +148,7 @@ pub fn strip_memories(text: &str) -> String {
         }
     }
     kept.push_str(&text[at..]);
-    kept
+    kept.into()
 }
 
 /// Which positions of a text stand in code.

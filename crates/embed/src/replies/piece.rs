@@ -20,7 +20,7 @@ pub enum Piece {
     /// A text block of the answer is over.
     TextEnd,
     /// The answer is over; its visible text as a whole.
-    MessageEnd(String),
+    MessageEnd(Arc<str>),
     /// What is held must go out now: a tool begins, or the run ends.
     Flush,
     /// The attempt failed and another begins: what was not delivered is forgotten.

@@ -1,12 +1,13 @@
 //! The last look at text before people see it: scaffolding goes, and everything else stays as it is.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pinch_llm::message::Block;
 
 use super::api_error;
 use super::code::CodeState;
-use super::markup::{strip_memories, strip_tool_xml, visible_of_block};
+use super::markup::{and_then, contains_ignoring_case, strip_memories, strip_tool_xml, trimmed, visible_of_block};
 use super::scan::FinalTag;
 use super::tags;
 
@@ -16,33 +17,39 @@ const MAX_PAYLOAD: usize = 16_384;
 /// The visible text of a message: text blocks without markup and reasoning, joined by line breaks.
 pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> String {
     let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
-    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
-    sanitise(texts.join("\n").trim())
+    let mut texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    let text = if texts.len() == 1 { texts.swap_remove(0) } else { trimmed(texts.join("\n")) };
+    match sanitised(&text) {
+        Cow::Borrowed(same) if same.len() == text.len() => text,
+        part => part.into_owned(),
+    }
 }
 
 /// Cleans an answer. Text about errors is left alone: only a provider's own error payload, marked as one, is put in words.
 pub fn sanitise(text: &str) -> String {
+    sanitised(text).into_owned()
+}
+
+fn sanitised(text: &str) -> Cow<'_, str> {
     let text = without_scaffolding(text);
     if text.trim().is_empty() {
-        return String::new();
+        return Cow::default();
     }
     match marked_payload(&text) {
-        Some(shown) => shown,
-        None => tidy(&text),
+        Some(shown) => shown.into(),
+        None => and_then(text, tidy),
     }
 }
 
 /// Removes final tags, tool markup and blocks that only programs should read.
-pub fn without_scaffolding(text: &str) -> String {
-    let text = without_final_tags(text);
-    let text = strip_tool_xml(&text);
-    let text = strip_memories(&text);
-    without_internal_blocks(&text)
+pub fn without_scaffolding(text: &str) -> Cow<'_, str> {
+    let text = and_then(without_final_tags(text), strip_tool_xml);
+    and_then(and_then(text, strip_memories), without_internal_blocks)
 }
 
-fn without_final_tags(text: &str) -> String {
-    if !text.to_ascii_lowercase().contains("final") {
-        return text.to_owned();
+fn without_final_tags(text: &str) -> Cow<'_, str> {
+    if !contains_ignoring_case(text, "final") {
+        return text.into();
     }
     let mut code = CodeState::default();
     let (mut kept, mut skip_to) = (String::with_capacity(text.len()), 0);
@@ -62,14 +69,14 @@ fn without_final_tags(text: &str) -> String {
         }
         kept.push(c);
     }
-    kept
+    kept.into()
 }
 
 /// Removes `<<<BEGIN…>>>` to `<<<END…>>>` and metadata that a channel put in front of a message and the model copied.
-fn without_internal_blocks(text: &str) -> String {
+fn without_internal_blocks(text: &str) -> Cow<'_, str> {
     const METADATA: &str = "(untrusted metadata):";
     if !text.contains("<<<BEGIN") && !text.contains(METADATA) {
-        return text.to_owned();
+        return text.into();
     }
     let mut kept: Vec<&str> = Vec::new();
     let mut lines = text.split('\n').peekable();
@@ -84,7 +91,7 @@ fn without_internal_blocks(text: &str) -> String {
             kept.push(line);
         }
     }
-    kept.join("\n")
+    kept.join("\n").into()
 }
 
 /// A provider's error payload that says it is one, in words.
@@ -103,11 +110,11 @@ fn marked_payload(text: &str) -> Option<String> {
 }
 
 /// Drops blank lines at the start, and paragraphs that directly repeat the one before. Code stays as it is.
-pub fn tidy(text: &str) -> String {
+pub fn tidy(text: &str) -> Cow<'_, str> {
     let n_blank = text.len() - text.trim_start().len();
     let text = text[..n_blank].rfind('\n').map_or(text, |at| &text[at + 1..]);
     if !text.contains("\n\n") {
-        return text.to_owned();
+        return text.into();
     }
     let mut kept = String::with_capacity(text.len());
     let mut last: Option<String> = None;
@@ -124,7 +131,10 @@ pub fn tidy(text: &str) -> String {
         kept.push_str(gap);
         last = Some(folded);
     }
-    if text.ends_with('\n') { kept } else { kept.trim_end_matches('\n').to_owned() }
+    if !text.ends_with('\n') {
+        kept.truncate(kept.trim_end_matches('\n').len());
+    }
+    kept.into()
 }
 
 /// Paragraphs with the blank lines after them; a fence is never cut.

@@ -266,7 +266,7 @@ pub fn sanitise_error(text: &str) -> String {
         let known = transport_text(&lower).or_else(|| is_timeout_text(raw).then_some(TIMEOUT));
         return known.map_or_else(|| api_error::shown(raw), str::to_owned);
     }
-    tidy(&text)
+    tidy(&text).into_owned()
 }
 
 const HTTP_HINTS: &[&str] = &[

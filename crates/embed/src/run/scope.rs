@@ -8,7 +8,22 @@ use pinch_llm::request::Deadlines;
 use pinch_stdx::host::Host;
 
 use super::request::RunRequest;
+use crate::config::ToolsConfig;
 use crate::key::AgentId;
+
+/// Which tools a run may not use: those that no agent may, and those that its agent may not.
+#[derive(Clone, Debug, Default)]
+pub struct ToolPolicy {
+    /// For all agents, then for the one that runs.
+    pub layers: Vec<ToolsConfig>,
+}
+
+impl ToolPolicy {
+    /// Whether a tool may be offered.
+    pub fn allows(&self, tool: &str) -> bool {
+        !self.layers.iter().any(|layer| layer.denies(tool))
+    }
+}
 
 /// One run with its surroundings. Attempts borrow it; nothing is copied out of it field by field.
 #[derive(Clone, Debug)]
@@ -21,6 +36,8 @@ pub struct RunScope {
     pub workspace: PathBuf,
     /// How commands are run.
     pub shell: Shell,
+    /// Which tools are not offered.
+    pub tools: ToolPolicy,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
     /// Time limits of requests.

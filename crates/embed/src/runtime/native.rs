@@ -55,14 +55,15 @@ impl NativeRuntime {
         if scope.request.disable_tools {
             return ToolSet::new();
         }
-        coding_tools(&ToolParts {
+        let tools = coding_tools(&ToolParts {
             machine: Arc::clone(&self.machine),
             place: Place { cwd: scope.workspace.clone(), home: scope.host.home().map(Into::into) },
             files: self.files.clone(),
             shell: scope.shell.clone(),
             facts: facts.clone(),
             images: Intake::default(),
-        })
+        });
+        tools.filter(|tool| scope.tools.allows(&tool.spec().name))
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {

@@ -6,5 +6,6 @@ mod ending;
 mod failover;
 mod overflow;
 mod rotation;
+mod tools;
 mod transcript;
 mod world;

@@ -1,4 +1,4 @@
-//! The block of an answer that is under way: which one, and what of its text came so far.
+//! The block of an answer that is under way: which one, and how much of its text came so far.
 
 use pinch_llm::event::BlockKind;
 
@@ -9,7 +9,8 @@ pub(super) struct OpenBlock {
 }
 
 enum Kind {
-    Text(String),
+    /// How many bytes came, and the last of them.
+    Text(usize, String),
     Thinking,
     Call,
 }
@@ -26,7 +27,7 @@ pub(super) enum Heard {
 impl OpenBlock {
     pub(super) fn new(index: usize, kind: &BlockKind) -> Self {
         let kind = match kind {
-            BlockKind::Text => Kind::Text(String::new()),
+            BlockKind::Text => Kind::Text(0, String::new()),
             BlockKind::Thinking { .. } => Kind::Thinking,
             BlockKind::ToolCall { .. } => Kind::Call,
         };
@@ -37,8 +38,12 @@ impl OpenBlock {
     pub(super) fn hear(&mut self, index: usize, text: &str) -> Heard {
         match &mut self.kind {
             _ if self.index != index => Heard::Nothing,
-            Kind::Text(so_far) => {
-                so_far.push_str(text);
+            Kind::Text(n_bytes, tail) => {
+                *n_bytes += text.len();
+                tail.push_str(text);
+                if tail.len() > 2 * MAX_TAIL {
+                    tail.drain(..tail.ceil_char_boundary(tail.len() - MAX_TAIL));
+                }
                 Heard::Text
             }
             Kind::Thinking => Heard::Thinking,
@@ -48,30 +53,35 @@ impl OpenBlock {
 
     /// The block with its whole text, after what was open; and what of that text the deltas did not bring.
     pub(super) fn complete(open: Option<Self>, index: usize, whole: &str) -> (Self, &str) {
-        let so_far = match open {
-            Some(Self { index: open, kind: Kind::Text(so_far) }) if open == index => so_far,
-            _ => String::new(),
+        let (n_bytes, tail) = match open {
+            Some(Self { index: open, kind: Kind::Text(n_bytes, tail) }) if open == index => (n_bytes, tail),
+            _ => (0, String::new()),
         };
-        let missing = missing_text(&so_far, whole);
-        (Self { index, kind: Kind::Text(so_far + missing) }, missing)
+        let missing = missing_text(n_bytes, &tail, whole);
+        let mut block = Self { index, kind: Kind::Text(n_bytes, tail) };
+        block.hear(index, missing);
+        (block, missing)
     }
 }
+
+/// Bytes of a block's text that are kept to compare its end with: a text that agrees in so many and in its length is the same.
+const MAX_TAIL: usize = 8192;
 
 /// The overlap from which on two texts count as pieces of one.
 const MIN_OVERLAP: usize = 10;
 
 /// What of a block's whole text the deltas did not bring.
-fn missing_text<'a>(so_far: &str, whole: &'a str) -> &'a str {
-    if so_far.is_empty() {
+fn missing_text<'a>(n_bytes: usize, tail: &str, whole: &'a str) -> &'a str {
+    if n_bytes == 0 {
         return whole;
     }
-    if let Some(rest) = whole.strip_prefix(so_far) {
+    if let Some((_, rest)) = whole.split_at_checked(n_bytes).filter(|(same, _)| same.ends_with(tail)) {
         return rest;
     }
-    if so_far.contains(whole) {
+    if tail.contains(whole) {
         return "";
     }
-    let overlap = overlap(so_far.as_bytes(), whole.as_bytes());
+    let overlap = overlap(tail.as_bytes(), whole.as_bytes());
     if whole[..overlap].chars().count() >= MIN_OVERLAP { &whole[overlap..] } else { whole }
 }
 

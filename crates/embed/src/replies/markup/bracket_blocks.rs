@@ -1,10 +1,11 @@
 //! Tool calls and results written between `[TOOL_CALL]` and `[/TOOL_CALL]`.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::code_at;
+use super::{code_at, contains_ignoring_case};
 
 #[expect(clippy::unwrap_used, reason = "the patterns are constant")]
 fn pattern(text: &str) -> Regex {
@@ -25,8 +26,11 @@ struct Marker {
 }
 
 /// Removes blocks that hold a call or a result, to the end of the text when they never end. A marker in prose or in code stays.
-pub fn strip_bracket_blocks(text: &str) -> String {
+pub fn strip_bracket_blocks(text: &str) -> Cow<'_, str> {
     let markers = markers(text);
+    if markers.is_empty() {
+        return text.into();
+    }
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
     // Where the next block of a sort ends, looked up once a sort and block: both only move forward.
     let mut closing = [0; 2];
@@ -48,12 +52,12 @@ pub fn strip_bracket_blocks(text: &str) -> String {
         at = markers.get(*close).map_or(text.len(), |close| close.end);
     }
     kept.push_str(&text[at..]);
-    kept
+    kept.into()
 }
 
 /// Whether there may be a marker: patterns cost more to build than a whole run, so they are built for texts that need them.
 fn may_have_markers(text: &str) -> bool {
-    text.contains('[') && text.as_bytes().windows(5).any(|word| word.eq_ignore_ascii_case(b"tool_"))
+    text.contains('[') && contains_ignoring_case(text, "tool_")
 }
 
 /// The markers outside code.

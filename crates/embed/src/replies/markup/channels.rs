@@ -1,10 +1,11 @@
 //! Tokens by which a model marks the parts of its answer, when they arrive as text.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::code_at;
+use super::{and_then, code_at};
 
 /// Stands between planning and answer.
 const DELIMITER: &str = "<channel|>";
@@ -19,14 +20,14 @@ const MAX_HEADER: usize = 128;
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"<[|｜]([\w▁.:-]{1,64})[|｜]>").unwrap());
 
 /// Removes the tokens, and with them parts that were not meant for people. Outside code only.
-pub fn strip_channels(text: &str) -> String {
-    without_tokens(&without_planning(text))
+pub fn strip_channels(text: &str) -> Cow<'_, str> {
+    and_then(without_planning(text), without_tokens)
 }
 
 /// Drops what stands before `<channel|>`, and what stands between `<|channel>` and it. Of several answers the last counts.
-fn without_planning(text: &str) -> String {
+fn without_planning(text: &str) -> Cow<'_, str> {
     if !text.contains(DELIMITER) && !text.contains(PLANNING) {
-        return text.to_owned();
+        return text.into();
     }
     let is_code = code_at(text);
     let openings: Vec<usize> = text.match_indices(PLANNING).map(|(at, _)| at).filter(|at| !is_code(*at)).collect();
@@ -58,7 +59,7 @@ fn without_planning(text: &str) -> String {
     } else if !rest.trim().is_empty() {
         rest.clone_into(&mut shown);
     }
-    shown
+    shown.into()
 }
 
 /// Whether a delimiter behind words stands where a model puts it: at a line's start or right between two texts. Between spaces it is a word.
@@ -69,15 +70,15 @@ fn delimits(text: &str, at: usize) -> bool {
 }
 
 /// Removes tokens; names of parts and the parts themselves where they are reasoning or addressed to a tool.
-fn without_tokens(text: &str) -> String {
+fn without_tokens(text: &str) -> Cow<'_, str> {
     // The pattern costs more to build than a whole run: it is built for texts that need it.
     if !text.contains("<|") && !text.contains("<｜") {
-        return text.to_owned();
+        return text.into();
     }
     let tokens: Vec<_> =
         TOKEN.captures_iter(text).filter_map(|found| Some((found.get(0)?.range(), found.get(1)?.as_str()))).collect();
     if tokens.is_empty() {
-        return text.to_owned();
+        return text.into();
     }
     let is_code = code_at(text);
     let tokens: Vec<_> = tokens.into_iter().filter(|(range, _)| !is_code(range.start)).collect();
@@ -112,7 +113,7 @@ fn without_tokens(text: &str) -> String {
             kept.push_str(part);
         }
     }
-    kept
+    kept.into()
 }
 
 fn is_hidden(header: &str) -> bool {

@@ -1,12 +1,14 @@
 //! Tool calls that a history made into text, and a model repeats.
 
+use std::borrow::Cow;
+
 /// Removes `[Tool Call: …]` with its arguments, `[Tool Result for ID …]` with what follows, and `[Historical context: …]`.
-pub fn strip_downgraded(text: &str) -> String {
+pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
     if !["[tool call:", "[tool result for id", "[historical context:"]
         .iter()
         .any(|mark| contains_ignoring_case(text, mark))
     {
-        return text.to_owned();
+        return text.into();
     }
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
     // Behind the last closing bracket no call ends.
@@ -39,7 +41,7 @@ pub fn strip_downgraded(text: &str) -> String {
         }
     }
     kept.push_str(rest);
-    kept
+    kept.into()
 }
 
 /// The length of a call with its arguments.

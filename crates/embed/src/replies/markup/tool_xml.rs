@@ -1,14 +1,16 @@
 //! Tool calls written as XML in the text of an answer.
 
+use std::borrow::Cow;
+
 use super::code_at;
 
 const NAMES: [&str; 7] =
     ["tool_calls", "tool_call", "tool_result", "function_calls", "function_call", "function_response", "function"];
 
 /// Removes tags of tool calls with the call inside. A tag around prose is an example and stays.
-pub fn strip_tool_xml(text: &str) -> String {
+pub fn strip_tool_xml(text: &str) -> Cow<'_, str> {
     if !NAMES.iter().any(|name| text.contains(name)) {
-        return text.to_owned();
+        return text.into();
     }
     let is_code = code_at(text);
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
@@ -47,7 +49,7 @@ pub fn strip_tool_xml(text: &str) -> String {
         }
     }
     kept.push_str(&text[at..]);
-    kept
+    kept.into()
 }
 
 #[derive(Clone, Copy)]

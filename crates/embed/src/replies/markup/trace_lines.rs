@@ -1,12 +1,14 @@
 //! Lines that tell programs about tool calls, repeated by a model as if they were words.
 
+use std::borrow::Cow;
+
 use super::code_at;
 use crate::replies::tool_display::shown::is_shown_call;
 
 /// Removes lines such as `🛠️ Exec: …`, `tool_call: …` and `commentary to=functions.x …`, outside code.
-pub fn strip_trace_lines(text: &str) -> String {
+pub fn strip_trace_lines(text: &str) -> Cow<'_, str> {
     if !text.split('\n').any(is_trace) {
-        return text.to_owned();
+        return text.into();
     }
     let is_code = code_at(text);
     let (mut kept, mut at, mut after_trace) = (String::with_capacity(text.len()), 0, false);
@@ -24,7 +26,7 @@ pub fn strip_trace_lines(text: &str) -> String {
             kept.push_str(line);
         }
     }
-    kept
+    kept.into()
 }
 
 fn is_trace(line: &str) -> bool {

@@ -1,0 +1,193 @@
+//! `tools` and `sandbox`: what agents may use. Deny lists are enforced; a run does not start where the configuration restricts tools in a way
+//! that is not.
+
+use serde_json::Value;
+
+use super::node::Node;
+
+/// Tools by group, as deny lists name them. Tools that do not exist here are left out.
+const GROUPS: [(&str, &[&str]); 10] = [
+    ("fs", &["read", "write", "edit", "grep", "find", "ls"]),
+    ("runtime", &["exec"]),
+    ("web", &[]),
+    ("memory", &[]),
+    ("sessions", &[]),
+    ("ui", &[]),
+    ("automation", &[]),
+    ("messaging", &[]),
+    ("nodes", &[]),
+    ("openclaw", &[]),
+];
+
+/// What a configuration says about the tools of all agents, or of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolsConfig {
+    /// Tools that are not offered: names, patterns with `*`, and groups.
+    pub deny: Vec<String>,
+    /// Keys that restrict tools in a way that is not enforced, with their paths.
+    pub unenforced: Vec<String>,
+}
+
+impl ToolsConfig {
+    /// Reads `tools` and `sandbox` of all agents or of one.
+    pub(super) fn read(tools: &Node<'_>, sandbox: &Node<'_>) -> Self {
+        let mut unenforced = Vec::new();
+        let deny = tools.get("deny");
+        let mut denied = Vec::new();
+        match deny.value() {
+            None => {}
+            Some(Value::Array(entries)) if entries.iter().all(Value::is_string) => {
+                denied.extend(entries.iter().filter_map(Value::as_str).map(normal).filter(|entry| !entry.is_empty()));
+                if denied.iter().any(|entry| !is_understood(entry)) {
+                    unenforced.push(deny.path().to_owned());
+                }
+            }
+            // A deny list that cannot be read denies nobody knows what.
+            Some(_) => unenforced.push(deny.path().to_owned()),
+        }
+        let mut restricts = |node: &Node<'_>, is_harmless: &dyn Fn(&Value) -> bool| {
+            if node.value().is_some_and(|value| !is_harmless(value)) {
+                unenforced.push(node.path().to_owned());
+            }
+        };
+        let is_word = |words: &'static [&str]| {
+            move |value: &Value| value.as_str().is_some_and(|word| words.contains(&word.trim()))
+        };
+        restricts(&tools.get("allow"), &is_empty);
+        restricts(&tools.get("profile"), &is_word(&["full", ""]));
+        restricts(&tools.get("byProvider"), &is_empty);
+        restricts(&tools.get("sandbox"), &is_empty);
+        restricts(&tools.get("fs").get("workspaceOnly"), &|value| *value == Value::Bool(false));
+        let exec = tools.get("exec");
+        restricts(&exec.get("mode"), &is_word(&["full"]));
+        restricts(&exec.get("host"), &is_word(&["gateway", "auto"]));
+        restricts(&exec.get("security"), &is_word(&["full"]));
+        restricts(&exec.get("ask"), &is_word(&["off"]));
+        match sandbox.get("mode") {
+            mode if mode.is_there() => restricts(&mode, &is_word(&["off"])),
+            _ => {}
+        }
+        Self { deny: denied, unenforced }
+    }
+
+    /// Whether a tool is denied.
+    pub fn denies(&self, tool: &str) -> bool {
+        let tool = tool.to_ascii_lowercase();
+        let canonical = normal(&tool);
+        self.deny.iter().any(|entry| matches(entry, &canonical) || matches(entry, &tool))
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// An entry or a name as they are compared. `bash` is what OpenClaw calls `exec`.
+fn normal(name: &str) -> String {
+    match name.trim().to_ascii_lowercase().as_str() {
+        "bash" => "exec".to_owned(),
+        "apply-patch" => "apply_patch".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn is_understood(entry: &str) -> bool {
+    entry.strip_prefix("group:").is_none_or(|group| GROUPS.iter().any(|(name, _)| *name == group))
+}
+
+fn matches(entry: &str, tool: &str) -> bool {
+    let in_group = |group: &str| GROUPS.iter().any(|(name, tools)| *name == group && tools.contains(&tool));
+    if let Some(group) = entry.strip_prefix("group:") {
+        return in_group(group);
+    }
+    // A series: the tool itself, and all whose names continue its name.
+    if let Some(series) = entry.strip_suffix(":*") {
+        let continues = |rest: &str| rest.is_empty() || rest.starts_with([':', '.', '_']);
+        return in_group(series) || tool.strip_prefix(normal(series).as_str()).is_some_and(continues);
+    }
+    glob(entry, tool)
+}
+
+/// Whether a name fits a pattern in which `*` stands for any text.
+fn glob(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(document: &Value) -> ToolsConfig {
+        let root = Node::root(document, Path::new("pinch.json"));
+        ToolsConfig::read(&root.get("tools"), &root.get("sandbox"))
+    }
+
+    #[test]
+    fn a_tool_is_denied_by_name_alias_pattern_and_group() {
+        for (entry, denied) in [
+            ("bash", &["bash"][..]),
+            (" Exec ", &["bash"]),
+            ("exec:*", &["bash"]),
+            ("group:runtime", &["bash"]),
+            ("group:fs", &["read", "edit", "write", "grep", "find", "ls"]),
+            ("*", &["read", "bash", "edit", "write", "grep", "find", "ls"]),
+            ("r*d", &["read"]),
+            ("*i*", &["edit", "write", "find"]),
+            ("browser", &[]),
+        ] {
+            let tools = read(&json!({"tools": {"deny": [entry]}}));
+            assert_eq!(tools.unenforced, [""; 0], "{entry}");
+            let all = ["read", "bash", "edit", "write", "grep", "find", "ls"];
+            let found: Vec<&str> = all.into_iter().filter(|tool| tools.denies(tool)).collect();
+            assert_eq!(found, denied, "{entry}");
+        }
+    }
+
+    #[test]
+    fn what_restricts_and_is_not_enforced_is_named() {
+        for (document, expect) in [
+            (json!({"tools": {"allow": ["read"]}}), "tools.allow"),
+            (json!({"tools": {"profile": "minimal"}}), "tools.profile"),
+            (json!({"tools": {"byProvider": {"openai": {"deny": ["exec"]}}}}), "tools.byProvider"),
+            (json!({"tools": {"sandbox": {"tools": {"deny": ["exec"]}}}}), "tools.sandbox"),
+            (json!({"tools": {"fs": {"workspaceOnly": true}}}), "tools.fs.workspaceOnly"),
+            (json!({"tools": {"exec": {"mode": "ask"}}}), "tools.exec.mode"),
+            (json!({"tools": {"exec": {"security": "allowlist"}}}), "tools.exec.security"),
+            (json!({"tools": {"exec": {"ask": "always"}}}), "tools.exec.ask"),
+            (json!({"tools": {"exec": {"host": "sandbox"}}}), "tools.exec.host"),
+            (json!({"sandbox": {"mode": "all"}}), "sandbox.mode"),
+            (json!({"tools": {"deny": ["group:unknown"]}}), "tools.deny"),
+            (json!({"tools": {"deny": "bash"}}), "tools.deny"),
+        ] {
+            assert_eq!(read(&document).unenforced, [expect], "{document}");
+        }
+        for document in [
+            json!({}),
+            json!({"tools": {"allow": [], "profile": "full", "exec": {"mode": "full", "host": "gateway"}}}),
+            json!({"sandbox": {"mode": "off"}}),
+        ] {
+            assert_eq!(read(&document), ToolsConfig::default(), "{document}");
+        }
+    }
+}
