@@ -7,9 +7,10 @@ use pinch_stdx::queue::{Merge, Room};
 
 pub mod so_far;
 pub mod sinks;
-pub mod pump;
+mod pump;
 
-pub use pump::{Delivered, Pump, ReplySender};
+pub(crate) use pump::Pump;
+pub use pump::{Delivered, SINK_TIMEOUT};
 pub use sinks::{AgentData, PartialReply, ReasoningSoFar, ReplySinks};
 pub use so_far::SoFar;
 

@@ -31,7 +31,7 @@ pub fn pulled<'a, T, F>(make: impl FnOnce(Giver<T>) -> F) -> Pulled<'a, T>
 where
     F: Future<Output = ()> + Send + 'a,
 {
-    let slot = Slot(Arc::new(Mutex::new(State { item: None, waiting: Vec::new() })));
+    let slot = Slot(Arc::new(Mutex::new(State { item: None, reader: None, waiting: Vec::new() })));
     let work = make(Giver { slot: slot.clone() });
     Pulled { slot, work: Some(Box::pin(work)) }
 }
@@ -52,6 +52,9 @@ struct Slot<T>(Arc<Mutex<State<T>>>);
 
 struct State<T> {
     item: Option<T>,
+    /// Who polls the stream. A giver polled with the same waker needs no other: the reader polls it when it comes back.
+    reader: Option<Waker>,
+    /// Givers polled with wakers of their own, as by a set of futures.
     waiting: Vec<Waker>,
 }
 
@@ -72,9 +75,13 @@ impl<T> Slot<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Option<T> {
+    /// The item, for a reader with this waker.
+    fn take(&self, reader: &Waker) -> Option<T> {
         let (item, waiting) = {
             let mut state = self.lock();
+            if !state.reader.as_ref().is_some_and(|known| known.will_wake(reader)) {
+                state.reader = Some(reader.clone());
+            }
             let item = state.item.take()?;
             (item, std::mem::take(&mut state.waiting))
         };
@@ -98,7 +105,10 @@ impl<T> Giver<T> {
                     Some(new) => state.item = Some(new),
                 }
             }
-            state.waiting.push(cx.waker().clone());
+            let is_known = |waker: &Waker| waker.will_wake(cx.waker());
+            if !state.reader.iter().chain(&state.waiting).any(is_known) {
+                state.waiting.push(cx.waker().clone());
+            }
             Poll::Pending
         })
         .await;
@@ -110,7 +120,7 @@ impl<T> Stream for Pulled<'_, T> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         loop {
-            if let Some(item) = self.slot.take() {
+            if let Some(item) = self.slot.take(cx.waker()) {
                 return Poll::Ready(Some(item));
             }
             let Some(work) = &mut self.work else { return Poll::Ready(None) };
@@ -152,15 +162,52 @@ mod tests {
 
     #[tokio::test]
     async fn many_givers_share_the_one_place() {
-        let stream = pulled(|giver| async move {
-            let all = (0..10).map(|n| {
-                let giver = giver.clone();
-                async move { giver.give(n).await }
+        // A large set polls only those of its futures that were woken.
+        for n_givers in [10, 100] {
+            let stream = pulled(|giver| async move {
+                let all = (0..n_givers).map(|n| {
+                    let giver = giver.clone();
+                    async move { giver.give(n).await }
+                });
+                futures::future::join_all(all).await;
             });
-            futures::future::join_all(all).await;
+            let mut got = stream.collect::<Vec<_>>().await;
+            got.sort_unstable();
+            assert_eq!(got, (0..n_givers).collect::<Vec<_>>());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_moves_to_another_task_is_still_served() {
+        let mut stream = pulled(|giver| async move {
+            for n in 0..4 {
+                giver.give(n).await;
+                tokio::task::yield_now().await;
+            }
         });
-        let mut got = stream.collect::<Vec<_>>().await;
-        got.sort_unstable();
-        assert_eq!(got, (0..10).collect::<Vec<_>>());
+        assert_eq!(stream.next().await, Some(0));
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(async move { stream.collect::<Vec<_>>().await });
+        assert_eq!(tasks.join_next().await.unwrap().unwrap(), [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn an_item_costs_no_wake_up() {
+        struct Counting(AtomicUsize);
+        impl std::task::Wake for Counting {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let count = Arc::new(Counting(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let mut stream = pulled(|giver| async move {
+            for n in 0..5 {
+                giver.give(n).await;
+            }
+        });
+        let mut cx = Context::from_waker(&waker);
+        while let Poll::Ready(Some(_)) = stream.poll_next_unpin(&mut cx) {}
+        assert_eq!(count.0.load(Ordering::SeqCst), 0);
     }
 }

@@ -94,6 +94,11 @@ impl<T: Merge> MergeQueue<T> {
         self.ready.notify_one();
     }
 
+    /// Whether nothing more will be put in.
+    pub fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
     /// The next item; `None` when the queue is closed and empty. Dropping the future loses nothing.
     pub async fn next(&self) -> Option<T> {
         loop {

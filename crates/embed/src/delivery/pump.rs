@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -16,19 +17,19 @@ use crate::replies::piece::{AgentStream, BlockReply};
 pub const SINK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Puts events into the queue; never waits.
-#[derive(Clone, Debug)]
-pub struct ReplySender(Arc<MergeQueue<ReplyEvent>>);
+#[derive(Debug)]
+pub(crate) struct ReplySender(Arc<MergeQueue<ReplyEvent>>);
 
 impl ReplySender {
     /// Sends an event. After the end of the run it goes nowhere.
-    pub fn send(&self, event: ReplyEvent) {
+    pub(crate) fn send(&self, event: ReplyEvent) {
         if self.0.push(event).is_err() {
             tracing::debug!("a reply came after the end of its run");
         }
     }
 
     /// Nothing more will come; what waits is still delivered.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.close();
     }
 }
@@ -44,8 +45,9 @@ pub struct Delivered {
     pub lagged: bool,
 }
 
-/// The reading end. Its owner polls [`Pump::run`] beside the run.
-pub struct Pump {
+/// The reading end. Its owner polls [`Pump::run`] in the same task as the run, after it: an event in the queue wakes nobody, since whoever
+/// has put it there polls the pump next. Waking the task would poll the whole run once more for every event.
+pub(crate) struct Pump {
     queue: Arc<MergeQueue<ReplyEvent>>,
     sinks: Arc<dyn ReplySinks>,
     so_far: SoFar,
@@ -53,16 +55,16 @@ pub struct Pump {
 
 impl Pump {
     /// A pump and the way into it.
-    pub fn new(sinks: Arc<dyn ReplySinks>) -> (ReplySender, Self) {
+    pub(crate) fn new(sinks: Arc<dyn ReplySinks>) -> (ReplySender, Self) {
         let queue = Arc::new(MergeQueue::new(Bounds::default()));
         (ReplySender(Arc::clone(&queue)), Self { queue, sinks, so_far: SoFar::default() })
     }
 
     /// Delivers until the sender is closed and everything is out. A sink that panics is passed over; one that holds an event longer than
     /// [`SINK_TIMEOUT`] gets nothing more.
-    pub async fn run(mut self) -> Delivered {
+    pub(crate) async fn run(mut self) -> Delivered {
         let mut delivered = Delivered::default();
-        while let Some(event) = self.queue.next().await {
+        while let Some(event) = self.next().await {
             if delivered.lagged {
                 delivered.undelivered.extend(block_of(&event).cloned());
                 continue;
@@ -83,6 +85,15 @@ impl Pump {
             }
         }
         delivered
+    }
+
+    async fn next(&self) -> Option<ReplyEvent> {
+        std::future::poll_fn(|_| match self.queue.try_next() {
+            Some(event) => Poll::Ready(Some(event)),
+            None if self.queue.is_closed() => Poll::Ready(None),
+            None => Poll::Pending,
+        })
+        .await
     }
 
     async fn tell(&mut self, event: &ReplyEvent) {

@@ -74,7 +74,6 @@ impl PartialText {
         }
         self.line.next();
         (self.line_at, self.has_words) = (self.view.len(), false);
-        self.view.forget_before(self.line_at);
     }
 
     fn show(&mut self, text: &str) {
@@ -102,7 +101,9 @@ impl PartialText {
         let media_urls = self.found.media_urls.iter().chain(of_line).skip(self.n_media_told).cloned();
         let media_urls: Vec<String> = media_urls.collect();
         let voice = (self.found.audio_as_voice || self.line.found().audio_as_voice) && !self.voice_told;
-        let growth = self.view.report(!media_urls.is_empty() || voice)?;
+        let growth = self.view.report(!media_urls.is_empty() || voice);
+        self.view.forget_before(if self.is_preview { self.line_at } else { self.view.len() });
+        let growth = growth?;
         self.n_media_told += media_urls.len();
         self.voice_told |= voice;
         Some(Growth { media_urls, ..growth })

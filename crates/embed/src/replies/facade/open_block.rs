@@ -65,7 +65,7 @@ impl OpenBlock {
 }
 
 /// Bytes of a block's text that are kept to compare its end with: a text that agrees in so many and in its length is the same.
-const MAX_TAIL: usize = 8192;
+const MAX_TAIL: usize = 1024;
 
 /// The overlap from which on two texts count as pieces of one.
 const MIN_OVERLAP: usize = 10;
