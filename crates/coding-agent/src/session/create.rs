@@ -191,6 +191,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     let (services, found) = extensions::found(services, options, &mut notes).await;
     notes.splice(0..0, services.take_problems());
     let settings = services.settings().settings();
+    notes.extend(log.problems());
     let context = log.context();
     let extensions = extensions::load(&services, found, options, &mut notes)?;
     let choice = choose_model(&services, &settings, &context, options, &mut notes).await?;

@@ -36,6 +36,7 @@ mod search;
 mod security;
 mod session;
 mod session_tree;
+mod soup;
 mod startup_moves;
 mod settings;
 mod stores;
