@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
 use pinch_stdx::fs::read_regular;
+use pinch_stdx::fs::{Access, create_private_dir, write_atomic};
 use serde_json::Value;
 
 use super::run::Want;
@@ -33,7 +33,7 @@ impl Packages {
         for (name, text) in [("package.json", PACKAGE_JSON), (".gitignore", GITIGNORE)] {
             let path = root.join(name);
             if !path.exists() {
-                write_atomic(&path, text.as_bytes(), Access::Keep)
+                write_atomic(&path, text.as_bytes(), Access::NewPrivate)
                     .map_err(|source| PackageError::Io { path, source })?;
             }
         }

@@ -27,6 +27,7 @@ mod long;
 mod packages;
 mod prompt;
 mod models;
+mod private;
 mod properties;
 mod refresh;
 mod replay;

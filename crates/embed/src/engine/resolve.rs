@@ -112,7 +112,7 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     // A run that nobody can carry out leaves nothing behind.
     let candidates = candidates(parts, &request)?;
     let workspace = request.workspace_dir.clone();
-    std::fs::create_dir_all(&workspace)
+    pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
     let mut compaction = parts.settings.compaction.clone();
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
