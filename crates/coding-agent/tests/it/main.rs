@@ -23,6 +23,7 @@ mod full_disk;
 mod guard;
 mod help;
 mod images;
+mod links;
 mod long;
 mod packages;
 mod prompt;
