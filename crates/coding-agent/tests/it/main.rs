@@ -38,6 +38,7 @@ mod search;
 mod security;
 mod session;
 mod session_tree;
+mod shell_settings;
 mod soup;
 mod startup_moves;
 mod settings;

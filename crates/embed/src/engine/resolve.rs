@@ -230,7 +230,9 @@ fn shell(parts: &Parts) -> Result<Shell, RunError> {
         None => known.into_iter().find(|path| path.exists()),
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
-    let env = Shell::environment(parts.host.env().iter());
+    let rule = &parts.settings.shell_environment;
+    let env = rule.select(parts.host.env().iter(), &parts.registry.key_variables());
+    let env = Shell::environment(env);
     let prefix = parts.settings.shell_command_prefix.clone();
     Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
 }
