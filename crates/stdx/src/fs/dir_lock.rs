@@ -359,6 +359,22 @@ mod tests {
     }
 
     #[test]
+    fn where_no_folder_can_be_made_the_file_itself_is_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
+        fs::write(&path, "{}").unwrap();
+        let take = || DirLock::in_kernel(&path, folder_of(&path), Terms::QUICK.stale).unwrap();
+        let mut held = take().unwrap();
+        assert!(take().is_none(), "one holder at a time");
+        held.check().unwrap();
+        held.renew(&host(NOW)).unwrap();
+        drop(held);
+        drop(take().unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(takes_nothing_new(&io::ErrorKind::PermissionDenied.into()));
+    }
+
+    #[test]
     fn quick_terms_give_up() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
