@@ -4,7 +4,6 @@
 // It speaks JSON-RPC 2.0 over standard input and output, a message a line, and gives the extension's default export a `pi` object. Everything that
 // the extension prints goes to standard error. Needs Node 20 or newer; TypeScript needs a Node that strips types (22.18 or newer).
 
-import { createInterface } from "node:readline";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -383,12 +382,28 @@ try {
 
 // Told events are handled one after another, as they came; requests do not wait for each other.
 let told = Promise.resolve();
-const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
-lines.on("line", (line) => {
+function take(line) {
   if (!line.trim()) return;
   const message = JSON.parse(line);
   if (message.id === undefined && message.method === "event") told = told.then(() => receive(message));
   else void receive(message);
+}
+
+// A line ends with a line feed and with nothing else: `node:readline` also ends lines at U+2028 and U+2029, which may stand in JSON.
+let pieces = [];
+process.stdin.on("data", (chunk) => {
+  let from = 0;
+  for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+    pieces.push(chunk.subarray(from, end));
+    from = end + 1;
+    const line = Buffer.concat(pieces).toString("utf8");
+    pieces = [];
+    take(line);
+  }
+  if (from < chunk.length) pieces.push(chunk.subarray(from));
 });
 // What was told before the end is handled, and what fails there is said.
-lines.on("close", () => void told.finally(() => process.exit(0)));
+process.stdin.on("end", () => {
+  take(Buffer.concat(pieces).toString("utf8"));
+  void told.finally(() => process.exit(0));
+});

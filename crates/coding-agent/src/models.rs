@@ -1,6 +1,6 @@
 //! Which models there are: those of the built-in catalog, changed and extended by models.json and by extensions.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,7 +12,7 @@ use pinch_llm::provider::Provider;
 use pinch_stdx::host::Env;
 use serde_json::{Map, Value};
 
-use crate::auth::config_value;
+use crate::auth::config_value::{self, Origin};
 use crate::document::Problem;
 
 mod compat_rules;
@@ -228,6 +228,17 @@ impl ModelRegistry {
     /// The value that stands for a provider's key.
     fn key_value(&self, provider: &ProviderId) -> Option<String> {
         self.layers().definitions(provider).rev().find_map(|definition| definition.api_key.clone())
+    }
+
+    /// The variables that models.json and extensions take keys from.
+    pub fn key_variables(&self) -> BTreeSet<String> {
+        let names = |value: String| match config_value::origin(&value) {
+            Origin::Variables(names) => names,
+            // Older files name the variable without a dollar sign.
+            Origin::Literal => vec![value],
+            Origin::Command => Vec::new(),
+        };
+        self.providers().iter().filter_map(|provider| self.key_value(provider)).flat_map(names).collect()
     }
 
     /// What requests to a model carry besides the key: headers of the provider, headers of the model, and whether the key is one of them.

@@ -226,21 +226,34 @@ pub fn tool_lines(notes: &[ToolNote]) -> String {
 /// The rules: how to look around, what the tools want, and what always holds; none twice.
 pub fn rule_lines(notes: &[ToolNote]) -> String {
     let has = |name: &str| notes.iter().any(|note| note.name == name);
-    let looking = match ["grep", "find", "ls"].into_iter().any(has) {
-        _ if !has("bash") => None,
-        true => Some(
-            "Look for files and text with grep, find and ls rather than with bash: they are fast and leave ignored files out.",
-        ),
-        false => Some("List folders and search files with bash: ls, rg, find."),
+    let of_looking: Vec<&str> = ["grep", "find", "ls"].into_iter().filter(|name| has(name)).collect();
+    let looking = match (has("bash"), &of_looking[..]) {
+        (false, _) => None,
+        (true, []) => Some("List folders and search files with bash: ls, rg, find.".to_owned()),
+        (true, tools) => Some(format!(
+            "Look for files and text with {} rather than with bash: {} fast and {} ignored files out.",
+            list(tools),
+            if tools.len() == 1 { "it is" } else { "they are" },
+            if tools.len() == 1 { "leaves" } else { "leave" },
+        )),
     };
     let of_tools = notes.iter().flat_map(|note| &note.guidelines).map(|rule| rule.trim());
     let mut rules: Vec<&str> = Vec::new();
-    for rule in looking.into_iter().chain(of_tools).chain(RULES) {
+    for rule in looking.as_deref().into_iter().chain(of_tools).chain(RULES) {
         if !rule.is_empty() && !rules.contains(&rule) {
             rules.push(rule);
         }
     }
     rules.iter().map(|rule| format!("- {rule}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Names in a sentence: `a, b and c`.
+fn list(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
 }
 
 fn docs(place: &str) -> String {

@@ -20,6 +20,7 @@ mod threads;
 mod slots;
 mod parts;
 mod segment;
+mod circles;
 pub(crate) mod index;
 pub mod roles;
 mod guard;
@@ -230,6 +231,9 @@ impl SessionLog {
         if self.index.n_skipped > 0 {
             tracing::warn!(n_lines = self.index.n_skipped, path = ?self.path(), "lines of a session were skipped");
         }
+        for problem in self.problems() {
+            tracing::warn!(path = ?self.path(), "{problem}");
+        }
     }
 
     /// Uses another working directory than the header's.
@@ -390,6 +394,11 @@ impl SessionLog {
         self.index.find(id.as_str()).map(|at| self.index.line(at))
     }
 
+    /// The line of the entry in this place of the file, as it is stored; none when it cannot be read any more.
+    pub(crate) fn line_at(&self, at: usize) -> Option<Cow<'_, [u8]>> {
+        self.index.try_line(at).ok()
+    }
+
     /// The line of an entry, for a copy of it.
     fn stored_line(&self, at: usize) -> Result<Cow<'_, [u8]>, StoreError> {
         self.index.try_line(at).map_err(StoreError::io("read", self.path().unwrap_or(Path::new(""))))
@@ -425,6 +434,24 @@ impl SessionLog {
             EntryBody::SessionInfo { name } => Some(name.trim().to_owned()).filter(|name| !name.is_empty()),
             _ => None,
         }
+    }
+
+    /// What is wrong with the tree that the file describes, for people. The session can be used all the same.
+    pub fn problems(&self) -> Vec<String> {
+        let name = self.path().map_or_else(|| self.id().to_owned(), |path| path.display().to_string());
+        let (n_duplicates, n_cycles) = (self.index.n_duplicates(), self.index.n_cycles);
+        let mut problems = Vec::new();
+        if n_duplicates > 0 {
+            problems.push(format!(
+                "session {name}: {n_duplicates} entries have the id of a later entry; the later ones are used"
+            ));
+        }
+        if n_cycles > 0 {
+            problems.push(format!(
+                "session {name}: {n_cycles} cycles among the entries' parents were cut; the first entry of each is a root"
+            ));
+        }
+        problems
     }
 
     /// Lines that are no entries and were passed over.

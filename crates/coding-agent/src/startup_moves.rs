@@ -6,8 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::atomic::{Access, create_private_dir};
 use pinch_stdx::fs::open_regular;
+use pinch_stdx::fs::{Access, create_private_dir};
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
@@ -124,7 +124,7 @@ fn bindings(agent_dir: &Path, host: &Host) -> Result<(), Problem> {
     if !has_changed {
         return Ok(());
     }
-    let done = change_object(&path, Access::Keep, host, |config| {
+    let done = change_object(&path, Access::NewPrivate, host, |config| {
         let (migrated, has_changed) = keybindings::migrate(config);
         *config = migrated;
         Ok(has_changed)

@@ -14,6 +14,7 @@ use crate::machine::{Machine, MachineError};
 pub mod path;
 pub mod truncate;
 pub mod facts;
+pub mod environment;
 pub mod bash;
 pub mod file_queue;
 pub mod edit;

@@ -91,6 +91,13 @@ pub fn variables(provider: &str) -> &'static [&'static str] {
     VARIABLES.iter().find(|(name, _)| *name == provider).map_or(&[], |(_, variables)| variables)
 }
 
+/// Whether a variable is known to hold a credential of some provider, or of the cloud that serves one.
+pub fn is_credential(variable: &str) -> bool {
+    const OF_CLOUDS: [&str; 4] =
+        ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"];
+    OF_CLOUDS.contains(&variable) || VARIABLES.iter().any(|(_, variables)| variables.contains(&variable))
+}
+
 /// The variables of a provider that are set; empty ones count as not set.
 pub fn found_vars(provider: &str, env: &Env) -> Vec<&'static str> {
     variables(provider).iter().copied().filter(|name| env.non_empty(name).is_some()).collect()

@@ -16,7 +16,7 @@ use pinch_embed::replies::chunk::{BreakPreference, Chunking};
 use pinch_embed::run::request::BlockReplies;
 use pinch_embed::run::{RunRequest, RunResult};
 use pinch_embed::stdx::cancel::Cancel;
-use pinch_embed::stdx::fs::atomic::{Access, write_atomic};
+use pinch_embed::stdx::fs::{Access, write_atomic};
 use pinch_embed::stdx::host::Host;
 use pinch_testing::server::Server;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::atomic::create_private_dir;
+use pinch_stdx::fs::create_private_dir;
 use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, Terms};
 use pinch_stdx::fs::{Access, real_path, write_atomic};
 use pinch_stdx::host::Host;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_llm::message::Message;
-use pinch_stdx::fs::{Access, write_atomic_with};
+use pinch_stdx::fs::{Access, write_named_with};
 
 mod out;
 mod words;
@@ -69,20 +69,22 @@ pub fn file_name_for(session: &Path) -> String {
     format!("pinch-session-{}.html", name.strip_suffix(".jsonl").unwrap_or(&name))
 }
 
-/// Writes a session's page to a file, in place of what is there; a folder that is missing is made. Relative paths, and the usual name when
-/// there is no path, are meant in `folder`. Returns the path as it was given, or where the usual name came to stand. Blocks.
+/// Writes a session's page to a file, in place of what is there; a folder that is missing is made. A new file is for the user alone (0600); a
+/// device or a pipe is written into. Relative paths, and the usual name when there is no path, are meant in `folder`. Returns the path as it
+/// was given, or where the usual name came to stand. Blocks.
 ///
 /// # Errors
-/// When an entry cannot be read or the file cannot be written; what was there stays then.
+/// When an entry cannot be read, the file is the session's own, or it cannot be written; what was there stays then.
 pub fn export(log: &SessionLog, look: &Look<'_>, path: Option<&Path>, folder: &Path) -> Result<PathBuf, ExportError> {
     let path = path.map_or_else(|| folder.join(file_name(log)), Path::to_owned);
     let target = folder.join(&path);
     let unwritten = |source| ExportError::Write { path: target.clone(), source };
+    log.check_target(&target).map_err(unwritten)?;
     if let Some(parent) = target.parent() {
         std::fs::create_dir_all(parent).map_err(unwritten)?;
     }
     let mut unread = None;
-    let done = write_atomic_with(&target, Access::Keep, |file| {
+    let done = write_named_with(&target, Access::NewPrivate, |file| {
         let mut file = BufWriter::with_capacity(64 * 1024, file);
         match write(log, look, &mut file) {
             Err(ExportError::Refused(error)) => Err(error),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_stdx::fs::{Access, write_atomic};
+use pinch_stdx::fs::{Access, create_private_dir, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
@@ -92,8 +92,8 @@ fn of_manifest(entry: &ExtensionEntry) -> Result<Vec<Vec<String>>, String> {
 fn node_host(agent_dir: &Path) -> std::io::Result<PathBuf> {
     let path = agent_dir.join("bin/pinch-extension-host.mjs");
     if std::fs::read(&path).ok().as_deref() != Some(NODE_HOST.as_bytes()) {
-        std::fs::create_dir_all(agent_dir.join("bin"))?;
-        write_atomic(&path, NODE_HOST.as_bytes(), Access::Keep)?;
+        create_private_dir(&agent_dir.join("bin"))?;
+        write_atomic(&path, NODE_HOST.as_bytes(), Access::NewPrivate)?;
     }
     Ok(path)
 }

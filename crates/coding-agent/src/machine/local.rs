@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::fs::{Access, open_regular, read_regular, write_atomic, write_special};
+use pinch_stdx::fs::{Access, open_regular, read_regular, write_named};
 use pinch_stdx::process::{self, Ended, SpawnError};
 
 use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
@@ -21,9 +21,6 @@ mod walk;
 mod lookup;
 
 use names::meant;
-
-/// How long a device or a pipe may take nothing of what is written into it.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of one piece of a long file.
 const PIECE: usize = 256 * 1024;
@@ -92,20 +89,16 @@ impl Machine for LocalMachine {
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
         Box::pin(blocking("open", path, move |path| {
             match std::fs::metadata(path) {
-                Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-                // A device or a pipe is written into; renaming a file over it would destroy it.
-                Ok(meta) if !meta.is_file() => write_special(path, &content, PATIENCE),
-                Ok(meta) if meta.permissions().readonly() && !writable(path) => {
-                    Err(io::ErrorKind::PermissionDenied.into())
-                }
-                Ok(_) => write_atomic(path, &content, Access::Keep),
+                // A file that may be replaced but not written stays as it is.
+                Ok(meta) if meta.is_file() && !writable(path) => Err(io::ErrorKind::PermissionDenied.into()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     if let Some(folder) = path.parent() {
                         std::fs::create_dir_all(folder)?;
                     }
-                    write_atomic(path, &content, Access::Keep)
+                    write_named(path, &content, Access::Keep)
                 }
                 Err(error) => Err(error),
+                Ok(_) => write_named(path, &content, Access::Keep),
             }
         }))
     }
@@ -144,7 +137,7 @@ impl Machine for LocalMachine {
     }
 }
 
-/// Whether this process may write a file whose mode says read-only: root may.
+/// Whether this process may write a file.
 fn writable(path: &Path) -> bool {
     std::fs::OpenOptions::new().append(true).open(path).is_ok()
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::fs::atomic::create_private_dir;
+use pinch_stdx::fs::create_private_dir;
 
 use super::run::Want;
 use super::source::GitSource;

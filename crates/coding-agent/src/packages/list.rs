@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pinch_stdx::fs::atomic::Access;
+use pinch_stdx::fs::Access;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
@@ -77,16 +77,17 @@ pub(super) fn source_of(value: &Value) -> Option<&str> {
 }
 
 /// Changes the list in a settings file, as [`change_object`] does; everything else in it stays. `change` answers with whether there is
-/// anything to write.
+/// anything to write, and `access` says who may read a new file.
 ///
 /// # Errors
 /// [`ChangeError`]; the file is as it was then.
 pub fn change_list(
     file: &Path,
+    access: Access,
     host: &Host,
     change: impl FnOnce(&mut Vec<Value>) -> bool,
 ) -> Result<bool, ChangeError> {
-    change_object(file, Access::Keep, host, |object| {
+    change_object(file, access, host, |object| {
         let mut list = match object.get_mut("packages").map(Value::take) {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(list)) => list,
@@ -124,14 +125,14 @@ mod tests {
             list.push("p".into());
             true
         };
-        assert!(change_list(&file, &host, push).unwrap());
+        assert!(change_list(&file, Access::NewPrivate, &host, push).unwrap());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\n  \"packages\": [\n    \"p\"\n  ]\n}");
         std::fs::write(&file, r#"{"z": 1e21, "packages": null, "a": {"b": 1}}"#).unwrap();
-        assert!(change_list(&file, &host, push).unwrap());
+        assert!(change_list(&file, Access::NewPrivate, &host, push).unwrap());
         let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         assert_eq!(kept, json!({"z": 1e21, "packages": ["p"], "a": {"b": 1}}));
         std::fs::write(&file, "{oops").unwrap();
-        assert!(matches!(change_list(&file, &host, push), Err(ChangeError::Damaged(_))));
+        assert!(matches!(change_list(&file, Access::NewPrivate, &host, push), Err(ChangeError::Damaged(_))));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "{oops");
         assert!(!dir.path().join("new/settings.json.lock").exists());
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use futures::StreamExt as _;
 use futures::stream;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::fs::Access;
 use serde_json::Value;
 
 use super::list::{change_list, source_of};
@@ -60,7 +61,7 @@ impl Packages {
         };
         self.fetch(&source, scope, cancel).await?;
         let identity = self.identity(&source, &self.cwd);
-        change_list(&self.settings_file(scope), &self.host, |list| {
+        change_list(&self.settings_file(scope), access_of(scope), &self.host, |list| {
             let Some(old) = list.iter_mut().find(|old| self.is_package(old, scope, &identity)) else {
                 list.push(entry.into());
                 return true;
@@ -108,7 +109,7 @@ impl Packages {
             Source::Npm(npm) => self.npm_remove(npm, scope, cancel).await?,
             Source::Git(git) => self.git_remove(git, scope)?,
         }
-        change_list(&self.settings_file(scope), &self.host, |list| {
+        change_list(&self.settings_file(scope), access_of(scope), &self.host, |list| {
             let n_before = list.len();
             list.retain(|old| !self.is_package(old, scope, &identity));
             list.len() < n_before
@@ -211,4 +212,12 @@ fn similar(text: &str, listed: &[Listed]) -> Option<String> {
             _ => false,
         })
         .cloned()
+}
+
+/// Who may read a settings file that is made: the user alone, or with a project whoever may read that.
+fn access_of(scope: PackageScope) -> Access {
+    match scope {
+        PackageScope::User => Access::NewPrivate,
+        _ => Access::Keep,
+    }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::fs::atomic::{Access, create_private_dir, write_atomic};
 use pinch_stdx::fs::read_regular;
+use pinch_stdx::fs::{Access, create_private_dir, write_atomic};
 use serde_json::Value;
 
 use super::run::Want;
@@ -17,6 +17,24 @@ use super::{PackageError, PackageScope, Packages};
 const PACKAGE_JSON: &str = "{\n  \"name\": \"pi-extensions\",\n  \"private\": true\n}\n";
 /// Nothing of it belongs into a repository.
 const GITIGNORE: &str = "*\n!.gitignore\n";
+/// What every package manager is told in its environment. A repository can bring settings of its own (`.npmrc`, `.yarnrc.yml`,
+/// `pnpm-workspace.yaml`, `packageManager`) that name programs to run; these come before them.
+const GUARDS: [(&str, &str); 9] = [
+    ("npm_config_ignore_scripts", "true"),
+    ("npm_config_git", "git"),
+    // pnpm
+    ("npm_config_ignore_pnpmfile", "true"),
+    ("pnpm_config_ignore_pnpmfile", "true"),
+    ("npm_config_manage_package_manager_versions", "false"),
+    // Yarn; of the project's own settings nothing is read, since they can name plugins.
+    ("YARN_IGNORE_PATH", "1"),
+    ("YARN_ENABLE_SCRIPTS", "false"),
+    // Corepack would fetch and run the program that a package names.
+    ("COREPACK_ENABLE_PROJECT_SPEC", "0"),
+    ("COREPACK_ENABLE_STRICT", "0"),
+];
+/// For Yarn in a repository: a name that no file has, and what a usual `.yarnrc.yml` would say.
+const OWN_YARN: [(&str, &str); 2] = [("YARN_RC_FILENAME", ".pinch-yarnrc.yml"), ("YARN_NODE_LINKER", "node-modules")];
 /// The longest time for asking the registry.
 const VIEW_LIMIT: Duration = Duration::from_secs(10);
 
@@ -33,7 +51,7 @@ impl Packages {
         for (name, text) in [("package.json", PACKAGE_JSON), (".gitignore", GITIGNORE)] {
             let path = root.join(name);
             if !path.exists() {
-                write_atomic(&path, text.as_bytes(), Access::Keep)
+                write_atomic(&path, text.as_bytes(), Access::NewPrivate)
                     .map_err(|source| PackageError::Io { path, source })?;
             }
         }
@@ -51,7 +69,7 @@ impl Packages {
         let options = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--"];
         let specs = specs.iter().map(String::as_str);
         let argv = self.npm_argv(&options.into_iter().chain(specs).collect::<Vec<_>>());
-        self.runner(cancel).run(&argv, &root, &[], Want::Everything).await?;
+        self.runner(cancel).run(&argv, &root, &GUARDS, Want::Everything).await?;
         Ok(())
     }
 
@@ -67,7 +85,7 @@ impl Packages {
             return Ok(());
         }
         let argv = self.npm_argv(&["uninstall", "--ignore-scripts", "--no-audit", "--no-fund", "--", &npm.name]);
-        self.runner(cancel).run(&argv, &root, &[], Want::Everything).await?;
+        self.runner(cancel).run(&argv, &root, &GUARDS, Want::Everything).await?;
         Ok(())
     }
 
@@ -78,13 +96,30 @@ impl Packages {
         if !needs_any {
             return Ok(());
         }
-        // A command of the user's own may know other options only.
-        let args: &[&str] = match self.npm_command {
-            Some(_) => &["install", "--ignore-scripts"],
-            None => &["install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-        };
-        self.runner(cancel).run(&self.npm_argv(args), folder, &[], Want::Everything).await?;
+        let (args, env) = self.dependencies_of_repository();
+        self.runner(cancel).run(&self.npm_argv(&args), folder, &env, Want::Everything).await?;
         Ok(())
+    }
+
+    /// Arguments and environment for what a cloned repository needs. None of the programs that it may name is run.
+    fn dependencies_of_repository(&self) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
+        let is_called = |program: &str| {
+            let stem = |word: &String| Path::new(word).file_stem().is_some_and(|stem| stem == program);
+            self.npm_command.iter().flatten().any(stem)
+        };
+        let mut env = GUARDS.to_vec();
+        let mut args = vec!["install", "--ignore-scripts"];
+        match &self.npm_command {
+            None => {
+                let more = ["--git=git", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error"];
+                args.extend(more);
+            }
+            // Other programs may know no other options.
+            Some(_) if is_called("pnpm") => args.push("--ignore-pnpmfile"),
+            Some(_) if is_called("yarn") || is_called("yarnpkg") => env.extend(OWN_YARN),
+            Some(_) => {}
+        }
+        (args, env)
     }
 
     /// The version of a package that the registry has and we have not; `None` when ours is the newest.
@@ -99,7 +134,7 @@ impl Packages {
         let mut runner = self.runner(cancel);
         runner.time_limit = VIEW_LIMIT.min(self.time_limit);
         let argv = self.npm_argv(&["view", &npm.name, "version", "--json"]);
-        let said = runner.run(&argv, &self.agent_dir, &[], Want::Result).await?;
+        let said = runner.run(&argv, &self.agent_dir, &GUARDS, Want::Result).await?;
         let newest = serde_json::from_str::<Value>(said.trim()).ok();
         let newest = newest.as_ref().and_then(Value::as_str);
         Ok(newest.filter(|newest| installed.is_none_or(|own| is_newer(newest, &own))).map(str::to_owned))

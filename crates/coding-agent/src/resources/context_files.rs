@@ -32,6 +32,27 @@ impl ContextFile {
     }
 }
 
+/// Which links to context files are followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links<'a> {
+    /// All of them, and not only those that stay in the project: somebody has said that the project is trusted.
+    pub(super) anywhere: bool,
+    /// The user's home folder, in which links are the user's own.
+    pub(super) home: Option<&'a Path>,
+}
+
+impl Links<'_> {
+    /// Whether a link in a folder may lead to a file. Of a repository the whole counts as the project, else the folder alone.
+    fn may_lead(self, folder: &Path, to: &Path, repositories: &[PathBuf], real_paths: &mut RealPaths) -> bool {
+        if self.anywhere || self.home.is_some_and(|home| home == folder || real_paths.of(home) == real_paths.of(folder))
+        {
+            return true;
+        }
+        let repository = repositories.iter().find(|repository| folder.starts_with(repository));
+        to.starts_with(real_paths.of(repository.map_or(folder, PathBuf::as_path)))
+    }
+}
+
 /// Collects the files: that of the agent directory first, then from the file system's root down to the working directory. A file that two
 /// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it: `repositories` are the
 /// folders from the working directory up that have a `.git`. A file that cannot be read is reported.
@@ -39,6 +60,7 @@ pub(super) fn collect(
     agent_dir: &Path,
     cwd: &Path,
     repositories: &[PathBuf],
+    links: Links<'_>,
     real_paths: &mut RealPaths,
 ) -> (Vec<ContextFile>, Vec<Problem>) {
     let mut folders: Vec<&Path> = cwd.ancestors().collect();
@@ -59,6 +81,11 @@ pub(super) fn collect(
             let real = real_paths.of_listed(&file);
             if seen.contains(&real) {
                 break;
+            }
+            if is_link && folder != agent_dir && !links.may_lead(folder, &real, repositories, real_paths) {
+                let what = "is a link that leads out of the project, which is not trusted; it was left out";
+                problems.push(Problem::new(&file.path, what).remedy("Trust the project, or copy the file"));
+                continue;
             }
             match file.read(text_file::MAX_BYTES) {
                 Ok(bytes) => {
@@ -107,6 +134,46 @@ fn main_worktree(folder: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    const FREE: Links<'_> = Links { anywhere: true, home: None };
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_in_a_project_that_nobody_trusts() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(dir.path()).unwrap();
+        let (home, repository) = (root.join("home"), root.join("home/code/repo"));
+        let inner = repository.join("sub");
+        for folder in [&inner, &repository.join(".git"), &root.join("agent")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(root.join("secret"), "secret").unwrap();
+        std::fs::write(repository.join("README.md"), "of the project").unwrap();
+        std::fs::write(root.join("own"), "agent").unwrap();
+        symlink(root.join("own"), root.join("agent/AGENTS.md")).unwrap();
+        std::fs::write(root.join("dotfile"), "mine").unwrap();
+        symlink("../dotfile", home.join("AGENTS.md")).unwrap();
+        symlink("../README.md", inner.join("AGENTS.md")).unwrap();
+        symlink(root.join("secret"), repository.join("AGENTS.md")).unwrap();
+        std::fs::write(repository.join("CLAUDE.md"), "in its place").unwrap();
+        symlink("../../secret", root.join("home/code/AGENTS.md")).unwrap();
+        let repositories = [repository.clone()];
+        let of = |anywhere, home: Option<&Path>| {
+            let (agent, links) = (root.join("agent"), Links { anywhere, home });
+            let (files, problems) = collect(&agent, &inner, &repositories, links, &mut RealPaths::default());
+            let texts: Vec<String> = files.into_iter().map(|file| file.text).collect();
+            (texts, problems.iter().map(|problem| problem.to_string()).collect::<Vec<_>>())
+        };
+        let (texts, problems) = of(false, Some(&home));
+        assert_eq!(texts, ["agent", "mine", "in its place", "of the project"]);
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems.iter().all(|problem| problem.contains("leads out of the project")), "{problems:?}");
+        let (texts, problems) = of(false, None);
+        assert_eq!((texts.join(" "), problems.len()), ("agent in its place of the project".to_owned(), 3));
+        let (texts, problems) = of(true, None);
+        assert_eq!((texts.join(" "), problems.len()), ("agent mine secret of the project".to_owned(), 0));
+    }
+
     #[test]
     fn outer_folders_come_first_and_nothing_twice() {
         let dir = tempfile::tempdir().unwrap();
@@ -120,7 +187,7 @@ mod tests {
         write(inner.join("AGENTS.md"), "hidden");
         write(inner.join("AGENTS.override.md"), "inner");
         std::fs::create_dir_all(inner.join("AGENTS.MD")).unwrap();
-        let (files, problems) = collect(&agent, &inner, &[], &mut RealPaths::default());
+        let (files, problems) = collect(&agent, &inner, &[], FREE, &mut RealPaths::default());
         let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
         assert_eq!((texts, problems.len()), (vec!["user", "outer\n", "inner"], 0));
     }
@@ -138,6 +205,7 @@ mod tests {
                 &dir.path().join("none"),
                 &tree.join("sub"),
                 &[tree.clone(), main.clone()],
+                FREE,
                 &mut RealPaths::default(),
             );
             assert_eq!(problems, []);

@@ -130,8 +130,10 @@ impl Gather<'_> {
                 continue;
             }
             for file in package_files::files(&path, manifest(&path).as_ref(), None, self.kind) {
-                let meant = skills::meant(&file.path);
-                self.push(file, meant, || temporary("cli", Origin::Package, &path));
+                if self.is_inside(&file, &path) {
+                    let meant = skills::meant(&file.path);
+                    self.push(file, meant, || temporary("cli", Origin::Package, &path));
+                }
             }
         }
     }
@@ -201,14 +203,26 @@ impl Gather<'_> {
         if place.is_dir() {
             let manifest = manifest(place);
             for file in package_files::files(place, manifest.as_ref(), entry.filter.as_ref(), self.kind) {
-                let meant = skills::meant(&file.path);
-                self.push(file, meant, || info.clone());
+                if self.is_inside(&file, place) {
+                    let meant = skills::meant(&file.path);
+                    self.push(file, meant, || info.clone());
+                }
             }
         } else if place.is_file() && self.kind == ResourceKind::Extension {
             self.push(Listed::named(place), Meant::Surely, || info.clone());
         } else if !place.exists() {
             self.tell_once(place, format!("package {} is not installed", entry.source));
         }
+    }
+
+    /// Whether a file of a package lies in it: a link that leads out of it is reported and not followed.
+    fn is_inside(&mut self, file: &Listed, package: &Path) -> bool {
+        let is_inside = self.real_paths.of_listed(file).starts_with(self.real_paths.of(package));
+        if !is_inside {
+            let text = "is a link that leads out of its package; it was left out";
+            self.problems.push(Diagnostic::warning(&file.path, text));
+        }
+        is_inside
     }
 
     /// What is wrong with a package is wrong for every type; it is told with the first of them.

@@ -120,6 +120,9 @@ pub struct ResourceInputs {
     pub home: Option<PathBuf>,
     /// Whether the project's own things count: see [`super::trust`].
     pub trusted: bool,
+    /// Whether somebody has said so: then links of the project may lead out of it. A project without anything that needs trust is used without
+    /// that.
+    pub links_lead_out: bool,
     /// What settings say.
     pub settings: ResourceSettings,
     /// What the command line names.
@@ -154,6 +157,7 @@ impl ResourceInputs {
             agent_dir: agent_dir.into(),
             home: home.map(Path::to_owned),
             trusted: false,
+            links_lead_out: false,
             settings: ResourceSettings::default(),
             command_line: CommandLinePaths::default(),
             without: Without::default(),

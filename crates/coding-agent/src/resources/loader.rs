@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::commands::Commands;
-use super::context_files::{self, ContextFile};
+use super::context_files::{self, ContextFile, Links};
 use super::extensions::ExtensionEntry;
 use super::gather::gather;
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
@@ -123,8 +123,9 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     let project = inputs.project();
     let mut real_paths = RealPaths::knowing(&inputs.cwd, project.real_cwd());
     if !inputs.without.context_files {
-        let (files, wrong) =
-            context_files::collect(&inputs.agent_dir, &inputs.cwd, project.repositories(), &mut real_paths);
+        let links = Links { anywhere: inputs.links_lead_out, home: inputs.home.as_deref() };
+        let (agent_dir, repositories) = (&inputs.agent_dir, project.repositories());
+        let (files, wrong) = context_files::collect(agent_dir, &inputs.cwd, repositories, links, &mut real_paths);
         resources.context_files = files;
         problems.extend(wrong.into_iter().map(Diagnostic::from));
     }

@@ -124,10 +124,14 @@ impl Templates {
     }
 }
 
-/// Splits arguments at spaces and tabs. Quotes that open at the start of an argument keep what is in them together, also when it is empty;
+/// What separates arguments: white space as JavaScript knows it.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
+}
+
+/// Splits arguments at white space. Quotes that open at the start of an argument keep what is in them together, also when it is empty;
 /// `\"` inside of quotes is a quote; a quote that is never closed reaches to the end.
 pub fn arguments(text: &str) -> Vec<String> {
-    let is_blank = |c: char| c == ' ' || c == '\t';
     let mut found = Vec::new();
     let mut rest = text.trim_start_matches(is_blank);
     while let Some(first) = rest.chars().next() {
@@ -155,7 +159,7 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
             chars.next();
         } else if c == quote {
             let rest = &text[at + c.len_utf8()..];
-            let end = rest.find([' ', '\t']).unwrap_or(rest.len());
+            let end = rest.find(is_blank).unwrap_or(rest.len());
             argument.push_str(&rest[..end]);
             return (argument, &rest[end..]);
         } else {
@@ -256,6 +260,7 @@ mod tests {
         check("$1", "\"a \\\" b\"c", "a \" bc");
         check("$1 $2", "$2 $ARGUMENTS", "$2 $ARGUMENTS");
         check("$99999999999999999999999", "a", "");
+        check("$1|$2|$3|$4", "a\nb\u{a0}\"c\nd\"\r\n e", "a|b|c\nd|e");
     }
 
     #[test]

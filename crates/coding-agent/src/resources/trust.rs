@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::atomic::Access;
+use pinch_stdx::fs::Access;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::ServiceOptions;
 use crate::packages::Packages;
-use crate::resources::trust::{self, Project, TrustDecision, TrustQuestion, TrustStore};
+use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
 use crate::resources::{ResourceInputs, ResourceSettings};
 use crate::settings::{Scope, SettingsFiles, SettingsManager};
 
@@ -61,6 +61,9 @@ impl FolderSettings {
         let (home, project) = (options.host.home(), self.project.clone());
         let mut inputs = ResourceInputs::of_project(&self.cwd, &options.agent_dir, home, project);
         inputs.trusted = self.trust.is_trusted();
+        let is_always = self.settings.settings().default_project_trust == DefaultTrust::Always;
+        inputs.links_lead_out =
+            self.trust == TrustDecision::Decided(true) || self.trust == TrustDecision::NotNeeded && is_always;
         inputs.settings = ResourceSettings { user: of(Scope::Global), project: of(Scope::Project) };
         inputs.command_line = options.paths.clone();
         inputs.without = options.without;

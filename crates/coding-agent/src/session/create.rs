@@ -191,6 +191,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     let (services, found) = extensions::found(services, options, &mut notes).await;
     notes.splice(0..0, services.take_problems());
     let settings = services.settings().settings();
+    notes.extend(log.problems());
     let context = log.context();
     let extensions = extensions::load(&services, found, options, &mut notes)?;
     let choice = choose_model(&services, &settings, &context, options, &mut notes).await?;
@@ -209,7 +210,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         machine: Arc::clone(&options.machine),
         place: Place { cwd: services.cwd().to_owned(), home: host.home().map(Path::to_owned) },
         files: services.files().clone(),
-        shell: shell(&settings, services.agent_dir(), &host)?,
+        shell: shell(&settings, &services, &host)?,
         facts: facts.clone(),
         images: images.clone(),
     };
@@ -409,14 +410,14 @@ fn choose_tools(
         .collect();
     let unknown =
         |name: String| CreateError::UnknownTool { name, known: known.iter().map(|name| (*name).to_owned()).collect() };
-    let usual = match settings.default_tools.as_ref().map(|list| choice::choose(&usual, list, &known)) {
+    let usual = match settings.default_tools.as_ref().map(|list| choice::choose_known(&usual, list, &known)) {
         None => usual,
-        Some(Ok(names)) => names,
-        Some(Err(name)) => {
-            if options.without_tools == WithoutTools::None {
-                notes.push(format!("defaultTools in settings.json is ignored. {}", unknown(name)));
+        Some((names, left_out)) => {
+            if !left_out.is_empty() && options.without_tools == WithoutTools::None {
+                let left_out = left_out.join(", ");
+                notes.push(format!("defaultTools in settings.json: no such tool: {left_out}. It is left out"));
             }
-            usual
+            names
         }
     };
     let named = match &options.tools {
@@ -439,7 +440,7 @@ fn choose_tools(
 }
 
 /// How commands are run: the user's shell, with the programs of the agent directory, and with a mark that an agent is at work.
-fn shell(settings: &Settings, agent_dir: &Path, host: &Host) -> Result<Shell, CreateError> {
+fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell, CreateError> {
     let program = match &settings.shell_path {
         Some(path) if path.exists() => path.clone(),
         Some(path) => return Err(CreateError::Shell(format!("Custom shell path not found: {}", path.display()))),
@@ -452,11 +453,12 @@ fn shell(settings: &Settings, agent_dir: &Path, host: &Host) -> Result<Shell, Cr
                 CreateError::Shell(text.to_owned())
             })?,
     };
-    let env = Shell::environment(host.env().iter());
+    let env = settings.shell_environment.select(host.env().iter(), &services.models().key_variables());
+    let env = Shell::environment(env);
     Ok(Shell {
         program,
         prefix: settings.shell_command_prefix.clone(),
-        env: Shell::with_programs(env, &agent_dir.join("bin")),
+        env: Shell::with_programs(env, &services.agent_dir().join("bin")),
         temp: host.temp().to_owned(),
     })
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::SessionLog;
+use super::circles;
 use super::index::{Index, Label};
 use crate::entry::scan::Kind;
 use crate::entry::{Entry, EntryId};
@@ -92,11 +93,19 @@ impl SessionLog {
         Branch::new(&self.index, self.leaf)
     }
 
-    /// All entries as trees. Roots stand in file order, children by time.
+    /// All entries as trees. Roots stand in file order, children by time. Of entries with the same id the last one stands in the tree. Every entry
+    /// stands in it once at most, whatever the file says: where parents lead in a cycle, its first entry is a root.
     pub fn tree(&self) -> Tree {
         let slots = self.index.slots();
-        // Of entries with the same id the last one is the node; it stands wherever one of them stands.
-        let node_of: Vec<usize> = slots.iter().map(|slot| self.index.find(slot.id.as_str()).unwrap_or(0)).collect();
+        let last_of = |at: usize| self.index.find(slots[at].id.as_str()).unwrap_or(at);
+        let mut parents: Vec<Option<usize>> =
+            (0..slots.len()).map(|at| self.index.parent(at).map(last_of).filter(|parent| *parent != at)).collect();
+        if self.index.n_duplicates() > 0 {
+            // An entry that was appended later can take the place of another's parent.
+            for at in circles::cuts(parents.len(), |at| parents[at]) {
+                parents[at] = None;
+            }
+        }
         let mut tree = Tree::default();
         let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
         for (at, slot) in slots.iter().enumerate() {
@@ -106,9 +115,12 @@ impl SessionLog {
             };
             let label = self.index.label(&slot.id).cloned();
             tree.nodes.push(Node { id: slot.id.clone(), type_name, children: Vec::new(), label });
-            match self.index.parent(at) {
-                Some(parent) if parent != node_of[at] => children.entry(parent).or_default().push(node_of[at]),
-                _ => tree.roots.push(node_of[at]),
+            if last_of(at) != at {
+                continue;
+            }
+            match parents[at] {
+                Some(parent) => children.entry(parent).or_default().push(at),
+                None => tree.roots.push(at),
             }
         }
         for (parent, mut list) in children {

@@ -1,8 +1,9 @@
 //! The active branch as a file of its own, for other people.
 
+use std::io;
 use std::path::Path;
 
-use pinch_stdx::fs::{Access, write_atomic};
+use pinch_stdx::fs::{Access, real_path, write_named};
 use serde_json::Value;
 
 use super::{SessionLog, line};
@@ -40,15 +41,29 @@ impl SessionLog {
         Ok(text)
     }
 
-    /// Writes [`SessionLog::export_jsonl`] to a file, in place of what is there; the folder is made when it is missing. The usual name is
+    /// Fails when a path leads to the session's own file: an export would destroy it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`].
+    pub(crate) fn check_target(&self, path: &Path) -> io::Result<()> {
+        let own = self.path().filter(|own| own.exists() && real_path(own) == real_path(path));
+        match own {
+            Some(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is the session itself")),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes [`SessionLog::export_jsonl`] to a file, in place of what is there; the folder is made when it is missing. A new file is for the
+    /// user alone (0600); a device or a pipe is written into. The usual name is
     /// [`export_file_name`](crate::entry::names::export_file_name).
     ///
     /// # Errors
-    /// When a line cannot be read or the file cannot be written; what was there stays then.
+    /// When a line cannot be read, the file is the session's own, or it cannot be written; what was there stays then.
     pub fn export_to(&self, path: &Path) -> Result<(), StoreError> {
+        self.check_target(path).map_err(StoreError::io("write", path))?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(StoreError::io("create", folder))?;
         }
-        write_atomic(path, &self.export_jsonl()?, Access::Keep).map_err(StoreError::io("write", path))
+        write_named(path, &self.export_jsonl()?, Access::NewPrivate).map_err(StoreError::io("write", path))
     }
 }

@@ -1,6 +1,6 @@
 //! Sessions made from others.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -253,13 +253,13 @@ impl SessionLog {
     fn copy_labels(&self, path: &[usize], last: Option<EntryId>, copy: &mut Vec<u8>) {
         let slots = self.index.slots();
         let mut parent_id = last;
-        let mut used: Vec<EntryId> = Vec::new();
+        let mut used: HashSet<EntryId> = HashSet::new();
         for at in path {
             let target = &slots[*at].id;
             let Some(label) = self.index.label(target).filter(|_| slots[*at].kind != Kind::Label) else { continue };
-            let is_used = |id: &str| self.index.find(id).is_some() || used.iter().any(|used| used.as_str() == id);
+            let is_used = |id: &str| self.index.find(id).is_some() || used.contains(&EntryId::new(id));
             let id = EntryId::new(fresh_id(&self.host, is_used));
-            used.push(id.clone());
+            used.insert(id.clone());
             let entry = Entry {
                 id: id.clone(),
                 parent_id: parent_id.replace(id),

@@ -1,7 +1,7 @@
 //! Where each entry stands in the bytes of a session, and how entries hang together.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use serde_json::Map;
 
+use super::circles;
 use super::parts::{self, Part};
 use super::segment::{Segment, Window};
 use super::slots::{NONE, Slot, Slots, number};
@@ -32,10 +33,10 @@ pub(crate) struct Index {
     segments: Vec<Segment>,
     slots: Slots,
     labels: HashMap<EntryId, Label>,
-    /// Some entry stands before its parent, so chains may be circles.
-    out_of_order: bool,
     /// Lines that are no entries.
     pub(crate) n_skipped: usize,
+    /// Cycles of parents that were cut: the first entry of each is a root.
+    pub(crate) n_cycles: usize,
     /// Entries of the live context, parsed.
     parsed: Mutex<HashMap<u32, Arc<Entry>>>,
 }
@@ -74,6 +75,8 @@ impl Index {
         // Of an id that stands twice the last one is meant.
         let unique = self.slots.are_unique();
         let mut others = others.into_iter().peekable();
+        // Only an entry that stands before its parent can close a cycle, and only with others of the same text.
+        let mut out_of_order = false;
         for at in first..self.slots.len() {
             let before = at.wrapping_sub(1);
             let parent = match others.next_if(|(other, _)| *other == at) {
@@ -81,8 +84,13 @@ impl Index {
                 None if unique => Some(before),
                 None => self.slots.find(self.slots[before].id.as_str()),
             };
-            self.out_of_order |= parent.is_some_and(|parent| parent >= at);
+            out_of_order |= parent.is_some_and(|parent| parent >= at);
             self.slots.set(at, segment, parent.map_or(NONE, number));
+        }
+        if out_of_order {
+            let cuts = circles::cuts(self.slots.len(), |at| self.parent(at));
+            self.n_cycles += cuts.len();
+            cuts.into_iter().for_each(|at| self.slots.set(at, segment, NONE));
         }
         self.segments.push(text);
         for at in first..self.slots.len() {
@@ -214,18 +222,14 @@ impl Index {
         self.parsed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way from a root to an entry. A circle is cut where it closes.
+    /// Entries whose id a later one has as well.
+    pub(crate) fn n_duplicates(&self) -> usize {
+        self.slots.n_duplicates()
+    }
+
+    /// The way from a root to an entry. Chains of parents end: cycles were cut when the entries were added.
     pub(crate) fn path(&self, leaf: Option<usize>) -> Vec<usize> {
-        let mut path = Vec::new();
-        let mut seen = HashSet::new();
-        let mut next = leaf;
-        while let Some(at) = next {
-            if self.out_of_order && !seen.insert(at) {
-                break;
-            }
-            path.push(at);
-            next = self.parent(at);
-        }
+        let mut path: Vec<usize> = std::iter::successors(leaf, |at| self.parent(*at)).collect();
         path.reverse();
         path
     }
@@ -236,12 +240,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn circles_are_cut() {
+    fn cycles_are_cut_at_their_first_entry() {
         let mut index = Index::default();
         index.push(Bytes::from_static(
             b"{\"type\":\"x\",\"id\":\"a\",\"parentId\":\"b\"}\n{\"type\":\"x\",\"id\":\"b\",\"parentId\":\"a\"}\n",
         ));
         assert_eq!(index.path(Some(1)), [0, 1]);
-        assert_eq!(index.path(Some(0)), [1, 0]);
+        assert_eq!(index.path(Some(0)), [0]);
+        assert_eq!(index.n_cycles, 1);
     }
 }

@@ -65,7 +65,12 @@ impl Slots {
 
     /// Whether no id stands twice.
     pub(super) fn are_unique(&self) -> bool {
-        self.places.len() == self.slots.len()
+        self.n_duplicates() == 0
+    }
+
+    /// Entries whose id a later one has as well.
+    pub(super) fn n_duplicates(&self) -> usize {
+        self.slots.len() - self.places.len()
     }
 
     /// Changes what is known of an entry; its id stays.

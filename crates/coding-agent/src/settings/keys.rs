@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Limit,
     Text,
     Texts,
+    /// Names of tools. It restricts: what of it makes no sense is left out, and the rest holds.
+    Tools,
     Word(&'static [&'static str]),
     Level,
     /// A flag, number or text whose meaning is another part's business.
@@ -89,7 +91,10 @@ pub(super) const KEYS: &[Key] = &[
     key("showCacheMissNotices", Kind::Flag, "false"),
     key("shellPath", Kind::Text, ""),
     key("shellCommandPrefix", Kind::Text, ""),
-    key("defaultTools", Kind::Texts, ""),
+    of_user("shellEnvironment.inherit", Kind::Word(&["all", "core", "none"]), ""),
+    of_user("shellEnvironment.include", Kind::Texts, "[]"),
+    of_user("shellEnvironment.exclude", Kind::Texts, "[]"),
+    key("defaultTools", Kind::Tools, ""),
     key("npmCommand", Kind::Texts, ""),
     of_user("selfUpdateCommand", Kind::Scalar, ""),
     key("sessionDir", Kind::Text, ""),
@@ -198,7 +203,7 @@ impl Kind {
             Self::Limit if value == "disabled" => Ok(Value::from(0)),
             Self::Limit => count(value).map(Value::from).ok_or_else(|| format!("{whole}, or \"disabled\"")),
             Self::Text => keep(value.is_string(), "a string"),
-            Self::Texts => keep(is_list(value, Value::is_string), "a list of strings"),
+            Self::Texts | Self::Tools => keep(is_list(value, Value::is_string), "a list of strings"),
             Self::Word(words) => keep(is_word(words), &words.join(", ")),
             Self::Level => keep(is_level(value), &level_words()),
             Self::Scalar => keep(!value.is_object() && !value.is_array(), "a string, a number, true or false"),
@@ -214,6 +219,17 @@ impl Kind {
                 value.as_object().is_some_and(|all| all.values().all(Value::is_object)),
                 "an object by provider/id",
             ),
+        }
+    }
+
+    /// What holds of a value that is not what it must be; `null` = nothing.
+    pub(super) fn rest_of(self, value: &Value) -> Value {
+        match (self, value) {
+            (Self::Tools, Value::Array(list)) => list.iter().filter(|one| one.is_string()).cloned().collect(),
+            (Self::Tools, Value::String(_)) => Value::Array(vec![value.clone()]),
+            // Whoever says anything about tools does not mean the usual ones.
+            (Self::Tools, _) => Value::Array(Vec::new()),
+            _ => Value::Null,
         }
     }
 

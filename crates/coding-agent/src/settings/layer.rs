@@ -98,8 +98,10 @@ impl Layer {
                 Some(value) => match key.kind.read(value) {
                     Ok(value) => keys::put(&mut good, key.path, value),
                     Err(wanted) => {
-                        wrong(key.path, format!("must be {wanted}"), "It is ignored");
-                        keys::put(&mut good, key.path, Value::Null);
+                        let rest = key.kind.rest_of(value);
+                        let remedy = if rest.is_null() { "It is ignored" } else { "What is wrong in it is left out" };
+                        wrong(key.path, format!("must be {wanted}"), remedy);
+                        keys::put(&mut good, key.path, rest);
                     }
                 },
             }

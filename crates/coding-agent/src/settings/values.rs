@@ -18,6 +18,7 @@ use crate::recovery::{OverflowRecovery, RecoveryPlan};
 use crate::resources::ScopeSettings;
 use crate::resources::trust::DefaultTrust;
 use crate::store::Durability;
+use crate::tools::environment::{Inherit, ShellEnvironment};
 
 mod interface;
 
@@ -63,6 +64,8 @@ pub struct Settings {
     pub shell_path: Option<PathBuf>,
     /// Put before every command.
     pub shell_command_prefix: Option<String>,
+    /// What commands see of the environment.
+    pub shell_environment: ShellEnvironment,
     /// Where sessions are kept.
     pub session_dir: Option<String>,
     /// When what is appended to a session is forced to the disk.
@@ -183,6 +186,11 @@ impl Settings {
             cache_warming: read.value("cacheWarming").cloned(),
             shell_path: read.text("shellPath").map(PathBuf::from),
             shell_command_prefix: read.text("shellCommandPrefix"),
+            shell_environment: ShellEnvironment {
+                inherit: read.word("shellEnvironment.inherit", Inherit::parse).unwrap_or_default(),
+                include: read.texts("shellEnvironment.include").unwrap_or_default(),
+                exclude: read.texts("shellEnvironment.exclude").unwrap_or_default(),
+            },
             session_dir: read.text("sessionDir"),
             durability: read.word("durability", Durability::parse).unwrap_or_default(),
             session_share_destination: read.text("sessionShareDestination"),
@@ -352,7 +360,7 @@ mod tests {
         assert_eq!(settings.branch_reserve_tokens, 9);
         let places: Vec<_> = problems.iter().filter_map(|p| p.at.as_deref()).collect();
         assert_eq!(places, ["defaultThinkingLevel", "compaction.reserveTokens", "defaultTools"]);
-        assert_eq!(settings.default_tools, None);
+        assert_eq!(settings.default_tools, Some(vec!["read".to_owned()]), "a list that restricts is never passed over");
         let packages = &settings.resources.packages;
         assert_eq!(
             (packages[0].source.as_str(), packages[1].filter.as_ref().and_then(|filter| filter.skills.as_deref())),

@@ -22,15 +22,15 @@ pub(super) async fn write(
     marks: &Marks,
     host: &Host,
 ) -> Result<Map<String, Value>, ChangeError> {
-    let folder = match scope {
-        Scope::Global => Folder::Private,
-        Scope::Project => Folder::Usual,
+    let terms = match scope {
+        Scope::Global => (Folder::Private, Access::NewPrivate),
+        Scope::Project => (Folder::Usual, Access::Keep),
     };
     let change = |root: &mut Map<String, Value>| {
         moves::update(root);
         apply(root, marks);
     };
-    document::change(path, (folder, Access::Keep), &Terms::QUICK, host, change).await
+    document::change(path, terms, &Terms::QUICK, host, change).await
 }
 
 /// Sets the marked places.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pinch_stdx::fs::atomic::Access;
+use pinch_stdx::fs::Access;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,7 @@ pub(super) fn fold(agent_dir: &Path, host: &Host, problems: &mut Vec<Problem>) -
     }
     if !keys.is_empty() {
         let cleared =
-            change_object(&settings, Access::Keep, host, |object| Ok(object.shift_remove("apiKeys").is_some()));
+            change_object(&settings, Access::NewPrivate, host, |object| Ok(object.shift_remove("apiKeys").is_some()));
         cleared.map_err(|error| unchanged(&settings, error))?;
     }
     Ok(providers)

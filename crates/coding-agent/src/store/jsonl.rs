@@ -21,7 +21,7 @@ mod append;
 mod import;
 
 use append::JsonlJournal;
-use pinch_stdx::fs::open_regular;
+use pinch_stdx::fs::{create_private_dir, open_regular};
 
 /// Keeps each session in a file of its own. Cloning shares what is known about files that were listed.
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ impl JsonlStore {
             return Err(StoreError::BadId { id: header.id.clone() });
         }
         let folder = self.folder_for(header.cwd.as_deref().unwrap_or(""));
-        fs::create_dir_all(&folder).map_err(StoreError::io("create", &folder))?;
+        create_private_dir(&folder).map_err(StoreError::io("create", &folder))?;
         let path = folder.join(names::file_name(&header.timestamp, &header.id));
         Ok(Box::new(JsonlJournal::new(path, self.durability)))
     }

@@ -281,9 +281,9 @@ fn cut(tail: &OutputTail) -> (String, Option<(String, Value)>) {
     let by = *cut.by.get_or_insert(Limit::Bytes);
     let start = total_lines - cut.output_lines + 1;
     let shown = if cut.last_line_partial {
-        let text = tail.text();
-        let line = text.strip_suffix('\n').unwrap_or(text).rsplit('\n').next().unwrap_or_default();
-        let (part, whole) = (format_size(cut.content.len()), format_size(line.len()));
+        // The line may be longer than what is held of it.
+        let line = usize::try_from(tail.n_bytes_of_last_line()).unwrap_or(usize::MAX);
+        let (part, whole) = (format_size(cut.content.len()), format_size(line));
         format!("last {part} of line {total_lines} (line is {whole})")
     } else if by == Limit::Lines {
         format!("lines {start}-{total_lines} of {total_lines}")
@@ -294,7 +294,13 @@ fn cut(tail: &OutputTail) -> (String, Option<(String, Value)>) {
     let place = match (tail.spill_path(), tail.spill_error()) {
         (Some(path), _) => {
             details["fullOutputPath"] = path.to_string_lossy().into();
-            format!("Full output: {}", path.display())
+            match tail.n_bytes_before_cut() {
+                None => format!("Full output: {}", path.display()),
+                Some(kept) => {
+                    let kept = format_size(usize::try_from(kept).unwrap_or(usize::MAX));
+                    format!("The first {kept} of the output, the rest was not kept: {}", path.display())
+                }
+            }
         }
         (None, Some(error)) => format!("The rest could not be kept: {error}"),
         (None, None) => "The rest was not kept".to_owned(),

@@ -6,10 +6,17 @@
 /// # Errors
 /// The first name that is not in `known`.
 pub fn choose(inherited: &[String], list: &[String], known: &[&str]) -> Result<Vec<String>, String> {
-    let entries = || list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
-    let is_change = is_change(list);
-    let mut chosen = if is_change { inherited.to_vec() } else { Vec::new() };
-    for entry in entries() {
+    let (chosen, unknown) = choose_known(inherited, list, known);
+    unknown.into_iter().next().map_or(Ok(chosen), Err)
+}
+
+/// Like [`choose`], for lists that other programs write as well: names that are not in `known` are left out, and come second. Nothing takes
+/// their place: of a list without any known name nothing is chosen.
+pub fn choose_known(inherited: &[String], list: &[String], known: &[&str]) -> (Vec<String>, Vec<String>) {
+    let entries = list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
+    let mut chosen = if is_change(list) { inherited.to_vec() } else { Vec::new() };
+    let mut unknown = Vec::new();
+    for entry in entries {
         let (leaves_out, name) = match entry.strip_prefix('-') {
             Some(name) => (true, name),
             None => (false, entry.strip_prefix('+').unwrap_or(entry)),
@@ -18,7 +25,10 @@ pub fn choose(inherited: &[String], list: &[String], known: &[&str]) -> Result<V
             "*" => known,
             _ => match known.iter().position(|known| *known == name) {
                 Some(at) => &known[at..=at],
-                None => return Err(name.to_owned()),
+                None => {
+                    unknown.push(name.to_owned());
+                    continue;
+                }
             },
         };
         for name in names {
@@ -29,7 +39,7 @@ pub fn choose(inherited: &[String], list: &[String], known: &[&str]) -> Result<V
             }
         }
     }
-    Ok(chosen)
+    (chosen, unknown)
 }
 
 /// Whether a list only changes what was there before.
@@ -61,5 +71,18 @@ mod tests {
         check("", Ok(""));
         check("read,frob", Err("frob"));
         check("-frob", Err("frob"));
+    }
+
+    #[test]
+    fn unknown_names_never_widen_a_choice() {
+        let words = |text: &str| text.split_terminator(',').map(str::to_owned).collect::<Vec<_>>();
+        let check = |list: &str, chosen: &str, unknown: &str| {
+            let found = choose_known(&CODING.map(str::to_owned), &words(list), &ALL);
+            assert_eq!(found, (words(chosen), words(unknown)), "{list}");
+        };
+        check("read,codemode", "read", "codemode");
+        check("-bash,+codemode", "read,edit,write", "codemode");
+        check("codemode", "", "codemode");
+        check("-frob,-bash", "read,edit,write", "frob");
     }
 }

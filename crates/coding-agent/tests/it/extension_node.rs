@@ -158,3 +158,49 @@ async fn a_script_hears_of_dialogs() {
     let told = "\"ui_prompt confirm Sure?\"";
     assert_eq!(heard, [format!("ui_prompt_start {told}"), format!("ui_prompt_end {told}")]);
 }
+
+/// Texts with every character that some program takes for the end of a line.
+const BREAKS: &str = "a\u{2028}b\u{2029}c\u{85}d\u{b}e\u{c}f\rg\r\nh";
+
+#[tokio::test]
+async fn separators_of_unicode_end_no_message() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("before_agent_start", (event) => ({ message: { customType: "c", content: event.prompt, display: true } }));
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    assert_eq!(failures(&stage.ask(BREAKS).await), []);
+    let echoed = stage.scene.session.log().entries().find_map(|entry| match &entry.body {
+        EntryBody::CustomMessage(message) => Some(message.content.text("")),
+        _ => None,
+    });
+    assert_eq!(echoed.as_deref(), Some(BREAKS));
+}
+
+/// Older hosts and programs in other languages are spared the separators; the host itself understands them raw.
+#[tokio::test]
+async fn the_host_splits_at_line_feeds_only() {
+    use std::io::Write as _;
+    let Some(node) = program("node") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("extension.mjs");
+    std::fs::write(&file, "export default function () {}").unwrap();
+    let mut child = std::process::Command::new(node)
+        .args([HOST.as_ref(), file.as_os_str()])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let message = serde_json::json!({"jsonrpc": "2.0", "id": 7, "method": BREAKS, "params": {}}).to_string();
+    assert!(message.contains('\u{2028}'));
+    let mut stdin = child.stdin.take().unwrap();
+    for piece in message.as_bytes().chunks(3) {
+        stdin.write_all(piece).unwrap();
+        stdin.flush().unwrap();
+    }
+    stdin.write_all(b"\n").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.success(), &answer["id"]), (true, &serde_json::json!(7)), "{answer}");
+}

@@ -230,6 +230,61 @@ async fn what_a_repository_needs_is_installed_and_only_then() {
 }
 
 #[tokio::test]
+async fn package_managers_are_told_to_run_nothing_of_a_repository() {
+    let script = "echo \"$*\" >> \"$(dirname \"$0\")/../calls\"; env > \"$(dirname \"$0\")/../env\"";
+    for (program, options, variables) in [
+        ("npm", "", &["npm_config_git=git", "npm_config_ignore_scripts=true", "COREPACK_ENABLE_PROJECT_SPEC=0"][..]),
+        ("pnpm", " --ignore-pnpmfile", &["npm_config_ignore_pnpmfile=true", "npm_config_git=git"]),
+        ("yarn", "", &["YARN_IGNORE_PATH=1", "YARN_RC_FILENAME=.pinch-yarnrc.yml", "YARN_ENABLE_SCRIPTS=false"]),
+    ] {
+        let mut place = Place::new();
+        place.repository();
+        place.write("server/a/r/package.json", r#"{"dependencies": {"x": "1"}}"#);
+        place.commit("two");
+        place.write(&format!("bin/{program}"), script);
+        let path = place.path("bin").join(program).display().to_string();
+        place.packages.npm_command = Some(vec!["/bin/sh".into(), path]);
+        place.install(REPOSITORY, PackageScope::User).await.unwrap();
+        assert_eq!(place.calls(), [format!("install --ignore-scripts{options}")], "{program}");
+        let env = std::fs::read_to_string(place.path("env")).unwrap();
+        for variable in variables {
+            assert!(env.lines().any(|line| line == *variable), "{program}: {variable}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_repository_names_no_program_for_npm_to_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if Command::new("npm").arg("--version").output().is_err() {
+        return;
+    }
+    let place = Place::new();
+    place.repository();
+    // A dependency from git, and a program in the place of git.
+    place.write("server/a/dep/package.json", r#"{"name": "dep", "version": "1.0.0"}"#);
+    for args in [&["init", "--quiet"][..], &["add", "-A"], &["commit", "--quiet", "-m", "one"]] {
+        place.git("server/a/dep", args);
+    }
+    let evil = format!("#!/bin/sh\necho evil >> {}\nexec git \"$@\"\n", place.path("evil").display());
+    place.write("server/a/r/evil.sh", &evil);
+    let file = place.path("server/a/r/evil.sh");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    place.write("server/a/r/.npmrc", "git=./evil.sh\nignore-scripts=false\nallow-git=all\n");
+    let scripts = format!("touch {}", place.path("evil").display());
+    let dependency = format!("git+file://{}", place.path("server/a/dep").display());
+    let package = json!({"name": "r", "version": "1.0.0", "dependencies": {"dep": dependency},
+        "scripts": {"preinstall": scripts, "postinstall": scripts, "prepare": scripts}});
+    place.write("server/a/r/package.json", &package.to_string());
+    place.commit("two");
+    let done = place.install(REPOSITORY, PackageScope::User).await;
+    assert!(!place.path("evil").exists(), "{done:?}");
+    done.unwrap();
+    assert!(place.path(CLONE).join("node_modules/dep/package.json").exists());
+}
+
+#[tokio::test]
 async fn unknown_packages_are_told_before_anything_runs() {
     let mut place = Place::new();
     place.npm(NPM);

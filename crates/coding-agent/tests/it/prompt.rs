@@ -103,6 +103,13 @@ fn tools_say_what_they_are_and_how_they_are_used() {
     assert!(section(&ToolSet::new(), &[], "tools").starts_with("<tools>\n(none)\n\n"));
     let looking = |names: &[&str]| section(&tools(names), &[], "rules").lines().nth(1).unwrap().to_owned();
     assert_eq!(looking(&["bash"]), "- List folders and search files with bash: ls, rg, find.");
-    assert!(looking(&["bash", "grep"]).contains("rather than with bash"));
+    let text = |tools: &str, are: &str, leave: &str| {
+        format!(
+            "- Look for files and text with {tools} rather than with bash: {are} fast and {leave} ignored files out."
+        )
+    };
+    assert_eq!(looking(&["bash", "grep"]), text("grep", "it is", "leaves"));
+    assert_eq!(looking(&["bash", "find", "ls"]), text("find and ls", "they are", "leave"));
+    assert_eq!(looking(&["bash", "grep", "find", "ls"]), text("grep, find and ls", "they are", "leave"));
     assert_eq!(looking(&["grep"]), "- Be brief.");
 }

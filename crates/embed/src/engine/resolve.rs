@@ -114,7 +114,7 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     let agent_id = agent_id_of(&parts.config.agents, request.agent_id.as_deref(), request.session_key.as_deref());
     let tools = tool_policy(&parts.config, &agent_id)?;
     let workspace = request.workspace_dir.clone();
-    std::fs::create_dir_all(&workspace)
+    pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
     let mut compaction = parts.settings.compaction.clone();
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
@@ -248,7 +248,9 @@ fn shell(parts: &Parts) -> Result<Shell, RunError> {
         None => known.into_iter().find(|path| path.exists()),
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
-    let env = Shell::environment(parts.host.env().iter());
+    let rule = &parts.settings.shell_environment;
+    let env = rule.select(parts.host.env().iter(), &parts.registry.key_variables());
+    let env = Shell::environment(env);
     let prefix = parts.settings.shell_command_prefix.clone();
     Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
 }

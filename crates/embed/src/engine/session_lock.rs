@@ -11,6 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::lock::is_still;
+use pinch_stdx::fs::{create_private_dir, creating_private};
 use pinch_stdx::host::{Host, ms_from_iso};
 use pinch_stdx::process;
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ fn lock_path(session_file: &Path) -> io::Result<PathBuf> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    fs::create_dir_all(folder)?;
+    create_private_dir(folder)?;
     let mut name = name.to_owned();
     name.push(".lock");
     Ok(fs::canonicalize(folder)?.join(name))
@@ -146,7 +147,7 @@ fn create(path: &Path, text: &str) -> io::Result<Option<File>> {
 }
 
 fn create_plainly(path: &Path, text: &str) -> io::Result<Option<File>> {
-    let mut file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
+    let mut file = match creating_private(OpenOptions::new().read(true).write(true).create_new(true)).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         opened => opened?,
     };

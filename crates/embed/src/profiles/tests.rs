@@ -1,4 +1,4 @@
-use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::host::Env;
 use serde_json::{Value, json};
 

@@ -13,7 +13,7 @@ use pinch_embed::engine::{Engine, EngineRun};
 use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::runner::RunEvent;
 use pinch_llm::event::StreamEvent;
-use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::host::Host;
 use pinch_testing::server::{Recorded, Reply, Server};
 use pinch_testing::wires::{anthropic, completions};

@@ -2,12 +2,15 @@
 //!
 //! Whoever makes the folder `<file>.lock` holds the lock. The holder renews the folder's time of change; a folder that was not renewed for
 //! long is stale and may be taken over. A holder whose folder was taken over must not write any more.
+//!
+//! Where the file is there and nothing can be made beside it, the kernel's lock on the file itself is taken instead.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::lock::{FileLock, LockError, is_still};
 use crate::host::Host;
 
 /// How long a lock lives without renewal, and how patiently it is waited for.
@@ -89,6 +92,8 @@ pub struct DirLock {
     stale: Duration,
     /// The folder's time of change as we set it last.
     renewed: SystemTime,
+    /// The kernel's lock on the file itself, where no folder can be made beside it.
+    kernel: Option<FileLock>,
 }
 
 impl DirLock {
@@ -132,9 +137,9 @@ impl DirLock {
         let folder = folder_of(path);
         // Twice: the second time after a stale lock was removed. Whoever is faster then holds it.
         for may_clear in [true, false] {
-            match fs::create_dir(&folder) {
+            match create_private(&folder) {
                 Ok(()) => {
-                    let mut lock = Self { path: path.to_owned(), folder, stale, renewed: UNIX_EPOCH };
+                    let mut lock = Self { path: path.to_owned(), folder, stale, renewed: UNIX_EPOCH, kernel: None };
                     lock.set_time(host)?;
                     return Ok(Some(lock));
                 }
@@ -146,10 +151,23 @@ impl DirLock {
                         return Ok(None);
                     }
                 }
+                Err(source) if takes_nothing_new(&source) && path.exists() => {
+                    return Self::in_kernel(path, folder, stale);
+                }
                 Err(source) => return Err(fail(path, source)),
             }
         }
         Ok(None)
+    }
+
+    /// Locks the file itself: programs written in JavaScript cannot make the folder here either.
+    fn in_kernel(path: &Path, folder: PathBuf, stale: Duration) -> Result<Option<Self>, DirLockError> {
+        match FileLock::try_acquire(path) {
+            Ok(None) => Ok(None),
+            Ok(kernel) => Ok(Some(Self { path: path.to_owned(), folder, stale, renewed: UNIX_EPOCH, kernel })),
+            Err(LockError::Io { source, .. }) => Err(fail(path, source)),
+            Err(LockError::Busy { .. }) => Ok(None),
+        }
     }
 
     /// Fails when the lock is no longer ours: to be asked right before writing.
@@ -186,6 +204,9 @@ impl DirLock {
     }
 
     fn set_time(&mut self, host: &Host) -> Result<(), DirLockError> {
+        if self.kernel.is_some() {
+            return Ok(());
+        }
         let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(host.now_ms()).unwrap_or(0));
         let set = File::open(&self.folder).and_then(|folder| {
             folder.set_modified(now)?;
@@ -197,12 +218,18 @@ impl DirLock {
     }
 
     fn is_ours(&self) -> bool {
-        modified(&self.folder).is_ok_and(|at| at == self.renewed)
+        match &self.kernel {
+            Some(kernel) => is_still(kernel.file(), &self.path).unwrap_or(false),
+            None => modified(&self.folder).is_ok_and(|at| at == self.renewed),
+        }
     }
 }
 
 impl Drop for DirLock {
     fn drop(&mut self) {
+        if self.kernel.is_some() {
+            return;
+        }
         // Nothing can be done about a folder that cannot be removed; it becomes stale.
         drop(clear(&self.folder, || self.is_ours()));
     }
@@ -224,7 +251,7 @@ fn clear(folder: &Path, may: impl Fn() -> bool) -> io::Result<bool> {
             Err(std::fs::TryLockError::WouldBlock) => return Ok(false),
             // A file system without such locks.
             Err(std::fs::TryLockError::Error(_)) => None,
-            Ok(()) if super::lock::is_still(&open, folder)? => Some(open),
+            Ok(()) if is_still(&open, folder)? => Some(open),
             Ok(()) => return Ok(false),
         },
     };
@@ -235,6 +262,18 @@ fn clear(folder: &Path, may: impl Fn() -> bool) -> io::Result<bool> {
         Err(error) if !is_gone(&error) => Err(error),
         _ => Ok(true),
     }
+}
+
+fn create_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Whether an error says that the folder takes no new file.
+fn takes_nothing_new(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// The folder that is the lock of a file.
@@ -317,6 +356,22 @@ mod tests {
             assert_eq!(n_held, 1);
             assert!(!dir.path().join("auth.json.lock").exists());
         }
+    }
+
+    #[test]
+    fn where_no_folder_can_be_made_the_file_itself_is_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
+        fs::write(&path, "{}").unwrap();
+        let take = || DirLock::in_kernel(&path, folder_of(&path), Terms::QUICK.stale).unwrap();
+        let mut held = take().unwrap();
+        assert!(take().is_none(), "one holder at a time");
+        held.check().unwrap();
+        held.renew(&host(NOW)).unwrap();
+        drop(held);
+        drop(take().unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(takes_nothing_new(&io::ErrorKind::PermissionDenied.into()));
     }
 
     #[test]

@@ -84,9 +84,26 @@ pub(super) fn read_whole((file, len): (File, u64), max: u64) -> io::Result<Vec<u
 ///
 /// # Errors
 /// The system's error, also where nobody reads the pipe; [`io::ErrorKind::TimedOut`] when patience ends. Part of the content may be written then.
-pub fn write_special(path: &Path, mut content: &[u8], patience: Duration) -> io::Result<()> {
+pub fn write_special(path: &Path, content: &[u8], patience: Duration) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = at_once(options.write(true)).open(path)?;
+    write_patiently(&mut file, content, patience)
+}
+
+/// Like [`write_special`], for content of a file.
+pub(super) fn copy_special(path: &Path, from: &mut File, patience: Duration) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = at_once(options.write(true)).open(path)?;
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(()),
+            n_bytes => write_patiently(&mut file, &piece[..n_bytes], patience)?,
+        }
+    }
+}
+
+fn write_patiently(file: &mut File, mut content: &[u8], patience: Duration) -> io::Result<()> {
     let mut last_taken = Instant::now();
     while !content.is_empty() {
         match file.write(content) {

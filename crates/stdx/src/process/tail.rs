@@ -1,11 +1,15 @@
 //! Output that may be endless, kept within bounds: the end of it in memory, all of it in a file.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use crate::text::ansi::AnsiFilter;
 use crate::text::{Utf8Decoder, strip_control, suffix};
+
+/// How long files of outputs are kept: they are removed when a later output makes one.
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// How much is kept, and where the rest goes.
 #[derive(Clone, Debug)]
@@ -42,6 +46,8 @@ pub struct OutputTail {
     text: String,
     n_text_bytes: u64,
     n_newlines: u64,
+    /// Bytes of the line that is not over yet, and of the one before it.
+    n_line_bytes: (u64, u64),
     /// The output so far, as it goes to the file, until there is one.
     unspilled: Vec<u8>,
     spill: Spill,
@@ -55,6 +61,8 @@ enum Spill {
         file: File,
         path: PathBuf,
         n_bytes: u64,
+        /// There was more than fits.
+        is_cut: bool,
     },
     /// The file could not be made or written: the end of the output is all there is.
     Failed(io::Error),
@@ -71,6 +79,7 @@ impl OutputTail {
             text: String::new(),
             n_text_bytes: 0,
             n_newlines: 0,
+            n_line_bytes: (0, 0),
             unspilled: Vec::new(),
             spill: Spill::Memory,
         }
@@ -110,6 +119,12 @@ impl OutputTail {
         self.keep(kept);
         self.n_text_bytes += text.len() as u64;
         self.n_newlines += memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
+        for (at, line) in text.split('\n').enumerate() {
+            if at > 0 {
+                self.n_line_bytes = (0, self.n_line_bytes.0);
+            }
+            self.n_line_bytes.0 += line.len() as u64;
+        }
         self.text.push_str(&text);
         let max = self.limits.max_bytes;
         if self.text.len() > max.saturating_mul(2) {
@@ -128,8 +143,9 @@ impl OutputTail {
         match &mut self.spill {
             Spill::Memory => self.unspilled.extend_from_slice(bytes),
             Spill::Failed(_) => {}
-            Spill::File { file, n_bytes, .. } => {
+            Spill::File { file, n_bytes, is_cut, .. } => {
                 let room = usize::try_from(self.limits.max_spill.saturating_sub(*n_bytes)).unwrap_or(usize::MAX);
+                *is_cut |= bytes.len() > room;
                 let bytes = &bytes[..bytes.len().min(room)];
                 *n_bytes += bytes.len() as u64;
                 if let Err(error) = file.write_all(bytes) {
@@ -149,9 +165,12 @@ impl OutputTail {
                 .tempfile_in(&self.limits.spill_dir)
                 .and_then(|file| file.keep().map_err(|failed| failed.error));
             self.spill = match made {
-                Ok((file, path)) => Spill::File { file, path, n_bytes: 0 },
+                Ok((file, path)) => Spill::File { file, path, n_bytes: 0, is_cut: false },
                 Err(error) => Spill::Failed(error),
             };
+            if let Spill::File { file, .. } = &self.spill {
+                remove_old(&self.limits, file);
+            }
             let unspilled = std::mem::take(&mut self.unspilled);
             self.keep(&unspilled);
         }
@@ -189,10 +208,45 @@ impl OutputTail {
         self.n_text_bytes
     }
 
+    /// Bytes of the last line without its line feed, also of what is not in memory any more.
+    pub fn n_bytes_of_last_line(&self) -> u64 {
+        if self.text.ends_with('\n') { self.n_line_bytes.1 } else { self.n_line_bytes.0 }
+    }
+
+    /// Bytes in the file that came before it was full; `None` while it has everything, and when there is none.
+    pub fn n_bytes_before_cut(&self) -> Option<u64> {
+        match &self.spill {
+            Spill::File { n_bytes, is_cut: true, .. } => Some(*n_bytes),
+            _ => None,
+        }
+    }
+
     /// Lines of the whole text. A line feed at its end begins no further one.
     pub fn n_lines(&self) -> u64 {
         self.n_newlines + u64::from(!self.text.is_empty() && !self.text.ends_with('\n'))
     }
+}
+
+/// Removes files of earlier outputs that are older than [`KEPT_FOR`]. What cannot be looked at or removed is left alone: the folder is shared.
+fn remove_old(limits: &TailLimits, new: &File) {
+    let Some(old) = modified(new.metadata()).and_then(|now| now.checked_sub(KEPT_FOR)) else { return };
+    for entry in std::fs::read_dir(&limits.spill_dir).into_iter().flatten().filter_map(Result::ok) {
+        let name = entry.file_name();
+        let is_ours =
+            name.to_str().is_some_and(|name| name.starts_with(&limits.spill_prefix) && name.ends_with(".log"));
+        // Of a link this is the time of the link.
+        if is_ours && modified(entry.metadata().and_then(regular)).is_some_and(|at| at < old) {
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
+}
+
+fn regular(meta: Metadata) -> io::Result<Metadata> {
+    if meta.is_file() { Ok(meta) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+fn modified(meta: io::Result<Metadata>) -> Option<SystemTime> {
+    meta.and_then(|meta| meta.modified()).ok()
 }
 
 #[cfg(test)]
@@ -233,11 +287,45 @@ mod tests {
         let path = tail.spill_path().unwrap();
         let whole = "é123\n".repeat(9);
         assert_eq!(std::fs::read(path).unwrap(), &whole.as_bytes()[..40]);
+        assert_eq!(tail.n_bytes_before_cut(), Some(40));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn the_length_of_the_last_line_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tail = OutputTail::new(limits(dir.path()), Cleaning::None);
+        for (piece, expected) in
+            [("ab\n", 2), ("c", 1), ("\n\n", 0), ("0123456789", 10), ("0123456789", 20), ("é\n", 22)]
+        {
+            tail.push(piece.as_bytes());
+            assert_eq!(tail.n_bytes_of_last_line(), expected, "{piece:?}");
+        }
+        assert_eq!(tail.n_bytes_before_cut(), None);
+    }
+
+    #[test]
+    fn old_files_are_removed_when_a_new_one_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let age = |name: &str, days: u64| {
+            let file = File::create(dir.path().join(name)).unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(now - Duration::from_secs(days * 24 * 60 * 60)).unwrap();
+        };
+        for (name, days) in [("out-old.log", 8), ("out-new.log", 6), ("out-old.txt", 8), ("other-old.log", 8)] {
+            age(name, days);
+        }
+        std::fs::create_dir(dir.path().join("out-folder.log")).unwrap();
+        let mut tail = OutputTail::new(limits(dir.path()), Cleaning::None);
+        tail.push(&[b'x'; 100]);
+        let exists = |name: &str| dir.path().join(name).exists();
+        assert!(tail.spill_path().unwrap().exists());
+        assert!(!exists("out-old.log"));
+        assert!(["out-new.log", "out-old.txt", "other-old.log", "out-folder.log"].into_iter().all(exists));
     }
 
     #[test]

@@ -282,9 +282,13 @@ fn response(id: &Value, answer: Result<Value, ExtensionError>) -> Value {
     }
 }
 
-/// A message as a line.
+/// A message as a line. U+2028 and U+2029 are escaped: many programs take them for the ends of lines.
 pub(super) fn line(message: &Value) -> Vec<u8> {
-    let mut line = message.to_string().into_bytes();
+    let mut line = message.to_string();
+    if line.contains(['\u{2028}', '\u{2029}']) {
+        line = line.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    }
+    let mut line = line.into_bytes();
     line.push(b'\n');
     line
 }

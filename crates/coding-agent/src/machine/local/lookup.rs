@@ -81,7 +81,7 @@ pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<Seen<Found
         let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
         for entry in Entries::new(&query.root, rules) {
             let goes_on = match entry {
-                Ok(entry) if pattern.fits(entry.path()) => out.push(Seen::Hit(FoundPath {
+                Ok(entry) if pattern.fits(&query.root, entry.path()) => out.push(Seen::Hit(FoundPath {
                     path: relative(&query.root, entry.path()),
                     is_folder: entry.file_type().is_some_and(|kind| kind.is_dir()),
                 })),
@@ -105,30 +105,45 @@ fn report<T>(out: &mut Out<T>, error: ignore::Error) -> bool {
     }
 }
 
-/// A glob for names, or for whole paths.
+/// A glob for names, or for paths below the folder that is searched.
 struct PathPattern {
     glob: Option<GlobMatcher>,
-    of_whole_path: bool,
+    of: PatternOf,
+}
+
+/// What a pattern is held against.
+enum PatternOf {
+    Name,
+    /// The path below the folder that is searched: where that folder lies does not matter.
+    PathBelow,
+    /// The absolute path.
+    WholePath,
 }
 
 impl PathPattern {
     fn new(pattern: &str) -> Result<Self, SearchError> {
-        let of_whole_path = pattern.contains('/');
-        let anchored = pattern.starts_with('/') || pattern.starts_with("**/");
-        let full = if of_whole_path && !anchored { format!("**/{pattern}") } else { pattern.to_owned() };
+        let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+        let of = match pattern {
+            pattern if pattern.starts_with('/') => PatternOf::WholePath,
+            pattern if pattern.contains('/') => PatternOf::PathBelow,
+            _ => PatternOf::Name,
+        };
+        let is_anywhere = matches!(of, PatternOf::PathBelow) && !pattern.starts_with("**/");
+        let full = if is_anywhere { format!("**/{pattern}") } else { pattern.to_owned() };
         let is_lower = !pattern.chars().any(char::is_uppercase);
         let glob = GlobBuilder::new(&full).literal_separator(true).case_insensitive(is_lower).build();
         let glob = glob.map_err(|error| SearchError::pattern(&error))?;
         // No pattern is no condition.
-        Ok(Self { glob: (!pattern.is_empty()).then(|| glob.compile_matcher()), of_whole_path })
+        Ok(Self { glob: (!pattern.is_empty()).then(|| glob.compile_matcher()), of })
     }
 
-    fn fits(&self, path: &Path) -> bool {
+    fn fits(&self, root: &Path, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return true };
-        if self.of_whole_path {
-            return glob.is_match(path);
+        match self.of {
+            PatternOf::Name => path.file_name().is_some_and(|name| glob.is_match(name)),
+            PatternOf::PathBelow => glob.is_match(path.strip_prefix(root).unwrap_or(path)),
+            PatternOf::WholePath => glob.is_match(path),
         }
-        path.file_name().is_some_and(|name| glob.is_match(name))
     }
 }
 
@@ -309,8 +324,8 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, fits: &[&str], fits_not: &[&str]) {
         let pattern = PathPattern::new(pattern).unwrap();
-        fits.iter().for_each(|path| assert!(pattern.fits(Path::new(path)), "{path}"));
-        fits_not.iter().for_each(|path| assert!(!pattern.fits(Path::new(path)), "{path}"));
+        fits.iter().for_each(|path| assert!(pattern.fits(Path::new("/w"), Path::new(path)), "{path}"));
+        fits_not.iter().for_each(|path| assert!(!pattern.fits(Path::new("/w"), Path::new(path)), "{path}"));
     }
 
     #[test]
@@ -318,6 +333,9 @@ mod tests {
         check("*.rs", &["/w/a.rs", "/w/b/C.RS"], &["/w/a.rs/b"]);
         check("C*", &["/w/Cargo.toml"], &["/w/cargo.toml"]);
         check("src/*.rs", &["/w/src/a.rs", "/w/x/src/a.rs"], &["/w/src/x/a.rs", "/w/a.rs"]);
+        check("./src/*.rs", &["/w/src/a.rs"], &["/w/a.rs"]);
+        check("w/*.rs", &["/w/w/a.rs"], &["/w/a.rs"]);
+        check("**/w/*.rs", &["/w/w/a.rs"], &["/w/a.rs"]);
         check("/w/**/*.rs", &["/w/a.rs", "/w/x/a.rs"], &["/v/w/a.rs"]);
         check("{a,b}.c", &["/a.c", "/b.c"], &["/c.c"]);
         check("", &["/anything"], &[]);

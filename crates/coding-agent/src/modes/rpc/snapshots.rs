@@ -1,5 +1,7 @@
 //! What a session is like, as RPC answers show it.
 
+use std::borrow::Cow;
+
 use pinch_llm::model::{Model, thinking};
 use pinch_stdx::json::write;
 use serde_json::{Value, json};
@@ -32,11 +34,12 @@ pub(super) fn entries(view: &SessionView<'_>, since: Option<&EntryId>) -> Option
         Some(since) => ids.iter().rposition(|id| *id == since)? + 1,
     };
     let mut out = b"{\"entries\":[".to_vec();
-    for (at, id) in ids[from..].iter().enumerate() {
-        if at > 0 {
+    for at in from..ids.len() {
+        if at > from {
             out.push(b',');
         }
-        append_entry(&mut out, view, id);
+        // By place: an id may stand twice in a damaged file.
+        append_line(&mut out, view.log.line_at(at));
     }
     out.extend_from_slice(b"],");
     append_leaf(&mut out, view);
@@ -69,7 +72,7 @@ pub(super) fn tree(view: &SessionView<'_>) -> Vec<u8> {
             Step::Comma => out.push(b','),
             Step::Node(at) => {
                 out.extend_from_slice(b"{\"entry\":");
-                append_entry(&mut out, view, &tree.nodes[at].id);
+                append_line(&mut out, view.log.line_at(at));
                 out.extend_from_slice(b",\"children\":[");
                 steps.push(Step::End(at));
                 list(&tree.nodes[at].children, &mut steps);
@@ -133,8 +136,8 @@ pub(super) fn thinking_levels(model: &Model) -> Value {
     json!({ "levels": levels })
 }
 
-fn append_entry(out: &mut Vec<u8>, view: &SessionView<'_>, id: &EntryId) {
-    match view.log.line(id) {
+fn append_line(out: &mut Vec<u8>, line: Option<Cow<'_, [u8]>>) {
+    match line {
         Some(line) => out.extend_from_slice(line.trim_ascii()),
         None => out.extend_from_slice(b"null"),
     }

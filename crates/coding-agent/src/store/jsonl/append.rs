@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
-use pinch_stdx::fs::{Access, write_atomic};
+use pinch_stdx::fs::{Access, create_private_dir, creating_private, make_private, write_atomic};
 
 use super::super::{Appended, Durability, Journal, StoreError, Stored};
 
@@ -70,13 +70,17 @@ impl JsonlJournal {
         if !self.exists
             && let Some(folder) = self.path.parent()
         {
-            fs::create_dir_all(folder).map_err(StoreError::io("create", folder))?;
+            create_private_dir(folder).map_err(StoreError::io("create", folder))?;
         }
-        let opened = OpenOptions::new().read(true).append(true).create_new(!self.exists).open(&self.path);
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create_new(!self.exists);
+        let opened = creating_private(&mut options).open(&self.path);
         let file = opened.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Exists { path: self.path.clone() },
             _ => StoreError::io(if self.exists { "open" } else { "create" }, &self.path)(error),
         })?;
+        // A conversation is for the user alone, also one that another program has left open to others.
+        make_private(&file);
         self.is_name_new = !self.exists;
         self.exists = true;
         Ok(Arc::clone(self.file.insert(Arc::new(file))))
@@ -143,7 +147,7 @@ impl JsonlJournal {
                 return Ok(Appended::Moved { tail: Bytes::from(tail) });
             }
             keep_old(&path, &beside(&path, backup))?;
-            write_atomic(&path, lines, Access::Keep).map_err(StoreError::io("write", &path))?;
+            write_atomic(&path, lines, Access::Private).map_err(StoreError::io("write", &path))?;
             drop(locked);
             self.file = None;
             return Ok(Appended::At(lines.len() as u64));
@@ -159,12 +163,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Gives a file a second name under which it stays when another takes its place. A name that is taken is left alone.
+/// Copies a file before another takes its place. A name that is taken is left alone. A copy and no hard link: a file with two names would be
+/// overwritten in place, and both with it.
 fn keep_old(path: &Path, kept: &Path) -> Result<(), StoreError> {
-    if kept.exists() || fs::hard_link(path, kept).is_ok() {
+    if kept.exists() {
         return Ok(());
     }
-    // Some file systems know no second names.
     let old = fs::read(path).map_err(StoreError::io("read", path))?;
     write_atomic(kept, &old, Access::Private).map_err(StoreError::io("write", kept))
 }

@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use pinch_stdx::fs::{create_private_dir, creating_private};
+
 use super::super::StoreError;
 use super::JsonlStore;
 use crate::entry::Header;
@@ -25,12 +27,12 @@ impl JsonlStore {
         Header::of_text(&text)
             .map_err(|problem| StoreError::NotASession { path: source.to_owned(), problem: Some(problem) })?;
         let folder = self.folder_for(cwd);
-        fs::create_dir_all(&folder).map_err(StoreError::io("create", &folder))?;
+        create_private_dir(&folder).map_err(StoreError::io("create", &folder))?;
         let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for n in 0..MAX_NAMES {
             let name = if n == 0 { format!("{stem}.jsonl") } else { format!("{stem}-{n}.jsonl") };
             let copy = folder.join(name);
-            match OpenOptions::new().write(true).create_new(true).open(&copy) {
+            match creating_private(OpenOptions::new().write(true).create_new(true)).open(&copy) {
                 Ok(mut file) => {
                     let written = file.write_all(&text).and_then(|()| file.sync_all());
                     if let Err(error) = written {

@@ -1,0 +1,124 @@
+//! Which variables the commands of a session see.
+
+use std::collections::BTreeSet;
+
+use globset::{GlobBuilder, GlobMatcher};
+use pinch_llm::keys;
+
+/// What commands inherit of this program's environment. The default keeps back what is known as a credential, so that a command the model runs
+/// cannot read the keys of providers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellEnvironment {
+    /// Where to begin.
+    pub inherit: Inherit,
+    /// Patterns of names that are passed on whatever else is said.
+    pub include: Vec<String>,
+    /// Patterns of names that are kept back.
+    pub exclude: Vec<String>,
+}
+
+/// Which variables are passed on before patterns add or remove some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inherit {
+    /// All but the known credentials.
+    #[default]
+    WithoutCredentials,
+    /// All, credentials included: pi's behaviour.
+    All,
+    /// Only what programs need to run: see [`CORE`].
+    Core,
+    /// None.
+    None,
+}
+
+/// The variables of [`Inherit::Core`].
+pub const CORE: [&str; 17] = [
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "PATHEXT",
+    "SHELL",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "USERNAME",
+    "USERPROFILE",
+];
+
+impl Inherit {
+    /// The setting `shellEnvironment.inherit`.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "all" => Some(Self::All),
+            "core" => Some(Self::Core),
+            "none" => Some(Self::None),
+            _ => None,
+        }
+    }
+}
+
+impl ShellEnvironment {
+    /// The variables of `own` that are passed on. A pattern may contain `*` and `?`; case does not matter. `include` wins over `exclude`.
+    /// Credentials are those of the known providers, and `credentials`.
+    pub fn select<'a>(
+        &self,
+        own: impl IntoIterator<Item = (&'a str, &'a str)>,
+        credentials: &BTreeSet<String>,
+    ) -> Vec<(&'a str, &'a str)> {
+        let (include, exclude) = (patterns(&self.include), patterns(&self.exclude));
+        let is_inherited = |name: &str| match self.inherit {
+            Inherit::All => true,
+            Inherit::WithoutCredentials => !keys::is_credential(name) && !credentials.contains(name),
+            Inherit::Core => CORE.iter().any(|core| core.eq_ignore_ascii_case(name)),
+            Inherit::None => false,
+        };
+        let fits = |patterns: &[GlobMatcher], name: &str| patterns.iter().any(|pattern| pattern.is_match(name));
+        let is_passed = |name: &str| fits(&include, name) || is_inherited(name) && !fits(&exclude, name);
+        own.into_iter().filter(|(name, _)| is_passed(name)).collect()
+    }
+}
+
+/// What cannot be a pattern stands for itself.
+fn patterns(texts: &[String]) -> Vec<GlobMatcher> {
+    let build = |text: &str| GlobBuilder::new(text).case_insensitive(true).build();
+    texts
+        .iter()
+        .filter_map(|text| build(text).or_else(|_| build(&globset::escape(text))).ok())
+        .map(|glob| glob.compile_matcher())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(inherit: Inherit, include: &[&str], exclude: &[&str], expected: &str) {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+        let rule = ShellEnvironment { inherit, include: words(include), exclude: words(exclude) };
+        let own = ["AWS_REGION", "AWS_SECRET_ACCESS_KEY", "HOME", "MY_TOKEN", "PATH", "X"].map(|name| (name, "v"));
+        let credentials = BTreeSet::from(["X".to_owned()]);
+        let passed: Vec<&str> = rule.select(own, &credentials).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(passed.join(" "), expected);
+    }
+
+    #[test]
+    fn variables_are_inherited_excluded_and_included() {
+        use Inherit::*;
+        check(WithoutCredentials, &[], &[], "AWS_REGION HOME MY_TOKEN PATH");
+        check(All, &[], &[], "AWS_REGION AWS_SECRET_ACCESS_KEY HOME MY_TOKEN PATH X");
+        check(Core, &[], &[], "HOME PATH");
+        check(None, &[], &[], "");
+        check(None, &["x", "aws_?egion"], &[], "AWS_REGION X");
+        check(All, &[], &["AWS_*", "*token"], "HOME PATH X");
+        check(All, &["AWS_REGION"], &["AWS_*"], "AWS_REGION HOME MY_TOKEN PATH X");
+        check(WithoutCredentials, &["AWS_SECRET*"], &["["], "AWS_REGION AWS_SECRET_ACCESS_KEY HOME MY_TOKEN PATH");
+    }
+}
