@@ -15,6 +15,25 @@ pub(crate) fn contains(expected: &Value, actual: &Value) -> Result<(), String> {
         .map_or(Ok(()), |at| Err(format!("{at}\n  expected at least {expected}\n  actual {actual}")))
 }
 
+/// Whether everything that `expected` names holds in `actual`, where null stands for an absent member.
+pub(crate) fn subset(expected: &Value, actual: &Value) -> Result<(), String> {
+    fn lacking(at: &str, expected: &Value, actual: &Value) -> Option<String> {
+        match (expected, actual) {
+            (Value::Object(members), _) if actual.is_object() || actual.is_null() => {
+                members.iter().find_map(|(name, value)| {
+                    lacking(&format!("{at}/{name}"), value, actual.get(name).unwrap_or(&Value::Null))
+                })
+            }
+            (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
+                items.iter().zip(others).enumerate().find_map(|(i, (a, b))| lacking(&format!("{at}/{i}"), a, b))
+            }
+            _ => differ(at, expected, actual),
+        }
+    }
+    lacking("", expected, actual)
+        .map_or(Ok(()), |at| Err(format!("{at}\n  expected at least {expected}\n  actual {actual}")))
+}
+
 fn differ(at: &str, expected: &Value, actual: &Value) -> Option<String> {
     if let Some(verdict) = placeholder(expected, actual) {
         return (!verdict).then(|| short(at, expected, actual));

@@ -72,7 +72,12 @@ pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -
         temperature: given.get("temperature").and_then(Value::as_f64),
         max_tokens: count("maxTokens"),
         omit_output_limit: !simple,
-        thinking: if simple { level(text("reasoning").as_deref()) } else { native(given) },
+        thinking: match (simple, text("reasoning")) {
+            (true, word) => level(word.as_deref()),
+            // A raw option that names a level means what the shared one means.
+            (false, Some(word)) if ThinkingLevel::parse(&word).is_some() => level(Some(&word)),
+            (false, _) => native(given),
+        },
         thinking_budgets: budgets(given.get("thinkingBudgets")),
         cache_retention: text("cacheRetention").map(|word| match word.as_str() {
             "none" => CacheRetention::None,

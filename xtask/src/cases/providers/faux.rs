@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::ids::ApiId;
 use pinch_llm::message::{Block, Message, StopReason};
+use pinch_llm::model::Model;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
@@ -19,10 +20,33 @@ use crate::cases::{Case, Outcome};
 /// Runs a case about a wire format that nobody registered.
 pub(super) fn run_registry(case: &Case<'_>) -> Outcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
-    let (Some(api), Some(_)) = (given["api"].as_str(), expect.get("thrown")) else { return Outcome::NotImplemented };
+    let adapter = ["adapter", "adapterApi", "api"].into_iter().find_map(|name| given[name].as_str());
+    let (Some(api), Some(_)) = (adapter, expect.get("thrown")) else { return Outcome::NotImplemented };
+    let model = &given["model"];
+    let other = given["modelApi"].as_str().or_else(|| model["api"].as_str()).or_else(|| model.as_str());
     match ProviderRegistry::builtin().get(&ApiId::from(api)) {
+        Ok(provider) if other.is_some_and(|other| other != api) => {
+            run_mismatched(&*provider, other.unwrap_or(api), expect)
+        }
         Ok(_) => Outcome::Failed(format!("{api} is registered")),
         Err(unknown) => same(&expect["thrown"], &unknown.to_string().into()).into(),
+    }
+}
+
+/// Asks an adapter for a model of another wire format.
+fn run_mismatched(provider: &dyn Provider, api: &str, expect: &Value) -> Outcome {
+    let record = json!({"id": "m", "name": "m", "api": api, "provider": "p", "baseUrl": "http://127.0.0.1:1",
+        "reasoning": false, "input": ["text"], "contextWindow": 1000, "maxTokens": 100,
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}});
+    let asked = Model::from_record(&record).map_err(|why| why.to_string()).and_then(|model| {
+        let request = request(api, &Value::Null)?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
+        runtime.block_on(events_of(provider.stream(Request { model: Arc::new(model), ..request }, Cancel::new())))
+    });
+    match asked {
+        Ok(seen) => same(&expect["thrown"], &seen.message["errorMessage"]).into(),
+        Err(why) => Outcome::Failed(why),
     }
 }
 

@@ -11,7 +11,7 @@ use pinch_llm::stdx::host::Env;
 use serde_json::{Map, Value, json};
 
 use super::{named_members, wanted};
-use crate::cases::compare::{contains, same};
+use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case of one of these areas.
@@ -21,7 +21,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "env-key" => env_key(given).and_then(|actual| named_members(expect, &actual)).into(),
         "catalog" => catalog(given, expect).into(),
         "thinking-levels" => levels(given).and_then(|actual| same(expect, &actual)).into(),
-        "cost" => cost(given).and_then(|actual| contains(&json!({"cost": expect["cost"]}), &actual)).into(),
+        "cost" => cost(given).and_then(|actual| named_members(expect, &actual)).into(),
         _ => Outcome::NotImplemented,
     }
 }
@@ -59,7 +59,9 @@ fn catalog(given: &Value, expect: &Value) -> Result<(), String> {
     }
     let model = given["model"].as_str().and_then(|id| catalog.find(provider, id));
     let Some(model) = model else {
-        return named_members(expect, &json!({"model": null}));
+        let ids: Vec<String> = catalog.models(provider).iter().map(|model| model.id.to_string()).collect();
+        // Without a model the provider is looked up; an unknown one has no models.
+        return named_members(expect, &json!({"model": null, "models": ids, "count": ids.len()}));
     };
     if expect.get("model").is_some_and(Value::is_null) {
         return Err(format!("{} should not be there", model.id));

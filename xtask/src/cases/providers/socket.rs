@@ -63,6 +63,8 @@ impl Played {
 /// One call of a conversation.
 struct Turn {
     user: String,
+    /// Results of the calls in the answer before, in place of words of the user.
+    tool_results: Vec<Value>,
     system: String,
     answer: String,
     response_id: String,
@@ -72,6 +74,7 @@ fn turns(given: &Value) -> Vec<Turn> {
     let text = |turn: &Value, member: &str, default: &str| turn[member].as_str().unwrap_or(default).to_owned();
     let turn = |turn: &Value| Turn {
         user: text(turn, "user", "q1"),
+        tool_results: turn["toolResults"].as_array().cloned().unwrap_or_default(),
         system: text(turn, "systemPrompt", "S"),
         answer: text(turn, "answer", "A"),
         response_id: text(turn, "responseId", "r"),
@@ -145,7 +148,12 @@ async fn play(case: &Case<'_>) -> Result<Played, String> {
     let mut messages = Vec::new();
     for turn in &turns {
         if given.get("turns").is_some() || turns.len() > 1 {
-            messages.push(Arc::new(Message::user(turn.user.as_str(), 1)));
+            for result in &turn.tool_results {
+                messages.push(tool_result(result)?);
+            }
+            if turn.tool_results.is_empty() {
+                messages.push(Arc::new(Message::user(turn.user.as_str(), 1)));
+            }
             request.messages.clone_from(&messages);
             request.system = SystemPrompt::text(turn.system.as_str());
         }
@@ -156,6 +164,23 @@ async fn play(case: &Case<'_>) -> Result<Played, String> {
     let stats = provider.stats(&session).map_or(Value::Null, |stats| in_json(&stats));
     let host = server.url().trim_start_matches("http://").to_owned();
     Ok(Played { host, requests: server.requests(), log, stats, last: seen })
+}
+
+/// A tool result: a whole message, or a text with or without the id of its call.
+fn tool_result(given: &Value) -> Result<Arc<Message>, String> {
+    let mut whole = json!({"role": "toolResult", "toolCallId": "call_1", "toolName": "tool", "isError": false});
+    match given {
+        Value::String(text) => whole["content"] = json!([{"type": "text", "text": text}]),
+        other => {
+            for (name, value) in other.as_object().into_iter().flatten() {
+                whole[name.as_str()] = value.clone();
+            }
+            if let Some(text) = whole["content"].as_str().or_else(|| whole["text"].as_str()) {
+                whole["content"] = json!([{"type": "text", "text": text}]);
+            }
+        }
+    }
+    setup::message(&whole)
 }
 
 async fn call(provider: &SocketProvider, request: &Request) -> Result<Seen, String> {

@@ -21,7 +21,7 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::message::{AssistantMessage, StopReason, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::CancelReason;
-use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 

@@ -10,7 +10,7 @@ use pinch_embed::profiles::resolve::resolve;
 use pinch_embed::profiles::{Credential, Profile, ProfileFile, ProfileId, Profiles};
 use pinch_embed::run::FailoverReason;
 use pinch_llm::ids::ProviderId;
-use pinch_stdx::fs::atomic::{Access, write_atomic};
+use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Map, Value, json};
 
