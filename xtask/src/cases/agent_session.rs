@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use pinch_agent_core::llm::message::{Content, Message};
+use pinch_agent_core::llm::message::{Content, Image, Message};
 use pinch_agent_core::llm::model::Model;
 use pinch_agent_core::llm::provider::scripted::ScriptedProvider;
 use pinch_agent_core::llm::request::Auth;
@@ -146,7 +146,7 @@ impl Scene {
 
     async fn call(&mut self, call: &Value, tasks: &mut JoinSet<()>) -> Result<(), String> {
         if let Some(text) = call["prompt"].as_str() {
-            self.prompt(text, tasks).await
+            self.prompt(text, images(call), tasks).await
         } else if call.get("compact").is_some() {
             self.compact(call["instructions"].as_str()).await;
             Ok(())
@@ -162,7 +162,7 @@ impl Scene {
             self.results.push(stats);
             Ok(())
         } else if let Some(command) = call["bash"].as_str() {
-            self.session.record_bash(bash(command)).await.map_err(|e| e.to_string())
+            self.session.record_bash(bash(command, call)).await.map_err(|e| e.to_string())
         } else if let Some(index) = call["navigateToEntryIndex"].as_u64() {
             self.navigate(index, &call["options"]).await
         } else if call.get("sendCustom").is_some() {
@@ -171,15 +171,23 @@ impl Scene {
             self.results.push(self.session.last_text().map_or(Value::Null, Value::from));
             Ok(())
         } else if let Some(name) = call["name"].as_str() {
-            self.session.log_mut().append_name(name).await.map(drop).map_err(|e| e.to_string())
+            self.name(name).await
         } else {
             Err(format!("no such call: {call}"))
         }
     }
 
-    async fn prompt(&mut self, text: &str, tasks: &mut JoinSet<()>) -> Result<(), String> {
+    /// Names the session as the RPC command does: the event is the caller's to report.
+    async fn name(&mut self, name: &str) -> Result<(), String> {
+        self.session.set_name(name).await.map_err(|error| error.to_string())?;
+        let event = SessionEvent::InfoChanged { name: self.session.log().name() };
+        line(&event, &mut Vec::new()).into_iter().for_each(|line| note(&self.trace, line));
+        Ok(())
+    }
+
+    async fn prompt(&mut self, text: &str, images: Vec<Image>, tasks: &mut JoinSet<()>) -> Result<(), String> {
         let control = self.session.control();
-        let run = self.session.prompt(Prompt::text(text));
+        let run = self.session.prompt(Prompt { images, ..Prompt::text(text) });
         let sight = Sight { trace: &self.trace, triggers: &mut self.triggers, control, tasks };
         match sight.follow(run).await {
             Ok(()) => note(&self.trace, "-- prompt() resolved".into()),
@@ -294,6 +302,12 @@ impl Scene {
                 shown["details"] = compaction.details.clone().unwrap_or(Value::Null);
             }
             EntryBody::CustomMessage(message) => shown["content"] = message.content.text("").into(),
+            EntryBody::BranchSummary(branch) => {
+                shown["summary"] = branch.summary.as_str().into();
+                shown["details"] = branch.details.clone().unwrap_or(Value::Null);
+                shown["fromHook"] = branch.from_hook.unwrap_or(false).into();
+            }
+            EntryBody::SessionInfo { name } => shown["name"] = name.as_str().into(),
             _ => {}
         }
         shown
@@ -378,10 +392,21 @@ fn stats(stats: &SessionStats) -> Value {
     })
 }
 
-/// A command that is over, as cases record it.
-fn bash(command: &str) -> BashExecution {
+/// A command that is over, as cases record it; its options stand in the call or beside it.
+fn bash(command: &str, call: &Value) -> BashExecution {
     let ran = UserCommand { output: "out".into(), exit_code: Some(0), ..UserCommand::default() };
-    BashExecution::of(command, ran, false, 1_800_000_000_000)
+    let excludes = call["options"]["excludeFromContext"] == true || call["excludeFromContext"] == true;
+    BashExecution::of(command, ran, excludes, 1_800_000_000_000)
+}
+
+/// The images of a prompt, whole blocks or only data and type.
+fn images(call: &Value) -> Vec<Image> {
+    let given = call["options"]["images"].as_array().or_else(|| call["images"].as_array());
+    let image = |image: &Value| Image {
+        data: image["data"].as_str().or_else(|| image.as_str()).unwrap_or_default().into(),
+        mime_type: image["mimeType"].as_str().unwrap_or("image/png").into(),
+    };
+    given.into_iter().flatten().map(image).collect()
 }
 
 fn is_compared(entry: &Entry) -> bool {
@@ -399,10 +424,10 @@ async fn act(actions: Value, control: SessionControl, trace: Arc<Mutex<Vec<Strin
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }
         if let Some(text) = action["steer"].as_str() {
-            control.steer(text, Vec::new());
+            control.steer(text, images(action));
         }
         if let Some(text) = action["followUp"].as_str() {
-            control.follow_up(text, Vec::new());
+            control.follow_up(text, images(action));
         }
         if action["abort"] == true {
             control.cancel(CancelReason::User);
@@ -410,25 +435,31 @@ async fn act(actions: Value, control: SessionControl, trace: Arc<Mutex<Vec<Strin
         if action["abortRetry"] == true {
             control.cancel_retry();
         }
+        // What an action returns is noted behind the events that it causes, which the session reports when it is pulled.
+        let mut returned = None;
         if action.get("clearQueue").is_some() {
             let (steering, follow_up) = control.clear_queues();
             let cleared = json!({"steering": steering, "followUp": follow_up});
-            note(&trace, format!("clearQueue returns {cleared}"));
+            returned = Some(format!("clearQueue returns {cleared}"));
         }
         if let Some(command) = action["bash"].as_str() {
-            control.change(Change::Bash(bash(command)));
+            control.change(Change::Bash(bash(command, action)));
+        }
+        if let Some(name) = action["name"].as_str() {
+            control.change(Change::Name(name.to_owned()));
         }
         if let Some(text) = action["prompt"].as_str() {
             let queue = action["options"]["streamingBehavior"].as_str().map(|word| match word {
                 "steer" => QueueKind::Steering,
                 _ => QueueKind::FollowUp,
             });
-            if let Err(busy) = control.prompt(text, Vec::new(), queue) {
-                note(&trace, format!("prompt error: {busy}"));
+            if let Err(busy) = control.prompt(text, images(action), queue) {
+                returned = Some(format!("prompt error: {busy}"));
             }
         }
         // Whoever pulls the session sees one action before the next.
         tokio::time::sleep(Duration::from_millis(1)).await;
+        returned.into_iter().for_each(|line| note(&trace, line));
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
     match case.kind {
         "tool" => tool::run(case),
         "settings" => settings::run(case),
-        "rpc" | "print" => program::run(case),
+        "rpc" | "print" | "json" => program::run(case),
         "rpc_extension_ui" => {
             let with_probe = program::with_probe(case.case);
             program::run(&Case { case: &with_probe, ..*case })

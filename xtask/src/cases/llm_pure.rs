@@ -93,7 +93,7 @@ fn validated(case: &Value) -> Result<(), String> {
 }
 
 /// The frame, the received arguments and the set of places count; words after a place are free.
-fn same_error(wanted: &str, actual: &str) -> Result<(), String> {
+pub(super) fn same_error(wanted: &str, actual: &str) -> Result<(), String> {
     let first = |text: &str| text.lines().next().map(str::to_owned);
     let received = |text: &str| text.split_once("Received arguments:").map(|(_, rest)| rest.to_owned());
     let places = |text: &str| -> BTreeSet<String> {

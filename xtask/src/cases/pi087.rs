@@ -5,6 +5,7 @@ mod request;
 mod session_file;
 pub(crate) mod shape;
 mod tool;
+mod value;
 
 use super::{Case, Outcome};
 

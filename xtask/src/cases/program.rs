@@ -63,17 +63,28 @@ pub(crate) struct Ran {
     pub(crate) cwd: String,
     /// The agent's folder.
     pub(crate) agent_dir: String,
+    /// The home folder.
+    pub(crate) home: String,
     /// The port of the scripted server.
     pub(crate) port: u16,
 }
 
 impl Ran {
+    /// What the last run wrote as JSON, line by line.
+    pub(crate) fn stdout_lines(&self) -> Vec<Value> {
+        match self.lines.is_empty() {
+            true => self.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+            false => self.lines.clone(),
+        }
+    }
+
     /// What stands for the folders and the port in what a case expects.
     pub(crate) fn put_in(&self, expected: &mut Value) {
         let port = self.port.to_string();
         let cwd_dir = format!("--{}--", self.cwd.trim_start_matches(['/', '\\']).replace(['/', '\\', ':'], "-"));
         let known = [
             ("sessions/<cwd-dir>", format!("sessions/{cwd_dir}")),
+            ("$HOME", self.home.clone()),
             ("$CWD", self.cwd.clone()),
             ("$AGENT_DIR", self.agent_dir.clone()),
             ("<port>", port),
@@ -157,7 +168,13 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, 
             } else if let (Some(text), Some(mut to)) = (piped, child.stdin.take()) {
                 to.write_all(text.as_bytes()).await.map_err(|why| why.to_string())?;
             }
-            if let Some(signal) = one["signal"].as_str() {
+            let after = [&one["signalAfter"], &input["signalAfter"]].into_iter().find(|after| after.is_object());
+            if let Some((after, signal)) =
+                after.filter(|_| !is_talk).and_then(|after| Some((after, after["signal"].as_str()?)))
+            {
+                tokio::time::sleep(Duration::from_millis(after["ms"].as_u64().unwrap_or(300))).await;
+                talk::send_signal(&child, signal)?;
+            } else if let Some(signal) = one["signal"].as_str() {
                 // Everything that was asked for is being answered, and what the answer asks for has begun.
                 server
                     .wait_for_requests(n_asked + usize::try_from(one["atRequest"].as_u64().unwrap_or(1)).unwrap_or(1))
@@ -189,6 +206,7 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, 
         sessions: places.read_sessions(),
         cwd: places.cwd.to_string_lossy().into_owned(),
         agent_dir: places.agent.to_string_lossy().into_owned(),
+        home: places.home.to_string_lossy().into_owned(),
         port: places.port,
     })
 }

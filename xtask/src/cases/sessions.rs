@@ -12,6 +12,7 @@ mod list;
 pub(crate) mod notation;
 mod open;
 mod ops;
+mod pure;
 
 /// What stands for the directory in which the process runs.
 const PROCESS_CWD: &str = "/process/cwd";
@@ -46,6 +47,9 @@ impl World {
 
 /// Runs a case of this suite.
 pub(crate) fn execute(case: &Case<'_>) -> Outcome {
+    if case.kind == "validate_tool_arguments" {
+        return pure::validate_tool_arguments(case).into();
+    }
     let run: fn(&World) -> Result<Value, String> = match case.kind {
         "session_open" => open::session_open,
         "session_fork_from" => open::session_fork_from,
@@ -54,6 +58,8 @@ pub(crate) fn execute(case: &Case<'_>) -> Outcome {
         "session_list" => list::session_list,
         "session_most_recent" => list::session_most_recent,
         "session_search_parse" => list::session_search_parse,
+        "session_search_filter" => list::session_search_filter,
+        "prompt_template" => pure::prompt_template,
         kind => match compaction::executor(kind) {
             Some(run) => run,
             None => return Outcome::NotImplemented,

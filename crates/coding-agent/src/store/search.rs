@@ -70,7 +70,7 @@ pub fn search(
     names: NameFilter,
 ) -> Vec<SessionSummary> {
     if names == NameFilter::Named {
-        sessions.retain(|session| session.name.is_some());
+        sessions.retain(|session| session.name.as_deref().is_some_and(|name| !name.trim().is_empty()));
     }
     if query.trim().is_empty() {
         return sessions;

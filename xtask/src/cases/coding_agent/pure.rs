@@ -10,6 +10,7 @@ use pinch_coding_agent::session_log::convert_to_llm;
 use pinch_coding_agent::tools::truncate::{
     MAX_BYTES, MAX_LINES, Truncation, format_size, truncate_head, truncate_tail,
 };
+use pinch_stdx::text::{strip_ansi, strip_control};
 use serde_json::{Value, json};
 
 use super::{args, files};
@@ -33,6 +34,11 @@ pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
         "truncate_head" => Ok(truncation(&limited(input, truncate_head))),
         "truncate_tail" => Ok(truncation(&limited(input, truncate_tail))),
         "bash_execution_text" => bash_text(input),
+        "sanitize_output" => {
+            let text =
+                ["text", "output", "input"].into_iter().find_map(|name| input[name].as_str()).unwrap_or_default();
+            Ok(json!(strip_control(&strip_ansi(text)).replace('\r', "")))
+        }
         "cli_args" => Ok(args::read(input)),
         _ => return None,
     };

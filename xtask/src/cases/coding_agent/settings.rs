@@ -22,6 +22,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
 
 async fn play(input: &Value, wanted: &Value) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let home = folder.path().join("home");
     let files = SettingsFiles {
         global: folder.path().join("agent/settings.json"),
         project: Some(folder.path().join("cwd/.pi/settings.json")),
@@ -30,7 +31,7 @@ async fn play(input: &Value, wanted: &Value) -> Result<(), String> {
     if let Some(project) = &files.project {
         write(project, &input["project"])?;
     }
-    let manager = SettingsManager::load(&files, &Host::builder().build());
+    let manager = SettingsManager::load(&files, &Host::builder().home(&home).build());
     for step in input["steps"].as_array().into_iter().flatten() {
         if let Some(key) = step["set"].as_str() {
             manager.set(key, step["value"].clone()).map_err(|error| error.to_string())?;
@@ -56,13 +57,37 @@ async fn play(input: &Value, wanted: &Value) -> Result<(), String> {
             "file" => read(&files.global, wanted)?,
             other => return Err(format!("nobody knows what {other} is")),
         };
-        let compared = if name == "values" { contains(wanted, &found) } else { same(wanted, &found) };
+        let compared = match name == "values" {
+            true => contains(&expanded(wanted, &folder, &home), &expanded(&found, &folder, &home)),
+            false => same(wanted, &found),
+        };
         compared.map_err(|why| format!("{name}{why}"))?;
     }
     if wanted.get("errors").is_none() && !errors.is_empty() {
         return Err(format!("nobody expected errors of {errors:?}"));
     }
     Ok(())
+}
+
+/// Paths as they are used: with the home folder and the other folders put in.
+fn expanded(value: &Value, folder: &tempfile::TempDir, home: &Path) -> Value {
+    let place = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    match value {
+        Value::String(text) => {
+            let home = home.to_string_lossy();
+            let text =
+                text.replace("$HOME", &home).replace("$CWD", &place("cwd")).replace("$AGENT_DIR", &place("agent"));
+            match text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+                Some(rest) => format!("{home}{rest}").into(),
+                None => text.into(),
+            }
+        }
+        Value::Array(items) => items.iter().map(|item| expanded(item, folder, home)).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (name.clone(), expanded(value, folder, home))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// Puts an object or a text into a file; nothing without one.

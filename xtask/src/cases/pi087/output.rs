@@ -30,6 +30,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
             ("requestCount", _) => Some(ran.requests.len().into()),
             ("filesAfter", _) => Some(ran.files_after.clone()),
             ("sessions", _) => Some(super::session_file::sessions(&ran)),
+            ("toolResults", _) => Some(super::tool::results(&ran.stdout_lines())),
             ("value", Some(what)) => value(what, &expected, &ran, &case.case["input"]),
             _ => None,
         };
@@ -56,7 +57,7 @@ fn compare(expected: &Value, actual: Value) -> Result<(), String> {
 
 /// What a case calls its value, in its own words. Several things are told apart by semicolons or `and`, each with its name or in the order
 /// of the expected members. Nothing for words that nobody here knows.
-fn value(what: &str, expected: &Value, ran: &Ran, input: &Value) -> Option<Value> {
+pub(super) fn value(what: &str, expected: &Value, ran: &Ran, input: &Value) -> Option<Value> {
     let Some(members) = expected.as_object().filter(|members| !members.contains_key("role")) else {
         return one(what, expected, ran, input);
     };
@@ -114,13 +115,16 @@ fn one(what: &str, expected: &Value, ran: &Ran, input: &Value) -> Option<Value> 
         let stored = ran.lines.iter().map(|line| &line["message"]).find(|message| message["role"] == "user")?;
         return Some(stored["content"].as_array()?.iter().map(|block| block["type"].clone()).collect());
     }
+    if let Some(found) = super::value::of(what, expected, ran) {
+        return Some(found);
+    }
     if has("responses") {
         return Some(ran.lines.iter().filter(|line| line["type"] == "response").cloned().collect());
     }
     if has("custom") || what == "same" {
         return Some(asks_with_own_prompt(&body(true), input).into());
     }
-    None
+    super::session_file::value_of(what, expected, ran, input)
 }
 
 /// Whether the request's system text is one that a file of the case holds.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cases::compare::same;
 use crate::cases::program;
+use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Members of a declared tool that are compared; the others are wording.
@@ -13,7 +14,9 @@ const TOOL_FLAGS: [&str; 5] = ["type", "strict", "cache_control", "defer_loading
 pub(super) fn run(case: &Case<'_>) -> Outcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
     let value_is = case.case["valueIs"].as_str();
-    let known = |name: &str| matches!(name, "requests" | "requestCount") || (name == "value" && value_is.is_some());
+    let known = |name: &str| {
+        matches!(name, "requests" | "requestCount" | "exitCode" | "stderr") || (name == "value" && value_is.is_some())
+    };
     if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) {
         return Outcome::NotImplemented;
     }
@@ -31,8 +34,9 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
                 shortened(&request.path, request.json(), &expected.get(at).unwrap_or(&Value::Null)["body"])
             })
             .collect();
-        let expected: Vec<Value> = expected.iter().map(without_rest).collect();
-        if let Err(why) = same(&expected.into(), &actual.into()) {
+        let mut expected: Value = expected.iter().map(without_rest).collect();
+        ran.put_in(&mut expected);
+        if let Err(why) = same(&expected, &actual.into()) {
             return Outcome::Failed(format!("requests{why}{}", hint()));
         }
     }
@@ -41,9 +45,19 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     {
         return Outcome::Failed(format!("requestCount{why}{}", hint()));
     }
+    for (name, actual) in [("exitCode", Value::from(ran.exit_code)), ("stderr", ran.stderr.trim().into())] {
+        if let Some(expected) = wanted.get(name)
+            && let Err(why) = notation::matches(&filled(expected, &ran), &actual, "")
+        {
+            return Outcome::Failed(format!("{name}{why}{}", hint()));
+        }
+    }
     match (wanted.get("value"), value_is) {
-        (Some(expected), Some(what)) => match value(what, expected, &ran) {
-            Some(actual) => same(expected, &actual).map_err(|why| format!("value{why}{}", hint())).into(),
+        (Some(expected), Some(what)) => match value(what, &filled(expected, &ran), &ran, &case.case["input"]) {
+            Some(actual) => {
+                let compared = notation::matches(&filled(expected, &ran), &actual, "");
+                compared.map_err(|why| format!("value{why}{}", hint())).into()
+            }
             None => Outcome::NotImplemented,
         },
         _ => Outcome::Passed,
@@ -51,7 +65,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
 }
 
 /// What a case calls its value, in its own words; nothing for words that nobody here knows.
-fn value(what: &str, expected: &Value, ran: &program::Ran) -> Option<Value> {
+fn value(what: &str, expected: &Value, ran: &program::Ran, input: &Value) -> Option<Value> {
     let request = |n: usize| ran.requests.get(n).map(|request| request.json()).unwrap_or_default();
     if what.contains("last message of the second request") {
         return Some(
@@ -80,7 +94,14 @@ fn value(what: &str, expected: &Value, ran: &program::Ran) -> Option<Value> {
         };
         return Some(tools.iter().map(tool).collect());
     }
-    None
+    super::output::value(what, expected, ran, input)
+}
+
+/// What is expected with the folders of the run in it.
+fn filled(expected: &Value, ran: &program::Ran) -> Value {
+    let mut expected = expected.clone();
+    ran.put_in(&mut expected);
+    expected
 }
 
 fn undescribed(schema: &Value) -> Value {

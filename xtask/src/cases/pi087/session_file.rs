@@ -86,11 +86,18 @@ fn lines(text: &str) -> Vec<Value> {
 /// What a case calls its value, in its own words. Several things are told apart by semicolons, each with its name or in the order of the
 /// expected members. Nothing for words that nobody here knows.
 fn value(what: &str, expected: &Value, seen: &Seen<'_>) -> Option<Value> {
-    let Some(members) = expected.as_object() else { return one(what, expected, seen) };
+    let general = || super::value::of(what, expected, seen.ran);
+    let Some(members) = expected.as_object() else { return one(what, expected, seen).or_else(general) };
+    if !what.contains([';', ':'])
+        && let Some(found) = general()
+    {
+        return Some(found);
+    }
     let parts: Vec<&str> = what.split(';').map(str::trim).collect();
     let member = |(at, (name, expected)): (usize, (&String, &Value))| {
         let named = parts.iter().find_map(|part| part.strip_prefix(name.as_str())?.strip_prefix(':'));
-        Some((name.clone(), one(named.or(parts.get(at).copied())?, expected, seen)?))
+        let words = named.or(parts.get(at).copied())?;
+        Some((name.clone(), one(words, expected, seen).or_else(|| super::value::of(words, expected, seen.ran))?))
     };
     members.iter().enumerate().map(member).collect::<Option<Map<_, _>>>().map(Value::Object)
 }

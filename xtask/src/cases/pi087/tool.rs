@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::cases::compare::same;
 use crate::cases::program;
+use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Members of a tool result that are compared.
@@ -12,7 +12,11 @@ const MEMBERS: [&str; 4] = ["toolName", "content", "details", "isError"];
 /// Runs a case.
 pub(super) fn run(case: &Case<'_>) -> Outcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
-    let known = |name: &str| matches!(name, "toolResults" | "filesAfter");
+    let what = case.case["valueIs"].as_str();
+    let known = |name: &str| {
+        matches!(name, "toolResults" | "filesAfter" | "requestCount" | "exitCode" | "stderr")
+            || (name == "value" && what.is_some())
+    };
     if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) || !prints_events(case.case) {
         return Outcome::NotImplemented;
     }
@@ -20,11 +24,19 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
         Ok(ran) => ran,
         Err(why) => return Outcome::Failed(why),
     };
-    let actual = [("toolResults", results(&ran.stdout)), ("filesAfter", ran.files_after.clone())];
-    for (name, actual) in actual {
-        if let Some(expected) = wanted.get(name)
-            && let Err(why) = same(expected, &actual)
-        {
+    for (name, expected) in wanted.as_object().into_iter().flatten() {
+        let mut expected = expected.clone();
+        ran.put_in(&mut expected);
+        let actual = match name.as_str() {
+            "toolResults" => Some(results(&ran.stdout_lines())),
+            "filesAfter" => Some(ran.files_after.clone()),
+            "requestCount" => Some(ran.requests.len().into()),
+            "exitCode" => Some(ran.exit_code.into()),
+            "stderr" => Some(ran.stderr.trim().into()),
+            _ => super::output::value(what.unwrap_or_default(), &expected, &ran, &case.case["input"]),
+        };
+        let Some(actual) = actual else { return Outcome::NotImplemented };
+        if let Err(why) = notation::matches(&expected, &actual, "") {
             let stderr = ran.stderr.trim();
             let hint = if stderr.is_empty() { String::new() } else { format!("\n  stderr: {stderr}") };
             return Outcome::Failed(format!("{name}{why}{hint}"));
@@ -40,10 +52,9 @@ fn prints_events(case: &Value) -> bool {
 }
 
 /// The tool results among the lines of a run, as cases write them.
-fn results(output: &str) -> Value {
-    let lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let ended = lines.filter(|line| line["type"] == "message_end" && line["message"]["role"] == "toolResult");
-    let short = |line: Value| -> Value {
+pub(super) fn results(lines: &[Value]) -> Value {
+    let ended = lines.iter().filter(|line| line["type"] == "message_end" && line["message"]["role"] == "toolResult");
+    let short = |line: &Value| -> Value {
         let member = |name: &&str| Some(((*name).to_owned(), line["message"].get(*name)?.clone()));
         MEMBERS.iter().filter_map(member).collect::<Map<_, _>>().into()
     };

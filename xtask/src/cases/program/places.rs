@@ -43,11 +43,14 @@ impl Places {
         };
         let models = match &input["modelsJson"] {
             Value::Null => usual("modelsJson", "rpcModelsJson"),
+            // A text names a fixture.
+            Value::String(name) => fixtures[name.as_str()].clone(),
             own => own.clone(),
         };
         self.write(&self.agent.join("models.json"), &self.fill(&models.to_string()))?;
         let mut settings = usual("settings", "rpcSettings").as_object().cloned().unwrap_or_default();
-        settings.extend(input["settings"].as_object().cloned().unwrap_or_default());
+        let own = input["settings"].as_str().map_or(&input["settings"], |name| &fixtures[name]);
+        settings.extend(own.as_object().cloned().unwrap_or_default());
         self.write(&self.agent.join("settings.json"), &self.fill(&Value::Object(settings).to_string()))?;
         self.write_files(&self.agent, &fixtures["rpcAgentDirFiles"])?;
         self.write_files(&self.agent, &input["agentFiles"])?;

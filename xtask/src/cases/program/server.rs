@@ -32,7 +32,10 @@ pub(crate) async fn start(script: &Value, calls: Calls) -> Result<Server, String
 pub(crate) fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
     let is_anthropic = request.path.contains("/messages");
     if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
-        let error = json!({"message": step["message"], "type": "x"});
+        let error = match calls {
+            Calls::One => json!({"message": step["message"]}),
+            Calls::Numbered => json!({"message": step["message"], "type": "x"}),
+        };
         let body = if is_anthropic { json!({"type": "error", "error": error}) } else { json!({"error": error}) };
         return Reply::json(status, &body);
     }

@@ -38,6 +38,9 @@ impl<'a> Talk<'a> {
                 self.until(self.mark, |line| line["type"] == kind).await?;
             } else if let Some(ms) = step["sleep"].as_u64() {
                 self.listen_for(Duration::from_millis(ms)).await?;
+            } else if let Some(signal) = step["signalAfter"]["signal"].as_str() {
+                self.listen_for(Duration::from_millis(step["signalAfter"]["ms"].as_u64().unwrap_or(100))).await?;
+                send_signal(child, signal)?;
             } else if let Some(name) = step["save"].as_str() {
                 self.save(name, &step["path"]);
             } else {
@@ -50,9 +53,11 @@ impl<'a> Talk<'a> {
                 }
             }
         }
-        match end["signalEnd"].as_str() {
+        let after = &end["signalAfter"];
+        match end["signalEnd"].as_str().or_else(|| after["signal"].as_str()) {
             Some(signal) => {
-                self.listen_for(Duration::from_millis(end["settle"].as_u64().unwrap_or(100))).await?;
+                let ms = after["ms"].as_u64().or_else(|| end["settle"].as_u64()).unwrap_or(100);
+                self.listen_for(Duration::from_millis(ms)).await?;
                 send_signal(child, signal)?;
             }
             None => drop(self.input.take()),

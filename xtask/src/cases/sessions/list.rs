@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use pinch_coding_agent::entry::names;
 use pinch_coding_agent::session_log::SessionLog;
-use pinch_coding_agent::store::search::{Query, Token};
-use pinch_coding_agent::store::{JsonlStore, ListScope, SessionStore as _};
-use pinch_stdx::host::iso_from_ms;
+use pinch_coding_agent::store::search::{self, NameFilter, Query, SortMode, Token};
+use pinch_coding_agent::store::{JsonlStore, ListScope, SessionStore as _, SessionSummary};
+use pinch_stdx::host::{iso_from_ms, ms_from_iso};
 use serde_json::{Map, Value, json};
 
 use super::{World, block_on};
@@ -90,6 +90,49 @@ pub(super) fn session_search_parse(world: &World) -> Result<Value, String> {
         Query::Broken(_) => json!({ "mode": "regex", "tokens": [], "regex": null, "hasError": true }),
     });
     Ok(shown.collect())
+}
+
+/// The sessions that a query finds, in their order.
+pub(super) fn session_search_filter(world: &World) -> Result<Value, String> {
+    let input = &world.input;
+    let sessions = input["sessions"].as_array().ok_or("input.sessions is no list")?;
+    let summaries: Vec<SessionSummary> = sessions.iter().map(summary).collect();
+    let word = |names: &[&str]| names.iter().find_map(|name| input[*name].as_str()).unwrap_or_default();
+    let sort = match word(&["sortMode", "sort"]) {
+        "relevance" => SortMode::Relevance,
+        _ => SortMode::Recent,
+    };
+    let names = match word(&["nameFilter", "filter", "names"]) {
+        "named" => NameFilter::Named,
+        _ => NameFilter::All,
+    };
+    let search = |query: &str| -> Value {
+        search::search(summaries.clone(), query, sort, names).into_iter().map(|found| Value::from(found.id)).collect()
+    };
+    match input["queries"].as_array() {
+        Some(queries) => Ok(queries.iter().filter_map(Value::as_str).map(search).collect()),
+        None => Ok(search(word(&["query"]))),
+    }
+}
+
+/// A session as a list of the folder would show it.
+fn summary(given: &Value) -> SessionSummary {
+    let text = |name: &str| given[name].as_str().unwrap_or_default().to_owned();
+    let time = |name: &str| given[name].as_str().and_then(ms_from_iso).or_else(|| given[name].as_i64());
+    let name = given["name"].as_str().map(str::trim).filter(|name| !name.is_empty());
+    SessionSummary {
+        path: text("path").into(),
+        id: text("id"),
+        cwd: text("cwd"),
+        name: name.map(str::to_owned),
+        parent_session: given["parentSessionPath"].as_str().map(str::to_owned),
+        created: time("created"),
+        modified: time("modified").unwrap_or_default(),
+        file_modified: time("modified").unwrap_or_default(),
+        message_count: given["messageCount"].as_u64().and_then(|n| n.try_into().ok()).unwrap_or_default(),
+        first_message: text("firstMessage"),
+        search_text: text("allMessagesText").into(),
+    }
 }
 
 fn token(token: &Token) -> Value {
