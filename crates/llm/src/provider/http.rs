@@ -106,6 +106,7 @@ fn run(
         };
         let mut frames = Frames::new(shared.wire.framing());
         loop {
+            let paused = if emit.is_empty() { None } else { watch.pause() };
             while let Some(mut event) = emit.pop() {
                 let is_end = matches!(event, StreamEvent::End(_));
                 if let StreamEvent::End(finished) = &mut event {
@@ -122,6 +123,7 @@ fn run(
                     return;
                 }
             }
+            watch.resume(paused);
             if cancel.is_cancelled() {
                 decoder.fail(stopped(&request, Stopped::Cancelled), &mut emit);
                 continue;

@@ -39,8 +39,6 @@ use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen};
 
 pub use self::sessions::SocketStats;
 
-/// How long the opening of a socket may take.
-const CONNECT_TIME: Duration = Duration::from_secs(15);
 const BAD_JSON: &str = "Invalid Codex WebSocket JSON";
 /// Codes of failures that say that the server lost what it remembered, or that a socket has had its time. They come before any answer.
 const LOST: [&str; 2] = ["previous_response_not_found", "websocket_connection_limit_reached"];
@@ -216,6 +214,7 @@ fn run(
         let mut started = false;
         let mut fallen = turn.is_none() && emit.is_empty();
         loop {
+            let paused = if emit.is_empty() { None } else { watch.pause() };
             while let Some(mut event) = emit.pop() {
                 let is_end = match &mut event {
                     // A turn that was sent twice begins once.
@@ -232,6 +231,7 @@ fn run(
                     return;
                 }
             }
+            watch.resume(paused);
             match turn.as_mut() {
                 Some(turn) if !fallen => match turn.step(&call, &mut decoder, &mut emit, &mut watch, &cancel).await {
                     Step::Go => {}
@@ -242,7 +242,10 @@ fn run(
                 },
                 turn if fallen => {
                     let diagnostic = turn.and_then(|turn| turn.diagnostic.take());
-                    let mut events = shared.sse.stream(request.clone(), cancel.clone());
+                    let mut request = request.clone();
+                    // The limit of the whole call goes on; zero would switch it off.
+                    request.options.deadlines.total = watch.left().map(|left| left.max(Duration::from_nanos(1)));
+                    let mut events = shared.sse.stream(request, cancel.clone());
                     while let Some(mut event) = events.next().await {
                         if let (StreamEvent::End(finished), Some(note)) = (&mut event, &diagnostic) {
                             let message = Arc::make_mut(&mut finished.message);
@@ -458,7 +461,10 @@ impl Turn {
             }
             answer.into_socket(request.host.clone()).await.map_err(|error| NoSocket::Failed(error.into()))
         };
-        timeout(CONNECT_TIME, opening).await.unwrap_or_else(|_| Err(NoSocket::Failed(late())))
+        match watch.socket() {
+            Some(limit) => timeout(limit, opening).await.unwrap_or_else(|_| Err(NoSocket::Failed(late()))),
+            None => opening.await,
+        }
     }
 }
 
