@@ -274,6 +274,8 @@ pub struct CallOptions {
     pub sampling_params: Option<Map<String, Value>>,
     /// Further settings of one wire format, by the name its part of the documentation gives (`serviceTier`, `azureBaseUrl`, …).
     pub native: Map<String, Value>,
+    /// Bytes of an answer at most, what is not shown of it included; a longer one fails with what had come. 0 = no limit, `None` = 64 MiB.
+    pub max_answer_bytes: Option<usize>,
     /// Time limits.
     pub deadlines: Deadlines,
     /// Sees and may change the request, sees the response.

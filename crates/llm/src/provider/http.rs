@@ -15,6 +15,7 @@ use pinch_stdx::json::write;
 use tokio::time::{Instant, timeout};
 
 use super::Provider;
+use super::budget::Budget;
 use crate::cloud::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind, retry};
 use crate::event::{Emit, EventStream, StreamEvent};
@@ -105,6 +106,7 @@ fn run(
             }
         };
         let mut frames = Frames::new(shared.wire.framing());
+        let mut budget = Budget::of(&request);
         loop {
             let paused = if emit.is_empty() { None } else { watch.pause() };
             while let Some(mut event) = emit.pop() {
@@ -130,8 +132,12 @@ fn run(
             }
             match frames.next_frame() {
                 Ok(Some(frame)) => {
+                    let (n_bytes, n_before) = (frame.data.len(), emit.len());
                     if decoder.push(frame, &mut emit) == Seen::Content {
                         watch.content_arrived();
+                        if let Err(too_large) = budget.take(&request, n_bytes, &emit, n_before) {
+                            decoder.fail(too_large, &mut emit);
+                        }
                     }
                     continue;
                 }

@@ -24,6 +24,7 @@ mod sessions;
 use self::continuation::Continuation;
 use self::sessions::{Key, Place, Sessions};
 use super::Provider;
+use super::budget::Budget;
 use super::http::{HttpProvider, observe_payload, stopped};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::{Emit, EventStream, Finished, StreamEvent};
@@ -162,6 +163,7 @@ struct Turn {
     timestamp: i64,
     /// Note for the answer about a failure.
     diagnostic: Option<Value>,
+    budget: Budget,
 }
 
 /// A socket in use. Dropped before its end, it is closed and the conversation's seat is free.
@@ -318,6 +320,7 @@ impl Turn {
             has_content: false,
             timestamp: call.timestamp,
             diagnostic: None,
+            budget: Budget::of(request),
         }))
     }
 
@@ -359,8 +362,12 @@ impl Turn {
             Ok(Ok(Received::Text(text))) => {
                 self.n_events += 1;
                 let frame = Frame { event: "", data: &text, raw: text.as_bytes() };
+                let n_before = emit.len();
                 if decoder.push(frame, emit) == Seen::Content {
                     watch.content_arrived();
+                    if let Err(too_large) = self.budget.take(request, text.len(), emit, n_before) {
+                        decoder.fail(too_large, emit);
+                    }
                 }
                 self.has_content |= emit.iter().any(|event| matches!(event, StreamEvent::BlockStart { .. }));
                 return Step::Go;

@@ -87,7 +87,10 @@ async fn zero_is_none_and_the_header_limit_does_not_cut_a_stream() {
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 /// A server that reads a request, sends `first`, and then `again` for ever. Says when it has the request.
-async fn stuck(first: &'static str, again: Option<(&'static str, Duration)>) -> (String, oneshot::Receiver<()>, JoinSet<()>) {
+async fn stuck(
+    first: &'static str,
+    again: Option<(&'static str, Duration)>,
+) -> (String, oneshot::Receiver<()>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (asked, was_asked) = oneshot::channel();
