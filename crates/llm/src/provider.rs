@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use pinch_stdx::cancel::Cancel;
 
+mod budget;
+
 pub mod http;
 
 #[cfg(feature = "codex-ws")]

@@ -216,16 +216,18 @@ pub struct ThinkingBudgets {
     pub high: Option<u64>,
 }
 
-/// Time limits of one call. `None` = no limit.
+/// Time limits of one call. `None` or zero = no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Until the connection stands, TLS included. Default 30 s.
+    /// Until the connection is established, TLS included. Default 30 s.
     pub connect: Option<Duration>,
-    /// Until the response headers are there. Default 600 s.
+    /// Until a WebSocket is open, in formats that use one. Default 15 s.
+    pub websocket: Option<Duration>,
+    /// Until the response headers are complete. Default 300 s.
     pub headers: Option<Duration>,
-    /// Until the first content. Default none: local models can be silent for minutes.
+    /// From the headers to the first content. Default 300 s.
     pub first_content: Option<Duration>,
-    /// Between two pieces of content; comments and pings do not count. Default none.
+    /// Between two pieces of content; comments, pings and events without content do not count. Default 300 s.
     pub idle: Option<Duration>,
     /// For the whole call. Default none.
     pub total: Option<Duration>,
@@ -233,11 +235,13 @@ pub struct Deadlines {
 
 impl Default for Deadlines {
     fn default() -> Self {
+        let seconds = |n| Some(Duration::from_secs(n));
         Self {
-            connect: Some(Duration::from_secs(30)),
-            headers: Some(Duration::from_secs(600)),
-            first_content: None,
-            idle: None,
+            connect: seconds(30),
+            websocket: seconds(15),
+            headers: seconds(300),
+            first_content: seconds(300),
+            idle: seconds(300),
             total: None,
         }
     }
@@ -270,6 +274,8 @@ pub struct CallOptions {
     pub sampling_params: Option<Map<String, Value>>,
     /// Further settings of one wire format, by the name its part of the documentation gives (`serviceTier`, `azureBaseUrl`, …).
     pub native: Map<String, Value>,
+    /// Bytes of an answer at most, what is not shown of it included; a longer one fails with what had come. 0 = no limit, `None` = 64 MiB.
+    pub max_answer_bytes: Option<usize>,
     /// Time limits.
     pub deadlines: Deadlines,
     /// Sees and may change the request, sees the response.

@@ -160,6 +160,13 @@ pub enum Seen {
     KeepAlive,
 }
 
+impl Seen {
+    /// Content, or else a sign of life.
+    pub fn content_if(has_content: bool) -> Self {
+        if has_content { Self::Content } else { Self::KeepAlive }
+    }
+}
+
 /// The wire formats of this crate.
 pub fn builtin() -> Vec<Box<dyn WireFormat>> {
     vec![

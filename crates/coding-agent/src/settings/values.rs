@@ -54,7 +54,7 @@ pub struct Settings {
     pub recovery: RecoveryPlan,
     /// How often a failed answer is asked for again at most, where that is switched on.
     pub retry_limit: u32,
-    /// Time limits of requests. Where nobody sets one for pauses between pieces, there is none: local models can be silent for minutes.
+    /// Time limits of requests.
     pub deadlines: Deadlines,
     /// How requests travel, and over what.
     pub network: Network,
@@ -99,8 +99,6 @@ pub struct Settings {
 pub struct Network {
     /// The way of events.
     pub transport: Transport,
-    /// Until a socket stands; `None` = no limit.
-    pub websocket_connect: Option<Duration>,
     /// URL of a proxy for all requests.
     pub proxy: Option<String>,
 }
@@ -180,7 +178,6 @@ impl Settings {
                     Some("websocket") => Transport::WebSocket,
                     _ => Transport::Auto,
                 },
-                websocket_connect: limit(read.number("websocketConnectTimeoutMs")),
                 proxy: read.text("httpProxy"),
             },
             cache_warming: read.value("cacheWarming").cloned(),
@@ -304,12 +301,18 @@ impl Reader<'_> {
 
     fn deadlines(&self) -> Deadlines {
         let mut deadlines = Deadlines::default();
-        if let Some(ms) = self.count("retry.provider.timeoutMs") {
-            deadlines.headers = limit(ms);
-        }
-        if let Some(ms) = self.count("httpIdleTimeoutMs") {
-            deadlines.idle = limit(ms);
-        }
+        let set = |deadline: &mut Option<Duration>, key: &str| {
+            if let Some(ms) = self.count(key) {
+                *deadline = limit(ms);
+            }
+        };
+        set(&mut deadlines.connect, "httpConnectTimeoutMs");
+        set(&mut deadlines.websocket, "websocketConnectTimeoutMs");
+        // The later of two keys for one limit wins.
+        set(&mut deadlines.headers, "retry.provider.timeoutMs");
+        set(&mut deadlines.headers, "httpHeadersTimeoutMs");
+        set(&mut deadlines.first_content, "httpFirstContentTimeoutMs");
+        set(&mut deadlines.idle, "httpIdleTimeoutMs");
         deadlines
     }
 

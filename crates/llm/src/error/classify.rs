@@ -5,19 +5,20 @@ use http::StatusCode;
 use super::LlmErrorKind;
 use super::overflow::text_is_overflow;
 use super::patterns::{
-    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, RATE_LIMIT, SERVER, STREAM_CUT, TIMEOUT,
-    finds_any,
+    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, RATE_LIMIT, SERVER, STREAM_CUT, TIMEOUT, Table,
+    beginning,
 };
 
 /// What kind of failure a response or an error event of a stream is. The first that says something wins: a code that names one thing, words
-/// about money or length, the status, a vague code, other words. Nothing of it: [`LlmErrorKind::Protocol`].
+/// about money or length, the status, a vague code, other words. Nothing of it: [`LlmErrorKind::Protocol`]. Only the first 8 KiB of the text
+/// are looked at; give the provider's own words and nothing it may repeat of the request.
 pub fn classify(status: Option<StatusCode>, code: Option<&str>, text: &str) -> LlmErrorKind {
     let code = code.unwrap_or("").to_lowercase();
-    let lower = text.to_lowercase();
+    let lower = beginning(text);
     let status = status.map(|status| status.as_u16());
     by_exact_code(&code)
-        .or_else(|| finds_any(NOT_RETRYABLE, &lower).then_some(LlmErrorKind::Billing))
-        .or_else(|| finds_any(BILLING, &lower).then_some(LlmErrorKind::Billing))
+        .or_else(|| NOT_RETRYABLE.finds_any(&lower).then_some(LlmErrorKind::Billing))
+        .or_else(|| BILLING.finds_any(&lower).then_some(LlmErrorKind::Billing))
         .or_else(|| (status != Some(429) && text_is_overflow("", text)).then_some(LlmErrorKind::ContextOverflow))
         .or_else(|| by_status(status.or_else(|| leading_status(text)), &lower))
         .or_else(|| by_vague_code(&code))
@@ -78,7 +79,7 @@ fn by_status(status: Option<u16>, lower: &str) -> Option<LlmErrorKind> {
     Some(match status? {
         401 => LlmErrorKind::Auth,
         // Some gateways refuse content and count requests with 403.
-        403 if finds_any(RATE_LIMIT, lower) => LlmErrorKind::RateLimit,
+        403 if RATE_LIMIT.finds_any(lower) => LlmErrorKind::RateLimit,
         403 => LlmErrorKind::Auth,
         402 => LlmErrorKind::Billing,
         404 => LlmErrorKind::ModelNotFound,
@@ -87,7 +88,7 @@ fn by_status(status: Option<u16>, lower: &str) -> Option<LlmErrorKind> {
         413 => LlmErrorKind::ContextOverflow,
         429 => LlmErrorKind::RateLimit,
         503 | 529 => LlmErrorKind::Overloaded,
-        400 if finds_any(MODEL_NOT_FOUND, lower) => LlmErrorKind::ModelNotFound,
+        400 if MODEL_NOT_FOUND.finds_any(lower) => LlmErrorKind::ModelNotFound,
         400..500 => LlmErrorKind::InvalidRequest,
         500..600 => LlmErrorKind::Server,
         _ => return None,
@@ -96,17 +97,17 @@ fn by_status(status: Option<u16>, lower: &str) -> Option<LlmErrorKind> {
 
 fn by_text(lower: &str) -> Option<LlmErrorKind> {
     // Specific words before vague ones: a busy server may say that a connection timed out, too.
-    let table: [(&[&str], LlmErrorKind); 8] = [
-        (OVERLOADED, LlmErrorKind::Overloaded),
-        (RATE_LIMIT, LlmErrorKind::RateLimit),
-        (TIMEOUT, LlmErrorKind::Timeout),
-        (CONNECT, LlmErrorKind::Connect),
-        (STREAM_CUT, LlmErrorKind::StreamCut),
-        (SERVER, LlmErrorKind::Server),
-        (MODEL_NOT_FOUND, LlmErrorKind::ModelNotFound),
-        (AUTH, LlmErrorKind::Auth),
+    let table: [(&Table, LlmErrorKind); 8] = [
+        (&OVERLOADED, LlmErrorKind::Overloaded),
+        (&RATE_LIMIT, LlmErrorKind::RateLimit),
+        (&TIMEOUT, LlmErrorKind::Timeout),
+        (&CONNECT, LlmErrorKind::Connect),
+        (&STREAM_CUT, LlmErrorKind::StreamCut),
+        (&SERVER, LlmErrorKind::Server),
+        (&MODEL_NOT_FOUND, LlmErrorKind::ModelNotFound),
+        (&AUTH, LlmErrorKind::Auth),
     ];
-    table.into_iter().find(|(patterns, _)| finds_any(patterns, lower)).map(|(_, kind)| kind)
+    table.into_iter().find(|(words, _)| words.finds_any(lower)).map(|(_, kind)| kind)
 }
 
 /// The status at the start of an error text such as `529 {"type":"error"}` or `500: …`.
@@ -123,6 +124,16 @@ mod tests {
         Auth, Billing, Connect, ContentFiltered, ContextOverflow, InvalidRequest, ModelNotFound, Overloaded, Protocol,
         RateLimit, Server, StreamCut, Timeout,
     };
+
+    #[test]
+    fn long_texts_take_no_longer_than_their_beginning() {
+        for words in ["request to ", "model ", "exceeds", "input token count", "prompt has 1"] {
+            let long = words.repeat(1024 * 1024 / words.len());
+            let began = std::time::Instant::now();
+            assert_eq!(classify(None, None, &long), Protocol, "{words}");
+            assert!(began.elapsed() < std::time::Duration::from_secs(2), "{words} took {:?}", began.elapsed());
+        }
+    }
 
     #[test]
     fn kinds() {

@@ -1,6 +1,6 @@
 //! Whether an answer says that the conversation is too long for the model.
 
-use super::patterns::{CEREBRAS_OVERFLOW, NOT_OVERFLOW, OVERFLOW, finds_any};
+use super::patterns::{CEREBRAS_OVERFLOW, NOT_OVERFLOW, OVERFLOW, beginning};
 use crate::message::{AssistantMessage, StopReason};
 
 /// Whether an answer failed, or came out empty, because the conversation is too long: by its error text, or, where the window is known, by
@@ -22,9 +22,9 @@ pub fn is_context_overflow(message: &AssistantMessage, context_window: Option<u6
 
 /// Whether an error text says that the conversation is too long.
 pub fn text_is_overflow(provider: &str, text: &str) -> bool {
-    let text = text.to_lowercase();
-    !finds_any(NOT_OVERFLOW, &text)
-        && (finds_any(OVERFLOW, &text) || (provider == "cerebras" && finds_any(CEREBRAS_OVERFLOW, &text)))
+    let text = beginning(text);
+    !NOT_OVERFLOW.finds_any(&text)
+        && (OVERFLOW.finds_any(&text) || (provider == "cerebras" && CEREBRAS_OVERFLOW.finds_any(&text)))
 }
 
 #[cfg(test)]

@@ -3,10 +3,42 @@
 //! Providers name the same failure in many words, and old session files hold nothing but words. All of them are here, and nowhere else.
 //!
 //! A pattern is lower-case text to be found anywhere in the lower-cased message. `~` stands for at most one character, `#` for a number,
-//! `*` for anything on the same line, a leading `^` for the start of the message.
+//! `*` for anything on the same line, a leading `^` for the start of the message. Each table becomes one set of regular expressions, so that
+//! looking for all of them takes time in proportion to the text.
+
+use std::sync::OnceLock;
+
+use regex::RegexSet;
+
+/// Bytes of a text that are looked at: what a provider says about a failure comes first, and what follows may be the request.
+const MAX_LOOKED_AT: usize = 8 * 1024;
+
+/// Texts that mean the same.
+#[derive(Debug)]
+pub(super) struct Table {
+    patterns: &'static [&'static str],
+    set: OnceLock<RegexSet>,
+}
+
+impl Table {
+    const fn new(patterns: &'static [&'static str]) -> Self {
+        Self { patterns, set: OnceLock::new() }
+    }
+
+    /// Whether any pattern is found in a lower-cased text.
+    pub(super) fn finds_any(&self, text: &str) -> bool {
+        let patterns = || self.patterns.iter().map(|pattern| expression(pattern));
+        self.set.get_or_init(|| RegexSet::new(patterns()).unwrap_or_else(|_| RegexSet::empty())).is_match(text)
+    }
+}
+
+/// What is looked at of a text, in lower case.
+pub(super) fn beginning(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_LOOKED_AT)].to_lowercase()
+}
 
 /// Failures that no repetition mends: no money, no quota left for long. They win over [`RETRYABLE`].
-pub(super) const NOT_RETRYABLE: &[&str] = &[
+pub(super) static NOT_RETRYABLE: Table = Table::new(&[
     "gousagelimiterror",
     "freeusagelimiterror",
     "monthly usage limit reached",
@@ -22,14 +54,14 @@ pub(super) const NOT_RETRYABLE: &[&str] = &[
     "\"code\": 1308",
     "\"code\":\"1308\"",
     "\"code\": \"1308\"",
-];
+]);
 
 /// No money or no quota: [`NOT_RETRYABLE`] and words that come with a status of their own.
-pub(super) const BILLING: &[&str] =
-    &["credit balance", "insufficient balance", "insufficient credits", "payment required"];
+pub(super) static BILLING: Table =
+    Table::new(&["credit balance", "insufficient balance", "insufficient credits", "payment required"]);
 
 /// The provider has no capacity.
-pub(super) const OVERLOADED: &[&str] = &[
+pub(super) static OVERLOADED: Table = Table::new(&[
     "overloaded",
     "server_busy",
     "servers are currently busy",
@@ -41,14 +73,20 @@ pub(super) const OVERLOADED: &[&str] = &[
     "service is temporarily unavailable",
     "subscription_sharing_usage_unavailable",
     "subscription_sharing_user_unavailable",
-];
+]);
 
 /// Too many requests.
-pub(super) const RATE_LIMIT: &[&str] =
-    &["rate~limit", "too many requests", "throttl", "resourceexhausted", "resource_exhausted", "tokens per minute"];
+pub(super) static RATE_LIMIT: Table = Table::new(&[
+    "rate~limit",
+    "too many requests",
+    "throttl",
+    "resourceexhausted",
+    "resource_exhausted",
+    "tokens per minute",
+]);
 
 /// The connection failed before the answer began.
-pub(super) const CONNECT: &[&str] = &[
+pub(super) static CONNECT: Table = Table::new(&[
     "connection~error",
     "connection~refused",
     "connection~lost",
@@ -69,10 +107,10 @@ pub(super) const CONNECT: &[&str] = &[
     "unable to forward upstream",
     "request to * failed, reason:",
     "http2 request did not get a response",
-];
+]);
 
 /// The answer broke off.
-pub(super) const STREAM_CUT: &[&str] = &[
+pub(super) static STREAM_CUT: Table = Table::new(&[
     "terminated",
     "ended without",
     "stream was interrupted",
@@ -83,37 +121,38 @@ pub(super) const STREAM_CUT: &[&str] = &[
     "stream disconnected before completion",
     "cut short after the reply had begun",
     "pending stream has been canceled",
-];
+]);
 
 /// A deadline passed.
-pub(super) const TIMEOUT: &[&str] = &["timed out", "time out", "timeout"];
+pub(super) static TIMEOUT: Table = Table::new(&["timed out", "time out", "timeout"]);
 
 /// The provider failed.
-pub(super) const SERVER: &[&str] = &[
+pub(super) static SERVER: Table = Table::new(&[
     "server~error",
     "internal~error",
     "provider~returned~error",
     "provider returned an error",
     "upstream request failed",
-];
+]);
 
 /// Words that only say that another try may help.
-pub(super) const TRY_AGAIN: &[&str] = &[
+pub(super) static TRY_AGAIN: Table = Table::new(&[
     "exceeded request buffer limit while retrying upstream",
     "you can retry",
     "try again",
     "please retry your request",
     "retry delay",
-];
+]);
 
 /// All texts after which another try may help.
-pub(super) const RETRYABLE: &[&[&str]] = &[OVERLOADED, RATE_LIMIT, CONNECT, STREAM_CUT, TIMEOUT, SERVER, TRY_AGAIN];
+pub(super) static RETRYABLE: [&Table; 7] =
+    [&OVERLOADED, &RATE_LIMIT, &CONNECT, &STREAM_CUT, &TIMEOUT, &SERVER, &TRY_AGAIN];
 
 /// Status codes after which another try may help, when they stand alone: not inside an id or a number of bytes.
 pub(super) const RETRYABLE_NUMBERS: &[&str] = &["429", "500", "502", "503", "504", "520", "524"];
 
 /// Wrong or missing credentials.
-pub(super) const AUTH: &[&str] = &[
+pub(super) static AUTH: Table = Table::new(&[
     "invalid~api~key",
     "incorrect api key",
     "invalid x-api-key",
@@ -125,20 +164,20 @@ pub(super) const AUTH: &[&str] = &[
     "permission~denied",
     "access denied",
     "forbidden",
-];
+]);
 
 /// The model is not there.
-pub(super) const MODEL_NOT_FOUND: &[&str] = &[
+pub(super) static MODEL_NOT_FOUND: Table = Table::new(&[
     "model_not_found",
     "model not found",
     "no such model",
     "unknown model",
     "model * does not exist",
     "model * not found",
-];
+]);
 
 /// The conversation is too long. [`NOT_OVERFLOW`] wins.
-pub(super) const OVERFLOW: &[&str] = &[
+pub(super) static OVERFLOW: Table = Table::new(&[
     "prompt is too long",
     "prompt too long",
     "prompt exceeds max length",
@@ -169,10 +208,10 @@ pub(super) const OVERFLOW: &[&str] = &[
     "^413",
     "^openai api error (413)",
     "^mistral api error (413)",
-];
+]);
 
 /// What looks like an overflow and is a limit on requests or on tokens in a time.
-pub(super) const NOT_OVERFLOW: &[&str] = &[
+pub(super) static NOT_OVERFLOW: Table = Table::new(&[
     "^throttling error:",
     "^service unavailable:",
     "throttlingexception",
@@ -181,16 +220,16 @@ pub(super) const NOT_OVERFLOW: &[&str] = &[
     "tokens per minute",
     "tokens per day",
     "^429",
-];
+]);
 
 /// Answers without a body by which Cerebras says that the conversation is too long.
-pub(super) const CEREBRAS_OVERFLOW: &[&str] =
-    &["^400 (no body)", "^400(no body)", "^400 status code (no body)", "^413 (no body)", "^413 status code (no body)"];
-
-/// Whether any pattern is found in a lower-cased text.
-pub(super) fn finds_any(patterns: &[&str], text: &str) -> bool {
-    patterns.iter().any(|pattern| finds(pattern, text))
-}
+pub(super) static CEREBRAS_OVERFLOW: Table = Table::new(&[
+    "^400 (no body)",
+    "^400(no body)",
+    "^400 status code (no body)",
+    "^413 (no body)",
+    "^413 status code (no body)",
+]);
 
 /// Whether a number stands alone somewhere in the text: no letter, digit or underscore next to it.
 pub(super) fn finds_number(number: &str, text: &str) -> bool {
@@ -205,40 +244,23 @@ pub(super) fn finds_number(number: &str, text: &str) -> bool {
     })
 }
 
-fn finds(pattern: &str, text: &str) -> bool {
-    if let Some(pattern) = pattern.strip_prefix('^') {
-        let is_number = pattern.bytes().all(|b| b.is_ascii_digit());
-        return matches_at(pattern, text)
-            && !(is_number && text[pattern.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'));
-    }
-    // The literal start of a pattern is found fast; only there the rest is looked at.
-    let n_literal = pattern.find(['~', '#', '*']).unwrap_or(pattern.len());
-    let (literal, rest) = pattern.split_at(n_literal);
-    text.match_indices(literal).any(|(at, _)| matches_at(rest, &text[at + literal.len()..]))
-}
-
-/// Whether the pattern fits at the very start of the text.
-fn matches_at(pattern: &str, text: &str) -> bool {
-    let n_literal = pattern.find(['~', '#', '*']).unwrap_or(pattern.len());
-    let (literal, rest) = pattern.split_at(n_literal);
-    let Some(text) = text.strip_prefix(literal) else { return false };
-    let Some(sign) = rest.chars().next() else { return true };
-    let rest = &rest[1..];
-    match sign {
-        '~' => {
-            matches_at(rest, text)
-                || text.chars().next().is_some_and(|c| c != '\n' && matches_at(rest, &text[c.len_utf8()..]))
-        }
-        '#' => {
-            let after = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
-            text.starts_with(|c: char| c.is_ascii_digit()) && matches_at(rest, after)
-        }
-        _ => {
-            let line = text.split('\n').next().unwrap_or("");
-            let starts = line.char_indices().map(|(at, _)| at).chain([line.len()]);
-            starts.into_iter().any(|at| matches_at(rest, &text[at..]))
+/// The regular expression of a pattern.
+fn expression(pattern: &str) -> String {
+    let (start, rest) = pattern.strip_prefix('^').map_or(("", pattern), |rest| ("^", rest));
+    let mut expression = start.to_owned();
+    for sign in rest.chars() {
+        match sign {
+            '~' => expression.push_str(".?"),
+            '#' => expression.push_str("[0-9][0-9,]*"),
+            '*' => expression.push_str(".*"),
+            sign => expression.push_str(&regex::escape(sign.encode_utf8(&mut [0; 4]))),
         }
     }
+    // A status stands alone.
+    if !start.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()) {
+        expression.push_str("(?:[^a-z0-9_]|$)");
+    }
+    expression
 }
 
 #[cfg(test)]
@@ -260,7 +282,18 @@ mod tests {
             ("^413", "status 413", false),
             ("model~s", "model’s", true),
         ] {
-            assert_eq!(finds(pattern, text), expect, "{pattern} in {text}");
+            let found = regex::Regex::new(&expression(pattern)).unwrap().is_match(text);
+            assert_eq!(found, expect, "{pattern} in {text}");
+        }
+    }
+
+    #[test]
+    fn every_table_can_be_read() {
+        let more = [&NOT_RETRYABLE, &BILLING, &AUTH, &MODEL_NOT_FOUND, &OVERFLOW, &NOT_OVERFLOW, &CEREBRAS_OVERFLOW];
+        for table in RETRYABLE.iter().chain(&more) {
+            let sample = table.patterns[0].trim_start_matches('^').replace(['~', '*'], "").replace('#', "7");
+            assert!(table.finds_any(&sample), "{sample}");
+            assert_eq!(table.set.get().unwrap().len(), table.patterns.len());
         }
     }
 

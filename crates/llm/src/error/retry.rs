@@ -6,7 +6,7 @@ use http::HeaderMap;
 use pinch_stdx::host::ms_from_http_date;
 use serde_json::Value;
 
-use super::patterns::{NOT_RETRYABLE, RETRYABLE, RETRYABLE_NUMBERS, finds_any, finds_number};
+use super::patterns::{NOT_RETRYABLE, RETRYABLE, RETRYABLE_NUMBERS, beginning, finds_number};
 use super::{LlmError, LlmErrorKind};
 
 /// How often a call may be repeated, and how long a provider may make us wait.
@@ -48,9 +48,9 @@ pub fn retryable(error: &LlmError) -> bool {
 /// Whether an error text without its typed error, as old transcripts hold it, names something that another try may mend. Overflow is not
 /// looked at: ask [`super::overflow::is_context_overflow`] first.
 pub fn text_is_retryable(text: &str) -> bool {
-    let text = text.to_lowercase();
-    !finds_any(NOT_RETRYABLE, &text)
-        && (RETRYABLE.iter().any(|patterns| finds_any(patterns, &text))
+    let text = beginning(text);
+    !NOT_RETRYABLE.finds_any(&text)
+        && (RETRYABLE.iter().any(|table| table.finds_any(&text))
             || RETRYABLE_NUMBERS.iter().any(|number| finds_number(number, &text)))
 }
 

@@ -134,6 +134,18 @@ impl Emit {
         self.events.iter()
     }
 
+    /// How many events are waiting.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether content or the end stands among what is waiting, apart from the `n` oldest events.
+    pub(crate) fn has_content_after(&self, n: usize) -> bool {
+        self.events
+            .range(n.min(self.events.len())..)
+            .any(|event| !matches!(event, StreamEvent::Start(_) | StreamEvent::Usage(_)))
+    }
+
     /// Whether nothing is waiting.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()

@@ -1,10 +1,12 @@
 //! Time limits of one call.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use pinch_stdx::cancel::Cancel;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::request::Deadlines;
 
@@ -20,19 +22,28 @@ pub enum Stopped {
 }
 
 /// Watches over the time limits of one call. A limit of zero is none.
-#[derive(Clone, Copy, Debug)]
+///
+/// Content that arrives only sets a flag. The clock is read once for each piece of the body, and the one timer is armed again only when it
+/// fires before its time.
+#[derive(Debug)]
 pub struct Watch {
     deadlines: Deadlines,
     /// When the whole call must be over.
     total: Option<Instant>,
     /// When the next content must be there.
     content: Option<Instant>,
+    /// Content came since `content` was set.
+    has_content: bool,
+    /// A piece of the body came after `content` had passed.
+    is_overdue: bool,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Watch {
     /// Begins now.
     pub fn start(deadlines: Deadlines) -> Self {
-        Self { deadlines, total: from_now(deadlines.total), content: None }
+        let total = from_now(deadlines.total);
+        Self { deadlines, total, content: None, has_content: false, is_overdue: false, timer: None }
     }
 
     /// The limit for connecting.
@@ -40,16 +51,39 @@ impl Watch {
         self.deadlines.connect.filter(|limit| !limit.is_zero())
     }
 
+    /// The limit for opening a WebSocket.
+    #[cfg(feature = "codex-ws")]
+    pub(crate) fn socket(&self) -> Option<Duration> {
+        self.deadlines.websocket.filter(|limit| !limit.is_zero())
+    }
+
+    /// The time that is left for the whole call; zero has passed.
+    #[cfg(feature = "codex-ws")]
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.total.map(|total| total.saturating_duration_since(Instant::now()))
+    }
+
     /// The response's headers are there: content must follow.
     pub fn headers_arrived(&mut self) {
         self.content = from_now(self.deadlines.first_content);
+        self.has_content = false;
     }
 
     /// Content came: more must follow.
     pub fn content_arrived(&mut self) {
-        // Limits are rarely set, and the clock is not asked for nothing.
-        if self.deadlines.idle.is_some() || self.content.is_some() {
-            self.content = from_now(self.deadlines.idle);
+        self.has_content = true;
+    }
+
+    /// The reader of the events takes its time from now on. Give the answer to [`Self::resume`].
+    pub fn pause(&self) -> Option<Instant> {
+        // After content the limit begins with the next wait anyway.
+        (!self.has_content && self.content.is_some()).then(Instant::now)
+    }
+
+    /// The reader wants more: the time it took does not count.
+    pub fn resume(&mut self, paused: Option<Instant>) {
+        if let (Some(paused), Some(content)) = (paused, &mut self.content) {
+            *content += paused.elapsed();
         }
     }
 
@@ -58,20 +92,50 @@ impl Watch {
     /// # Errors
     /// [`Stopped`].
     pub async fn for_headers<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
-        wait(cancel, earlier(self.total, from_now(self.deadlines.headers)), Stopped::Late, work).await
+        wait(cancel, earlier(self.total, from_now(self.deadlines.headers)), work).await
     }
 
     /// Waits for a piece of the body.
     ///
     /// # Errors
     /// [`Stopped`].
-    pub async fn for_body<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
-        let is_idle = match (self.content, self.total) {
-            (Some(content), Some(total)) => content < total,
-            (content, _) => content.is_some(),
+    pub async fn for_body<T>(&mut self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
+        if cancel.is_cancelled() {
+            return Err(Stopped::Cancelled);
+        }
+        if std::mem::take(&mut self.has_content) {
+            self.content = from_now(self.deadlines.idle);
+            self.is_overdue = false;
+        }
+        let Some(until) = earlier(self.total, self.content) else {
+            return cancel.run(work).await.map_err(|_| Stopped::Cancelled);
         };
-        let late = if is_idle { Stopped::Idle } else { Stopped::Late };
-        wait(cancel, earlier(self.total, self.content), late, work).await
+        let why = if self.content == Some(until) { Stopped::Idle } else { Stopped::Late };
+        if Instant::now() >= until {
+            // What already waits is taken once, since the time may have passed on this side. A body that always has more ends at the next check.
+            if why == Stopped::Late || std::mem::replace(&mut self.is_overdue, true) {
+                return Err(why);
+            }
+            return cancel.run(timeout_at(until, work)).await.map_err(|_| Stopped::Cancelled)?.map_err(|_| why);
+        }
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if timer.deadline() > until {
+            timer.as_mut().reset(until);
+        }
+        let timed = async {
+            let mut work = std::pin::pin!(work);
+            loop {
+                match select(work, timer.as_mut()).await {
+                    Either::Left((done, _)) => return Ok(done),
+                    Either::Right(_) if Instant::now() >= until => return Err(why),
+                    Either::Right(((), rest)) => {
+                        timer.as_mut().reset(until);
+                        work = rest;
+                    }
+                }
+            }
+        };
+        cancel.run(timed).await.unwrap_or(Err(Stopped::Cancelled))
     }
 
     /// Waits for anything else that belongs to the call.
@@ -79,7 +143,7 @@ impl Watch {
     /// # Errors
     /// [`Stopped`].
     pub async fn for_other<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
-        wait(cancel, self.total, Stopped::Late, work).await
+        wait(cancel, self.total, work).await
     }
 }
 
@@ -94,18 +158,13 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
-async fn wait<T>(
-    cancel: &Cancel,
-    until: Option<Instant>,
-    late: Stopped,
-    work: impl Future<Output = T>,
-) -> Result<T, Stopped> {
+async fn wait<T>(cancel: &Cancel, until: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Stopped> {
     if cancel.is_cancelled() {
         return Err(Stopped::Cancelled);
     }
     let timed = async {
         match until {
-            Some(until) => timeout_at(until, work).await.map_err(|_| late),
+            Some(until) => timeout_at(until, work).await.map_err(|_| Stopped::Late),
             None => Ok(work.await),
         }
     };

@@ -15,6 +15,7 @@ use pinch_stdx::json::write;
 use tokio::time::{Instant, timeout};
 
 use super::Provider;
+use super::budget::Budget;
 use crate::cloud::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind, retry};
 use crate::event::{Emit, EventStream, StreamEvent};
@@ -105,7 +106,9 @@ fn run(
             }
         };
         let mut frames = Frames::new(shared.wire.framing());
+        let mut budget = Budget::of(&request);
         loop {
+            let paused = if emit.is_empty() { None } else { watch.pause() };
             while let Some(mut event) = emit.pop() {
                 let is_end = matches!(event, StreamEvent::End(_));
                 if let StreamEvent::End(finished) = &mut event {
@@ -122,14 +125,19 @@ fn run(
                     return;
                 }
             }
+            watch.resume(paused);
             if cancel.is_cancelled() {
                 decoder.fail(stopped(&request, Stopped::Cancelled), &mut emit);
                 continue;
             }
             match frames.next_frame() {
                 Ok(Some(frame)) => {
+                    let (n_bytes, n_before) = (frame.data.len(), emit.len());
                     if decoder.push(frame, &mut emit) == Seen::Content {
                         watch.content_arrived();
+                        if let Err(too_large) = budget.take(&request, n_bytes, &emit, n_before) {
+                            decoder.fail(too_large, &mut emit);
+                        }
                     }
                     continue;
                 }

@@ -24,6 +24,7 @@ mod sessions;
 use self::continuation::Continuation;
 use self::sessions::{Key, Place, Sessions};
 use super::Provider;
+use super::budget::Budget;
 use super::http::{HttpProvider, observe_payload, stopped};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::{Emit, EventStream, Finished, StreamEvent};
@@ -39,8 +40,6 @@ use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen};
 
 pub use self::sessions::SocketStats;
 
-/// How long the opening of a socket may take.
-const CONNECT_TIME: Duration = Duration::from_secs(15);
 const BAD_JSON: &str = "Invalid Codex WebSocket JSON";
 /// Codes of failures that say that the server lost what it remembered, or that a socket has had its time. They come before any answer.
 const LOST: [&str; 2] = ["previous_response_not_found", "websocket_connection_limit_reached"];
@@ -164,6 +163,7 @@ struct Turn {
     timestamp: i64,
     /// Note for the answer about a failure.
     diagnostic: Option<Value>,
+    budget: Budget,
 }
 
 /// A socket in use. Dropped before its end, it is closed and the conversation's seat is free.
@@ -216,6 +216,7 @@ fn run(
         let mut started = false;
         let mut fallen = turn.is_none() && emit.is_empty();
         loop {
+            let paused = if emit.is_empty() { None } else { watch.pause() };
             while let Some(mut event) = emit.pop() {
                 let is_end = match &mut event {
                     // A turn that was sent twice begins once.
@@ -232,6 +233,7 @@ fn run(
                     return;
                 }
             }
+            watch.resume(paused);
             match turn.as_mut() {
                 Some(turn) if !fallen => match turn.step(&call, &mut decoder, &mut emit, &mut watch, &cancel).await {
                     Step::Go => {}
@@ -242,7 +244,10 @@ fn run(
                 },
                 turn if fallen => {
                     let diagnostic = turn.and_then(|turn| turn.diagnostic.take());
-                    let mut events = shared.sse.stream(request.clone(), cancel.clone());
+                    let mut request = request.clone();
+                    // The limit of the whole call goes on; zero would switch it off.
+                    request.options.deadlines.total = watch.left().map(|left| left.max(Duration::from_nanos(1)));
+                    let mut events = shared.sse.stream(request, cancel.clone());
                     while let Some(mut event) = events.next().await {
                         if let (StreamEvent::End(finished), Some(note)) = (&mut event, &diagnostic) {
                             let message = Arc::make_mut(&mut finished.message);
@@ -315,6 +320,7 @@ impl Turn {
             has_content: false,
             timestamp: call.timestamp,
             diagnostic: None,
+            budget: Budget::of(request),
         }))
     }
 
@@ -356,8 +362,12 @@ impl Turn {
             Ok(Ok(Received::Text(text))) => {
                 self.n_events += 1;
                 let frame = Frame { event: "", data: &text, raw: text.as_bytes() };
+                let n_before = emit.len();
                 if decoder.push(frame, emit) == Seen::Content {
                     watch.content_arrived();
+                    if let Err(too_large) = self.budget.take(request, text.len(), emit, n_before) {
+                        decoder.fail(too_large, emit);
+                    }
                 }
                 self.has_content |= emit.iter().any(|event| matches!(event, StreamEvent::BlockStart { .. }));
                 return Step::Go;
@@ -458,7 +468,10 @@ impl Turn {
             }
             answer.into_socket(request.host.clone()).await.map_err(|error| NoSocket::Failed(error.into()))
         };
-        timeout(CONNECT_TIME, opening).await.unwrap_or_else(|_| Err(NoSocket::Failed(late())))
+        match watch.socket() {
+            Some(limit) => timeout(limit, opening).await.unwrap_or_else(|_| Err(NoSocket::Failed(late()))),
+            None => opening.await,
+        }
     }
 }
 

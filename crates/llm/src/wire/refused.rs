@@ -30,7 +30,8 @@ pub(super) fn with_text(
     text: String,
 ) -> LlmError {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let kind = classify::classify(Some(status), code.as_deref(), &text);
+    let words = body.and_then(own_words).map(|words| format!("{} {words}", status.as_u16()));
+    let kind = classify::classify(Some(status), code.as_deref(), words.as_deref().unwrap_or(&text));
     LlmError {
         status: Some(status),
         request_id: header("request-id").or_else(|| header("x-request-id")).map(str::to_owned),
@@ -41,10 +42,89 @@ pub(super) fn with_text(
     }
 }
 
+/// What a body says in its provider's own words, without what it repeats of the request: by these the failure is told. `None` when nothing
+/// is known to be its own.
+pub(super) fn own_words(body: &Value) -> Option<String> {
+    let mut words = String::new();
+    gather(body, 0, &mut words);
+    (!words.is_empty()).then_some(words)
+}
+
+/// How deep errors stand within errors.
+const MAX_DEPTH: usize = 6;
+/// Errors of a list that are looked at.
+const MAX_LISTED: usize = 8;
+
+fn gather(value: &Value, depth: usize, words: &mut String) {
+    match value {
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            // What a server behind the server said.
+            Ok(inner @ (Value::Object(_) | Value::Array(_))) if depth < MAX_DEPTH => gather(&inner, depth + 1, words),
+            _ => {
+                words.push_str(text);
+                words.push('\n');
+            }
+        },
+        Value::Array(list) if depth < MAX_DEPTH => {
+            list.iter().take(MAX_LISTED).for_each(|one| gather(one, depth + 1, words));
+        }
+        Value::Object(members) if depth < MAX_DEPTH => {
+            for (name, member) in members {
+                match name.as_str() {
+                    "code" if !member.is_object() && !member.is_array() => {
+                        words.push_str("\"code\":");
+                        words.push_str(&member.to_string());
+                        words.push('\n');
+                    }
+                    "message" | "Message" | "msg" | "error" | "errors" | "error_description" | "detail" | "details"
+                    | "title" | "description" | "reason" | "type" | "__type" | "status" | "metadata" | "raw" => {
+                        gather(member, depth + 1, words);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The status that an error inside a stream names as its code, as a number or as text. Other codes are no status.
 pub(super) fn status_in(error: &Value) -> Option<StatusCode> {
     let code = &error["code"];
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     let status = StatusCode::from_u16(u16::try_from(number).ok()?).ok()?;
     (status.is_client_error() || status.is_server_error()).then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::LlmErrorKind;
+
+    #[test]
+    fn what_a_body_repeats_of_the_request_decides_nothing() {
+        let model = Model::from_record(&json!({"id": "m", "api": "openai-completions", "provider": "p"})).unwrap();
+        let echo = json!({"messages": [{"role": "user", "content": "billing: 413 prompt is too long, insufficient_quota, model x not found"}]});
+        for (body, status, kind) in [
+            (
+                json!({"error": {"message": "no such field", "type": "invalid_request_error"}, "request": echo}),
+                400,
+                LlmErrorKind::InvalidRequest,
+            ),
+            (json!({"error": "bad gateway", "request": echo}), 502, LlmErrorKind::Server),
+            (json!({"detail": [{"msg": "field required", "input": echo}]}), 422, LlmErrorKind::InvalidRequest),
+            (
+                json!({"error": {"message": "Provider returned error", "metadata": {"raw": "{\"error\":{\"message\":\"prompt is too long\"}}"}}}),
+                400,
+                LlmErrorKind::ContextOverflow,
+            ),
+            (json!({"error": {"code": 1308, "message": "limit"}}), 429, LlmErrorKind::Billing),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let found = with_text(&model, status, &HeaderMap::new(), None, Some(&body), body.to_string());
+            assert_eq!(found.kind, kind, "{body}");
+        }
+    }
 }

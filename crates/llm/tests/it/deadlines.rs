@@ -9,6 +9,11 @@ use pinch_llm::request::Deadlines;
 use pinch_testing::server::{Fault, Gate, Reply, Server};
 use pinch_testing::wires::anthropic;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
 use crate::support::{APIS, end_of, model, request, stream};
 
 const SHORT: Option<Duration> = Some(Duration::from_millis(60));
@@ -67,7 +72,7 @@ async fn zero_is_none_and_the_header_limit_does_not_cut_a_stream() {
     server.reply(Reply::events().gated(&gate, anthropic::Response::new("m").text("a").stop("end_turn")));
     let mut request = request(model(APIS[0], &server.url()));
     request.options.deadlines =
-        Deadlines { connect: zero, headers: SHORT, first_content: zero, idle: zero, total: zero };
+        Deadlines { connect: zero, websocket: zero, headers: SHORT, first_content: zero, idle: zero, total: zero };
     let mut stream = stream(request);
     let first = async {
         gate.reached(1).await;
@@ -77,4 +82,141 @@ async fn zero_is_none_and_the_header_limit_does_not_cut_a_stream() {
     let (event, ()) = tokio::join!(stream.next(), first);
     assert!(matches!(event, Some(StreamEvent::Start(_))));
     assert!(stream.collect_end().await.is_ok());
+}
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+
+/// A server that reads a request, sends `first`, and then `again` for ever. Says when it has the request.
+async fn stuck(
+    first: &'static str,
+    again: Option<(&'static str, Duration)>,
+) -> (String, oneshot::Receiver<()>, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, was_asked) = oneshot::channel();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4096];
+        assert!(stream.read(&mut request).await.unwrap() > 0);
+        stream.write_all(first.as_bytes()).await.unwrap();
+        // Not every test waits for it.
+        let _result = asked.send(());
+        match again {
+            Some((again, pause)) => {
+                while stream.write_all(again.as_bytes()).await.is_ok() {
+                    if pause.is_zero() {
+                        tokio::task::yield_now().await;
+                    } else {
+                        tokio::time::sleep(pause).await;
+                    }
+                }
+            }
+            None => std::future::pending().await,
+        }
+    });
+    (url, was_asked, tasks)
+}
+
+#[tokio::test]
+async fn a_server_that_only_keeps_the_connection_open_is_given_up() {
+    let short = Deadlines { headers: SHORT, first_content: SHORT, ..Deadlines::default() };
+    let often = Duration::from_millis(5);
+    for api in APIS {
+        for (first, again, text) in [
+            ("", None, "Request timed out."),
+            ("HTTP/1.1 200 OK\r\nconte", None, "Request timed out."),
+            ("HTTP/1.1 200 OK\r\n", Some(("x-more: yes\r\n", often)), "Request timed out."),
+            (HEAD, None, "Stream idle timeout"),
+            (HEAD, Some((": alive\n\n", often)), "Stream idle timeout"),
+            (HEAD, Some((": alive\n\n", Duration::ZERO)), "Stream idle timeout"),
+            (HEAD, Some(("\n", Duration::ZERO)), "Stream idle timeout"),
+            (HEAD, Some((":", Duration::ZERO)), "Stream idle timeout"),
+        ] {
+            let (url, _, _tasks) = stuck(first, again).await;
+            let mut request = request(model(api, &url));
+            request.options.deadlines = short;
+            check(&end_of(request).await, text, Emitted::Nothing);
+        }
+    }
+}
+
+#[tokio::test]
+async fn events_without_content_are_no_content() {
+    let often = Duration::from_millis(5);
+    for (api, again) in [
+        (
+            "openai-completions",
+            "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+        ),
+        ("mistral-conversations", "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n"),
+        ("google-generative-ai", "data: {\"usageMetadata\":{\"promptTokenCount\":1}}\n\n"),
+        (
+            "openai-responses",
+            "event: response.in_progress\ndata: {\"type\":\"response.in_progress\",\"response\":{}}\n\n",
+        ),
+        ("anthropic-messages", "event: ping\ndata: {\"type\":\"ping\"}\n\n"),
+    ] {
+        let (url, _, _tasks) = stuck(HEAD, Some((again, often))).await;
+        let mut request = request(model(api, &url));
+        request.options.deadlines.first_content = SHORT;
+        let end = tokio::time::timeout(Duration::from_secs(5), end_of(request)).await;
+        let error = end.unwrap_or_else(|_| panic!("{api} waits for ever")).error.unwrap();
+        assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Stream idle timeout"), "{api}");
+    }
+}
+
+#[tokio::test]
+async fn limits_hold_where_nothing_is_set() {
+    for (first, text) in [("", "Request timed out."), (HEAD, "Stream idle timeout")] {
+        let (url, was_asked, _tasks) = stuck(first, None).await;
+        let mut ending = std::pin::pin!(end_of(request(model(APIS[0], &url))));
+        // The request is on the network, and what the server sent is read, before time passes.
+        let read = async {
+            was_asked.await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        tokio::select! {
+            _ = &mut ending => panic!("ended at once"),
+            () = read => {}
+        }
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(299)).await;
+        assert!(futures::poll!(&mut ending).is_pending());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        check(&ending.await, text, Emitted::Nothing);
+        tokio::time::resume();
+    }
+    assert_eq!(Deadlines::default().connect, Some(Duration::from_secs(30)));
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends_is_a_connection_that_failed() {
+    let (url, _, _tasks) = stuck("", None).await;
+    let mut request = request(model(APIS[0], &url.replace("http:", "https:")));
+    request.options.deadlines.connect = SHORT;
+    let error = end_of(request).await.error.unwrap();
+    assert_eq!(error.kind, LlmErrorKind::Connect);
+    assert!(error.text.contains("connect timeout"), "{}", error.text);
+}
+
+#[tokio::test]
+async fn the_readers_own_pauses_do_not_count() {
+    let server = Server::start().await.unwrap();
+    let gate = Gate::new();
+    let frames = anthropic::Response::new("m").text("a").stop("end_turn");
+    server.reply(Reply::events().gated(&gate, frames));
+    gate.open_times(20);
+    let mut request = request(model(APIS[0], &server.url()));
+    request.options.deadlines = Deadlines { first_content: SHORT, idle: SHORT, ..Deadlines::default() };
+    let mut stream = stream(request);
+    let mut n_events = 0;
+    while let Some(event) = stream.next().await {
+        n_events += 1;
+        if let StreamEvent::End(end) = event {
+            assert!(end.is_ok(), "{:?}", end.error);
+        }
+        tokio::time::sleep(Duration::from_millis(90)).await;
+    }
+    assert!(n_events > 3);
 }

@@ -10,6 +10,7 @@ mod bedrock;
 mod broken;
 mod conformance;
 mod deadlines;
+mod endless;
 mod decode;
 mod examples;
 mod google;

@@ -1,5 +1,7 @@
 //! Getting an access token.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use pinch_stdx::host::Env;
@@ -16,6 +18,8 @@ const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
 /// Bytes of an answer that are read.
 const MAX_BYTES: usize = 64 * 1024;
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(30);
 /// Characters of an answer that an error text shows.
 const MAX_SHOWN: usize = 500;
 /// Seconds that a token is good for when the answer does not say: an hour is usual, but nobody promised it.
@@ -48,10 +52,17 @@ pub(super) async fn fetch(source: &Source, request: &Request, client: &HttpClien
     // The metadata server is part of the machine: no proxy may come between.
     let direct = Env::default();
     let env = if matches!(source, Source::Metadata { .. }) { &direct } else { request.host.env() };
-    let sent = client.send(outgoing, env, connect).await;
-    let mut incoming = sent.map_err(|error| unreachable_error(source, request, &error))?;
-    let (status, headers) = (incoming.status(), incoming.headers().clone());
-    let body = incoming.text_up_to(MAX_BYTES).await;
+    let asking = async {
+        let mut incoming = client.send(outgoing, env, connect).await?;
+        let (status, headers) = (incoming.status(), incoming.headers().clone());
+        Ok((status, headers, incoming.text_up_to(MAX_BYTES).await))
+    };
+    let Ok(asked) = tokio::time::timeout(LIMIT, asking).await else {
+        let text =
+            format!("Getting a Google access token: {} did not answer in {} s", source.token_host(), LIMIT.as_secs());
+        return Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Timeout, text));
+    };
+    let (status, headers, body) = asked.map_err(|error| unreachable_error(source, request, &error))?;
     if !status.is_success() {
         return Err(refused(source, request, status, &headers, &body));
     }

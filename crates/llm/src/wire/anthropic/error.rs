@@ -37,7 +37,8 @@ pub(super) fn in_stream(model: &Model, data: &str) -> LlmError {
         kind: json_read::Text<'a>,
     }
     let code = serde_json::from_str::<Event<'_>>(data).ok().and_then(|e| e.error.kind.get().map(str::to_owned));
-    let kind = classify::classify(None, code.as_deref(), data);
+    let words = serde_json::from_str::<Value>(data).ok().as_ref().and_then(refused::own_words);
+    let kind = classify::classify(None, code.as_deref(), words.as_deref().unwrap_or(data));
     LlmError { code, ..LlmError::new(model.provider.clone(), kind, data) }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     };
     let mut error = refused::with_text(model, status, headers, code, None, said.to_owned());
     let is_server = matches!(status.as_u16(), 500 | 502 | 503 | 504);
-    if !is_server && BUSY.as_ref().is_some_and(|busy| busy.is_match(text)) {
+    if !is_server && BUSY.as_ref().is_some_and(|busy| busy.is_match(said)) {
         error.kind = LlmErrorKind::Overloaded;
     }
     error

@@ -34,7 +34,8 @@ pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     let code = code(error);
     // Gateways put the status of the server behind them here.
     let status = refused::status_in(error);
-    let kind = classify::classify(status, code.as_deref(), &text);
+    let words = refused::own_words(error);
+    let kind = classify::classify(status, code.as_deref(), words.as_deref().unwrap_or(&text));
     LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, with_raw(text, error)) }
 }
 

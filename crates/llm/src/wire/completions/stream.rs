@@ -127,6 +127,17 @@ struct CompletionDetails {
     reasoning_tokens: Option<u64>,
 }
 
+impl Chunk<'_> {
+    /// Whether it carries what is kept without an event.
+    fn has_silent_content(&self) -> bool {
+        self.choices.0.as_ref().is_some_and(|choice| {
+            let details = choice.delta.as_ref().and_then(|delta| delta.reasoning_details.as_deref());
+            choice.finish_reason.non_empty().is_some()
+                || details.and_then(Value::as_array).is_some_and(|details| !details.is_empty())
+        })
+    }
+}
+
 impl CompletionsDecoder {
     pub(super) fn new(call: &Call<'_>) -> Self {
         Self {
@@ -333,11 +344,16 @@ impl Decoder for CompletionsDecoder {
             return Seen::Content;
         }
         let mut scratch = String::new();
+        let n_waiting = emit.len();
+        let mut has_silent_content = false;
         match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
-            Ok(read) => self.chunk(read.value, read.mended, emit),
+            Ok(read) => {
+                has_silent_content = read.value.has_silent_content();
+                self.chunk(read.value, read.mended, emit);
+            }
             Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
         }
-        Seen::Content
+        Seen::content_if(has_silent_content || emit.has_content_after(n_waiting))
     }
 
     fn finish(&mut self, emit: &mut Emit) {

@@ -57,7 +57,8 @@ pub(super) fn in_stream(model: &Model, error: &Value, data: &str) -> LlmError {
     let word = error["status"].as_str();
     let text = format!("got status: {}. {whole}", word.unwrap_or("undefined"));
     let status = refused::status_in(error);
-    let kind = classify::classify(status, word, &text);
+    let words = refused::own_words(&whole);
+    let kind = classify::classify(status, word, words.as_deref().unwrap_or(&text));
     LlmError {
         status,
         code: word.map(str::to_owned),

@@ -291,6 +291,7 @@ impl Decoder for GoogleDecoder {
             return Seen::Content;
         }
         let mut scratch = String::new();
+        let (n_waiting, had_stop) = (emit.len(), self.stop.is_some());
         match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => self.chunk(&read.value, frame.data, read.mended, emit),
             Err(why) if why.is_eof() => {
@@ -298,7 +299,7 @@ impl Decoder for GoogleDecoder {
             }
             Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
         }
-        Seen::Content
+        Seen::content_if(self.stop.is_some() != had_stop || emit.has_content_after(n_waiting))
     }
 
     fn finish(&mut self, emit: &mut Emit) {

@@ -222,11 +222,17 @@ impl Decoder for MistralDecoder {
             return Seen::Content;
         }
         let mut scratch = String::new();
+        let n_waiting = emit.len();
+        let mut is_last = false;
         match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
-            Ok(read) => self.chunk(&read.value, frame.data, read.mended, emit),
+            Ok(read) => {
+                is_last =
+                    read.value.choices.0.as_ref().is_some_and(|choice| choice.finish_reason.non_empty().is_some());
+                self.chunk(&read.value, frame.data, read.mended, emit);
+            }
             Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
         }
-        Seen::Content
+        Seen::content_if(is_last || emit.has_content_after(n_waiting))
     }
 
     fn finish(&mut self, emit: &mut Emit) {

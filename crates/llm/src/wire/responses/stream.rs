@@ -412,6 +412,9 @@ impl<M: Manner> ResponsesDecoder<M> {
     }
 }
 
+/// Events that only say that the server works on the answer.
+const WITHOUT_CONTENT: [&str; 4] = ["response.created", "response.in_progress", "response.queued", "keepalive"];
+
 /// More than one item may be meant.
 struct Ambiguous;
 
@@ -438,14 +441,18 @@ impl<M: Manner> Decoder for ResponsesDecoder<M> {
             return Seen::KeepAlive;
         }
         let mut scratch = String::new();
+        let mut has_content = true;
         match json_read::read::<Event<'_>>(frame.data, &mut scratch) {
-            Ok(read) => self.event(&read.value, frame.data, read.mended, emit),
+            Ok(read) => {
+                has_content = !read.value.kind.get().is_some_and(|kind| WITHOUT_CONTENT.contains(&kind));
+                self.event(&read.value, frame.data, read.mended, emit);
+            }
             Err(why) => {
                 let text = format!("{}: {why}", self.manner.bad_json());
                 self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
             }
         }
-        Seen::Content
+        Seen::content_if(has_content)
     }
 
     fn finish(&mut self, emit: &mut Emit) {

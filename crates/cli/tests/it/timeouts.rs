@@ -1,0 +1,47 @@
+//! Time limits of requests, as settings.json sets them.
+
+use std::time::Duration;
+
+use pinch_testing::server::{Fault, Reply};
+use pinch_testing::wires::anthropic::Response;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::help::User;
+
+/// What a person is told when the server gives `reply` and the setting `key` is 80 ms.
+async fn with(key: &str, args: &[&str], reply: Option<Reply>) -> (Option<i32>, String) {
+    let user = User::new().await;
+    let mut settings = json!({"retry": {"enabled": false}});
+    settings[key] = json!(80);
+    user.write("agent/settings.json", &settings.to_string());
+    if let Some(reply) = reply {
+        user.server.reply(reply);
+    }
+    // Accepts connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let models = std::fs::read_to_string(user.path("agent/models.json")).unwrap();
+    let mut models: Value = serde_json::from_str(&models).unwrap();
+    models["providers"]["tls"] = models["providers"]["local"].clone();
+    models["providers"]["tls"]["baseUrl"] = json!(format!("https://{}", silent.local_addr().unwrap()));
+    user.write("agent/models.json", &models.to_string());
+    let ran = tokio::time::timeout(Duration::from_secs(20), user.run(args)).await;
+    let ran = ran.unwrap_or_else(|_| panic!("{key} has no effect"));
+    (ran.code, ran.err)
+}
+
+const PRINT: &[&str] = &["--model", "local/m1", "-p", "x"];
+
+#[tokio::test]
+async fn each_setting_reaches_the_request() {
+    let (code, err) = with("httpHeadersTimeoutMs", PRINT, Some(Reply::fault(Fault::Hang))).await;
+    assert_eq!((code, err.as_str()), (Some(3), "Request timed out.\n"));
+    let (code, err) = with("httpFirstContentTimeoutMs", PRINT, Some(Reply::events().then(Fault::Hang))).await;
+    assert_eq!((code, err.as_str()), (Some(3), "Stream idle timeout\n"));
+    let begun = Reply::events().send(Response::new("m").text("a").frames().concat()).then(Fault::Hang);
+    let (code, err) = with("httpIdleTimeoutMs", PRINT, Some(begun)).await;
+    assert_eq!((code, err.as_str()), (Some(3), "Stream idle timeout\n"));
+    let (code, err) = with("httpConnectTimeoutMs", &["--model", "tls/m1", "-p", "x"], None).await;
+    assert_eq!(code, Some(3));
+    assert!(err.starts_with("Connection error: connect timeout"), "{err}");
+}

@@ -1,0 +1,55 @@
+//! How much of an answer is kept.
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::event::{Emit, StreamEvent};
+use crate::request::Request;
+
+/// Bytes of an answer when the call sets no limit: more than any model writes.
+pub(super) const USUAL_LIMIT: usize = 64 * 1024 * 1024;
+/// What surrounds a piece of text in its frame: names, ids, counts.
+const FRAME_OVERHEAD: usize = 4 * 1024;
+/// How much larger the frames of an answer may be than the answer: pieces of a few characters come in frames of hundreds of bytes.
+const MAX_FACTOR: usize = 16;
+
+/// Counts what a decoder keeps of a response, and stops a response without end.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: usize,
+    /// Bytes of text, and of frames that are kept in another form.
+    n_kept: usize,
+    /// Bytes of all frames with content.
+    n_framed: usize,
+}
+
+impl Budget {
+    pub(super) fn of(request: &Request) -> Self {
+        Self { limit: request.options.max_answer_bytes.unwrap_or(USUAL_LIMIT), n_kept: 0, n_framed: 0 }
+    }
+
+    /// Counts a frame of `n_bytes` that made the events after the first `n_before`.
+    ///
+    /// # Errors
+    /// When the answer is too large now.
+    pub(super) fn take(
+        &mut self,
+        request: &Request,
+        n_bytes: usize,
+        emit: &Emit,
+        n_before: usize,
+    ) -> Result<(), LlmError> {
+        let n_text: usize = emit
+            .iter()
+            .skip(n_before)
+            .map(|event| if let StreamEvent::Delta { text, .. } = event { text.len() } else { 0 })
+            .sum();
+        // What a frame brings without showing it is kept too: signatures, hidden reasoning, arguments in one piece.
+        let n_silent = if n_text == 0 { n_bytes } else { n_bytes.saturating_sub(FRAME_OVERHEAD + 6 * n_text) };
+        self.n_kept = self.n_kept.saturating_add(n_text).saturating_add(n_silent);
+        self.n_framed = self.n_framed.saturating_add(n_bytes);
+        if self.limit == 0 || (self.n_kept <= self.limit && self.n_framed / MAX_FACTOR <= self.limit) {
+            return Ok(());
+        }
+        let text = format!("The answer is larger than {} bytes (max_answer_bytes)", self.limit);
+        Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Protocol, text))
+    }
+}
