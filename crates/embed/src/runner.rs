@@ -11,7 +11,7 @@ use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
-use pinch_stdx::cancel::Cancel;
+use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::Giver;
 use tokio::time::Instant;
 
@@ -154,6 +154,7 @@ impl Runner<'_> {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
         };
+        state.limit = self.scope.request.timeout;
         let window = Window { tokens: model.context_window, source: WindowSource::Model };
         if window.is_too_small() {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
@@ -179,8 +180,8 @@ impl Runner<'_> {
                         None => Repaired::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
                     // A repair that was stopped says nothing about the conversation.
-                    if self.cancel.is_cancelled() {
-                        return Ok(self.conclude(&Finish::Aborted, &state, model).await);
+                    if let Some(reason) = self.cancel.reason() {
+                        return Ok(self.conclude(&stopped_by(reason), &state, model).await);
                     }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Repaired(&repaired))
@@ -188,8 +189,8 @@ impl Runner<'_> {
                 Action::Wait(wait) => {
                     self.tell.give(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
-                    if self.cancel.run(tokio::time::sleep(delay)).await.is_err() {
-                        return Ok(self.conclude(&Finish::Aborted, &state, model).await);
+                    if let Err(stopped) = self.cancel.run(tokio::time::sleep(delay)).await {
+                        return Ok(self.conclude(&stopped_by(stopped.reason), &state, model).await);
                     }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Waited)
@@ -310,6 +311,14 @@ impl Runner<'_> {
                 tracing::warn!(%error, ?mark, "a profile's health could not be written");
             }
         }
+    }
+}
+
+/// How a run ends that is stopped between two attempts.
+fn stopped_by(reason: CancelReason) -> Finish {
+    match reason {
+        CancelReason::Deadline => Finish::TimedOut,
+        _ => Finish::Aborted,
     }
 }
 

@@ -14,15 +14,18 @@ use serde_json::{Value, json};
 
 use super::matrix::{Cell, Matrix};
 use super::neutral::{self, KnownList};
-use super::pi::peer::{Installed, VERSIONS};
+use super::pi::peer::{Installed, TARGET};
 use crate::cases::program::{self, Program};
-use known::KNOWN;
+use known::{KNOWN, KNOWN_OF_1};
 use scenarios::Scenario;
 use view::ASPECTS;
 
 /// What `cargo xtask interop modes` takes.
 #[derive(clap::Args)]
 pub(super) struct Args {
+    /// The version of pi: 1.5.2, the target, or 0.87.1.
+    #[arg(long, value_name = "VERSION", default_value = "0.87.1")]
+    pi: String,
     /// Runs only the scenarios whose names hold this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -33,10 +36,10 @@ pub(super) struct Args {
 
 /// Runs the check.
 pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
-    let installed = Installed::get(&VERSIONS[..1])?;
+    let (installed, bundle) = Installed::bundle(&args.pi)?;
     let pi = Program {
-        path: installed.node_program(),
-        first_args: vec![installed.package(VERSIONS[0]).join("dist/bundle/cli.js").into()],
+        path: bundle.node,
+        first_args: vec![bundle.program.into()],
         variables: vec![("PATH", installed.with_search_programs()?)],
     };
     let pinch = Program { path: program::pinch().map_err(anyhow::Error::msg)?.to_owned(), ..Program::default() };
@@ -48,7 +51,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
         scenarios.iter().map(|scenario| scenario.name).collect(),
     );
     let configuration = scenarios::configuration();
-    let mut known = KnownList::new(KNOWN);
+    let list = if args.pi == TARGET.number { KNOWN_OF_1 } else { KNOWN };
+    let mut known = KnownList::new(list);
     for (row, scenario) in scenarios.iter().enumerate() {
         let said = [("pi", &pi), ("pinch", &pinch)].map(|(name, program)| {
             let said = said(program, &configuration, scenario).with_context(|| format!("{name}: {}", scenario.name))?;

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL")]
     verbose: Option<String>,
 
-    /// Seconds an attempt may take (default: agents.defaults.timeoutSeconds, or 600).
+    /// Seconds the whole run may take (default: agents.defaults.timeoutSeconds, or 600).
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
 

@@ -28,7 +28,7 @@ pub struct AgentDefaults {
     pub models: Vec<(String, ModelEntry)>,
     /// Where tools work.
     pub workspace: Option<String>,
-    /// Wall clock of an attempt in seconds.
+    /// Wall clock of a run in seconds.
     pub timeout_seconds: Option<f64>,
     /// Places in the global lane.
     pub max_concurrent: Option<usize>,

@@ -24,7 +24,7 @@ use crate::replies::ReplyOptions;
 use crate::run::scope::{RunScope, ToolPolicy};
 use crate::run::{RunError, RunRequest};
 
-/// Wall clock of an attempt when nothing is configured.
+/// Wall clock of a run when nothing is configured.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Tokens that embedded runs keep free at least: their answers are longer than a terminal's.
 const RESERVE_FLOOR: u64 = 20_000;

@@ -111,17 +111,46 @@ async fn what_was_said_before_the_time_limit_is_the_answer() {
 }
 
 #[tokio::test]
-async fn the_time_limit_is_one_of_each_attempt() {
+async fn all_attempts_share_the_time_limit() {
     let world = World::with(|config| {
         with_limit(config);
         config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
     })
     .await;
-    world.server.reply(Reply::events().then(Fault::Hang)).reply(stream(fallback_answer("In time.")));
+    world.server.reply(Reply::events().then(Fault::Hang)).reply(stream(fallback_answer("Too late.")));
     let result = world.ask("s1", "go").await.unwrap();
+    assert!(result.meta.aborted);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
+    assert_eq!(world.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_time_limit_ends_a_wait_between_attempts() {
+    let world = World::with(|config| {
+        with_limit(config);
+        config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
+    })
+    .await;
+    world.server.reply(crate::world::refusal(529, "overloaded_error", "Overloaded")).repeat_last();
+    let result = world.ask("s1", "go").await;
+    assert!(world.server.requests().len() < 4, "{:?}", result.map(|result| said(&result)));
+}
+
+#[tokio::test]
+async fn a_silent_model_is_left_for_the_next_one_when_it_says_nothing_in_time() {
+    let world = World::with(|config| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK])).await;
+    world.write("state/agents/main/agent/settings.json", r#"{"httpFirstContentTimeoutMs": 200}"#);
+    let engine = world.restarted();
+    world.server.answer_with(|request| {
+        Some(match request.path.contains("/messages") {
+            true => Reply::events().then(Fault::Hang),
+            false => stream(fallback_answer("In time.")),
+        })
+    });
+    let run = engine.run(engine.request("s1", None, None, "go")).finish();
+    let result = within(run).await.unwrap();
     assert_eq!(said(&result), ["In time."]);
     assert!(!result.meta.aborted);
-    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout failover", "- local/small ok finish"]);
 }
 
 #[tokio::test]
@@ -295,15 +324,17 @@ async fn the_time_limit_ends_a_tool() {
 }
 
 #[tokio::test]
-async fn after_the_time_limit_the_next_profile_goes_on_from_the_log() {
-    let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = 1.into()).await;
+async fn after_a_silence_the_next_profile_goes_on_from_the_log() {
+    let world = World::new().await;
+    world.write("state/agents/main/agent/settings.json", r#"{"httpIdleTimeoutMs": 300}"#);
+    let engine = world.restarted();
     world.server.reply(half_an_answer("I got th")).reply(stream(answer("m2", "I got there.")));
-    let result = world.ask("s1", "go").await.unwrap();
+    let result = within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
     assert_eq!(said(&result), ["I got there."]);
     assert!(!result.meta.aborted);
     assert_eq!(world.keys(), ["key-1", "key-2"]);
     let messages = world.transcript("s1").messages();
-    assert_eq!(messages, ["user: go", "assistant(aborted): I got th", "assistant(stop): I got there."]);
+    assert_eq!(messages, ["user: go", "assistant(error): I got th", "assistant(stop): I got there."]);
     assert!(!world.server.requests()[1].json()["messages"].to_string().contains("I got th"));
 }
 

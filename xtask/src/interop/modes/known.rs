@@ -149,3 +149,6 @@ pub(super) const KNOWN: &[Known] = &[
     known("an end while a tool works", "/session", ENDS),
     known("a line that is cut", "/session", ENDS),
 ];
+
+/// What is known to differ from pi 1.5.2.
+pub(super) const KNOWN_OF_1: &[Known] = &[];

