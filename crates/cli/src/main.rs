@@ -55,6 +55,8 @@ fn run(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
     let done = runtime.block_on(command);
     // Threads that wait for the disk or a name server must not hold the end up.
     runtime.shutdown_background();
+    // But what was dropped must not outlive the program.
+    pinch_embed::stdx::process::wait_for_killed(std::time::Duration::from_secs(4));
     match done {
         Ok(code) => code,
         Err(failure) => report(&failure),

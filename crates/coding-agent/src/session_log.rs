@@ -41,7 +41,7 @@ pub use roles::convert_to_llm;
 use crate::entry::migrate::migrate;
 use crate::entry::scan::{self, Kind};
 use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
-use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, Stored};
+use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, Stored, aside};
 use index::Index;
 
 /// How often something is tried again because somebody else wrote in between.
@@ -128,7 +128,11 @@ impl SessionLog {
     ) -> Result<Self, StoreError> {
         let mut journal = store.open(at).await?;
         // What cannot be indexed where it is stored is loaded, and says there what is wrong with it.
-        if let Some((header, index, end)) = journal.stored().and_then(index_stored) {
+        let stored = match journal.stored() {
+            Some(stored) => aside(move || index_stored(stored)).await.ok().flatten(),
+            None => None,
+        };
+        if let Some((header, index, end)) = stored {
             let mut log = Self::empty(host, Some(store), Some(journal), header);
             if log.header.cwd.is_none() {
                 log.cwd = new.cwd;

@@ -132,6 +132,11 @@ pub trait Journal: Send + Sync {
     }
 }
 
+/// Does work that waits for the disk on a thread where it holds nobody up.
+pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
 /// How an append went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {

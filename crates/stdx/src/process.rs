@@ -28,9 +28,11 @@ mod hunt;
 #[cfg(unix)]
 mod strays;
 mod group;
+mod reaper;
 pub mod tail;
 
 pub use alive::{is_alive, start_ticks};
+pub use reaper::wait_for_killed;
 pub use tail::OutputTail;
 
 use crate::cancel::{Cancel, CancelReason};
@@ -41,10 +43,12 @@ const QUIET: Duration = Duration::from_millis(100);
 /// … but not longer than this: a server in the background may print for ever.
 const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
-/// A running child with all its descendants. Dropping it before it ended kills them.
+/// A running child with all its descendants. Dropping it before it ended kills them: the child's group at once, and those that have left the
+/// group on a thread of its own; see [`wait_for_killed`].
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    /// There until this is dropped.
+    child: Option<Child>,
     group: Group,
     /// The whole family was told to end.
     is_told: bool,
@@ -149,7 +153,10 @@ impl Process {
         let reader = std::process::ChildStdout::from(std::os::fd::OwnedFd::from(reader));
         // The command is gone after this, and with it our ends for writing: the pipe ends with the child's.
         let mut process = Self::spawn_as_is(command)?;
-        process.child.stdout = Some(ChildStdout::from_std(reader).map_err(failed)?);
+        let reader = ChildStdout::from_std(reader).map_err(failed)?;
+        if let Some(child) = &mut process.child {
+            child.stdout = Some(reader);
+        }
         Ok(process)
     }
 
@@ -164,7 +171,9 @@ impl Process {
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         match command.spawn() {
-            Ok(child) => Ok(Self { group: Group::of(child.id(), mark), is_told: false, child, exit: None }),
+            Ok(child) => {
+                Ok(Self { group: Group::of(child.id(), mark), is_told: false, child: Some(child), exit: None })
+            }
             // The system says the same for a missing program and a missing folder.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
                 Some(path) => Err(SpawnError::MissingDir { path }),
@@ -175,22 +184,22 @@ impl Process {
 
     /// The process id; `None` after its end was seen.
     pub fn id(&self) -> Option<u32> {
-        self.child.id()
+        self.child.as_ref()?.id()
     }
 
     /// The child's input, once.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
+        self.child.as_mut()?.stdin.take()
     }
 
     /// The child's output, once.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
+        self.child.as_mut()?.stdout.take()
     }
 
     /// The child's error output, once.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr.take()
+        self.child.as_mut()?.stderr.take()
     }
 
     /// Waits for the child's end. May be dropped and called again.
@@ -201,7 +210,8 @@ impl Process {
         if let Some(exit) = self.exit {
             return Ok(exit);
         }
-        let exit = Exit::of(self.child.wait().await?);
+        let Some(child) = &mut self.child else { return Err(io::ErrorKind::NotFound.into()) };
+        let exit = Exit::of(child.wait().await?);
         self.exit = Some(exit);
         Ok(exit)
     }
@@ -308,8 +318,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.exit.is_none() {
-            self.kill();
+        if self.exit.is_none()
+            && let Some(child) = self.child.take()
+        {
+            reaper::kill_aside(child, std::mem::take(&mut self.group));
         }
     }
 }

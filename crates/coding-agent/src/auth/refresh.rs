@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pinch_llm::catalog::today;
 use pinch_llm::http::HttpClient;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::oauth::transport::Network;
@@ -20,8 +21,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::JoinSet;
 
 use super::AuthError;
-use super::backend::OpenAuth;
-use super::storage::{AuthStorage, StoreAuthError, login_in, put};
+use super::storage::{AuthStorage, SharedOpen, StoreAuthError, login_in, put};
 
 /// How long before its end a login is renewed.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
@@ -39,17 +39,17 @@ const MAX_EXCHANGED: usize = 64;
 pub struct Logins {
     flows: OAuthRegistry,
     transport: Arc<dyn Transport>,
-    /// One refresh at a time in this program; the lock of the file keeps other programs out.
-    turn: Arc<AsyncMutex<()>>,
+    /// One refresh of a provider at a time in this program; the lock of the file keeps other programs out.
+    turns: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
     tasks: Mutex<JoinSet<()>>,
     /// What keys were exchanged for that are no stored logins.
-    exchanged: AsyncMutex<HashMap<Secret, Credential>>,
+    exchanged: Mutex<HashMap<Secret, Credential>>,
 }
 
 impl Logins {
     /// Renews with these flows over this transport.
     pub fn new(flows: OAuthRegistry, transport: Arc<dyn Transport>) -> Self {
-        Self { flows, transport, turn: Arc::default(), tasks: Mutex::default(), exchanged: AsyncMutex::default() }
+        Self { flows, transport, turns: Mutex::default(), tasks: Mutex::default(), exchanged: Mutex::default() }
     }
 
     /// The built-in flows over the network.
@@ -105,6 +105,12 @@ impl Logins {
         self.renewed(flow, provider, storage, host, left).await
     }
 
+    /// The queue of a provider: a server that does not answer holds up its own logins only.
+    fn turn(&self, provider: &ProviderId) -> Arc<AsyncMutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(today(provider.as_str()).to_owned()).or_default())
+    }
+
     async fn renewed(
         &self,
         flow: &Arc<dyn OAuthFlow>,
@@ -126,7 +132,7 @@ impl Logins {
             margin_ms,
         };
         let (tell, told) = oneshot::channel();
-        let turn = Arc::clone(&self.turn);
+        let turn = self.turn(provider);
         {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             while tasks.try_join_next().is_some() {}
@@ -174,18 +180,21 @@ impl Logins {
         let Some(flow) = self.flows.get(provider.as_str()).ok().filter(|flow| flow.begins_with(key)) else {
             return Ok(None);
         };
-        let mut exchanged = self.exchanged.lock().await;
-        if let Some(login) = exchanged.get(key).filter(|login| !login.is_over(host.now_ms())) {
+        let turn = self.turn(provider);
+        let _turn = turn.lock().await;
+        let exchanged = || self.exchanged.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(login) = exchanged().get(key).filter(|login| !login.is_over(host.now_ms())) {
             return Ok(Some(flow.auth(login)));
         }
         let never = Cancel::new();
         let cx = OAuthCx { transport: &*self.transport, host, cancel: &never };
         let begun = Credential::beginning(key.clone());
         let login = flow.refresh(&begun, cx).await.map_err(|error| refused(provider, &error))?;
+        let auth = flow.auth(&login);
+        let mut exchanged = exchanged();
         if exchanged.len() >= MAX_EXCHANGED {
             exchanged.clear();
         }
-        let auth = flow.auth(&login);
         exchanged.insert(key.clone(), login);
         Ok(Some(auth))
     }
@@ -243,15 +252,15 @@ impl Refresh {
         if known.as_ref().is_none_or(is_good) {
             return Ok(known);
         }
-        let mut open = self.storage.open_patiently(&self.host).await.map_err(|error| self.unstored(&error))?;
-        let (entries, revision) = open.read().map_err(|error| self.unstored(&error))?;
+        let open = self.storage.open_shared(&self.host).await.map_err(|error| self.unstored(&error))?;
+        let (entries, revision) = open.lock().await.read().map_err(|error| self.unstored(&error))?;
         self.storage.adopt(entries, revision);
         let Some(old) = self.storage.login(&self.provider) else { return Ok(None) };
         if is_good(&old) {
             return Ok(Some(old));
         }
-        let fresh = self.ask(&old, &mut *open).await?;
-        match self.store(open, &old, fresh.clone()).await {
+        let fresh = self.ask(&old, &open).await?;
+        match self.store(&open, &old, fresh.clone()).await {
             Ok(login) => Ok(Some(login)),
             Err(error) => {
                 // For this program at least the new one stays.
@@ -262,7 +271,7 @@ impl Refresh {
     }
 
     /// Asks the server, to the end of its answer, and renews the lock meanwhile. A lock that is lost on the way shows when the login is stored.
-    async fn ask(&self, old: &Credential, open: &mut dyn OpenAuth) -> Result<Credential, AuthError> {
+    async fn ask(&self, old: &Credential, open: &SharedOpen) -> Result<Credential, AuthError> {
         let never = Cancel::new();
         let cx = OAuthCx { transport: &*self.transport, host: &self.host, cancel: &never };
         let mut answer = self.flow.refresh(old, cx);
@@ -276,7 +285,7 @@ impl Refresh {
                 }
                 Err(_) => {
                     left -= RENEWAL;
-                    open.renew(&self.host);
+                    open.lock().await.renew(&self.host);
                 }
             }
         }
@@ -286,13 +295,13 @@ impl Refresh {
     /// that a server has given must not be lost too.
     async fn store(
         &self,
-        mut open: Box<dyn OpenAuth>,
+        open: &SharedOpen,
         old: &Credential,
         fresh: Credential,
     ) -> Result<Credential, StoreAuthError> {
+        let mut open = open.lock().await;
         if !open.is_held() {
-            drop(open);
-            open = self.storage.open_patiently(&self.host).await?;
+            *open = self.storage.open_anew(&self.host).await?;
         }
         let (mut entries, revision) = open.read()?;
         let now = login_in(&entries, &self.provider);

@@ -1,7 +1,7 @@
 //! Stored keys and logins: in auth.json, under the same lock as pi's, or elsewhere.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pinch_llm::catalog::today;
 use pinch_llm::ids::ProviderId;
@@ -9,6 +9,7 @@ use pinch_llm::oauth::Credential;
 use pinch_stdx::fs::dir_lock::Terms;
 use pinch_stdx::host::{Env, Host};
 use serde_json::Value;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::AuthError;
 use super::backend::{AuthBackend, Entries, FileBackend, MemoryBackend, OpenAuth, Revision, Stored};
@@ -31,7 +32,14 @@ struct Shared {
     backend: Box<dyn AuthBackend>,
     seen: Mutex<Seen>,
     commands: Remembered,
+    /// The open store, while somebody in this program keeps other programs out. It is shared: a refresh that takes long holds up nobody here.
+    open: Mutex<Weak<SharedOpen>>,
+    /// One at a time waits for other programs.
+    opening: AsyncMutex<()>,
 }
+
+/// An open store that several tasks use, one after another.
+pub(super) type SharedOpen = AsyncMutex<Box<dyn OpenAuth>>;
 
 /// What was read last.
 #[derive(Debug, Default)]
@@ -66,7 +74,13 @@ impl AuthStorage {
 
     /// The credentials of another store.
     pub fn over(backend: Box<dyn AuthBackend>) -> Self {
-        Self(Arc::new(Shared { backend, seen: Mutex::default(), commands: Remembered::default() }))
+        Self(Arc::new(Shared {
+            backend,
+            seen: Mutex::default(),
+            commands: Remembered::default(),
+            open: Mutex::default(),
+            opening: AsyncMutex::default(),
+        }))
     }
 
     /// The credentials of a file, read at once. A damaged one counts as empty, is reported, and will not be written.
@@ -189,7 +203,19 @@ impl AuthStorage {
     }
 
     async fn change(&self, host: &Host, change: impl FnOnce(&mut Entries)) -> Result<(), StoreAuthError> {
-        let open = self.0.backend.open(&Terms::QUICK, host).await?;
+        let shared = self.shared();
+        let held;
+        let own;
+        let open: &dyn OpenAuth = match &shared {
+            Some(shared) => {
+                held = shared.lock().await;
+                &**held
+            }
+            None => {
+                own = self.0.backend.open(&Terms::QUICK, host).await?;
+                &*own
+            }
+        };
         let (old, revision) = open.read()?;
         let mut new = old.clone();
         change(&mut new);
@@ -198,9 +224,24 @@ impl AuthStorage {
         Ok(())
     }
 
-    /// Keeps everybody else out for as long as a refresh takes.
-    pub(super) async fn open_patiently(&self, host: &Host) -> Result<Box<dyn OpenAuth>, StoreAuthError> {
+    /// Keeps other programs out for as long as the answer lives; tasks of this program share it.
+    pub(super) async fn open_shared(&self, host: &Host) -> Result<Arc<SharedOpen>, StoreAuthError> {
+        let _turn = self.0.opening.lock().await;
+        if let Some(open) = self.shared() {
+            return Ok(open);
+        }
+        let open = Arc::new(AsyncMutex::new(self.open_anew(host).await?));
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&open);
+        Ok(open)
+    }
+
+    /// Keeps other programs out, also when a lock of this program was lost.
+    pub(super) async fn open_anew(&self, host: &Host) -> Result<Box<dyn OpenAuth>, StoreAuthError> {
         self.0.backend.open(&Terms::PATIENT, host).await
+    }
+
+    fn shared(&self) -> Option<Arc<SharedOpen>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     /// Takes in what is stored now.

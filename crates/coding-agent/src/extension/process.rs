@@ -32,6 +32,7 @@ use crate::protocol::EventWriter;
 
 mod link;
 mod points;
+mod fit;
 mod manifest;
 mod requests;
 
@@ -262,8 +263,8 @@ impl Extension for ProcessExtension {
         cx: &'a ExtensionCx,
     ) -> Answer<'a, BeforeCompaction> {
         Box::pin(async move {
-            let mut payload = json_of::compaction(ahead);
-            payload["branchEntries"] = cx.branch().await?.iter().map(|entry| entry.to_value()).collect();
+            let session = cx.session()?;
+            let payload = fit::compaction(ahead, &cx.branch().await?, session.session_file.as_deref());
             json_of::compaction_answer(&self.ask_living(Point::SessionBeforeCompact, payload, cx).await?)
         })
     }

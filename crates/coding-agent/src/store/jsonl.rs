@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
 
 use super::list::{self, ListCache, ListProgress, SessionFile, SessionSummary, Stamp};
-use super::{Durability, Journal, ListScope, MAX_TEXT, SessionRef, SessionStore, StoreError};
+use super::{Durability, Journal, ListScope, MAX_TEXT, SessionRef, SessionStore, StoreError, aside};
 use crate::entry::{Header, names, scan};
 
 mod long_file;
@@ -154,6 +154,16 @@ impl JsonlStore {
         Ok(Box::new(JsonlJournal::new(path, self.durability)))
     }
 
+    /// Like [`JsonlStore::find`]: by its id a session is looked for in all folders, which takes a while.
+    async fn find_aside(&self, at: SessionRef) -> Result<PathBuf, StoreError> {
+        if let SessionRef::Path(path) = at {
+            return Ok(path);
+        }
+        let store = self.clone();
+        let found = aside(move || store.find(&at)).await;
+        found.map_err(StoreError::io("list", &self.folder_for(""))).flatten()
+    }
+
     fn find(&self, at: &SessionRef) -> Result<PathBuf, StoreError> {
         match at {
             SessionRef::Path(path) => Ok(path.clone()),
@@ -198,7 +208,11 @@ impl SessionStore for JsonlStore {
     }
 
     fn most_recent<'a>(&'a self, cwd: &'a str) -> BoxFuture<'a, Result<Option<SessionRef>, StoreError>> {
-        Box::pin(ready(Ok(self.most_recent_now(cwd).map(SessionRef::Path))))
+        let (store, cwd) = (self.clone(), cwd.to_owned());
+        Box::pin(async move {
+            let found = aside(move || store.most_recent_now(&cwd)).await;
+            Ok(found.map_err(StoreError::io("list", &self.folder_for("")))?.map(SessionRef::Path))
+        })
     }
 
     fn create(&self, header: &Header) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
@@ -206,8 +220,11 @@ impl SessionStore for JsonlStore {
     }
 
     fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
-        let journal = self.find(at).map(|path| Box::new(JsonlJournal::new(path, self.durability)) as Box<dyn Journal>);
-        Box::pin(ready(journal))
+        let at = at.clone();
+        Box::pin(async move {
+            let path = self.find_aside(at).await?;
+            Ok(Box::new(JsonlJournal::new(path, self.durability)) as Box<dyn Journal>)
+        })
     }
 
     fn file_of(&self, at: &SessionRef) -> Option<PathBuf> {
@@ -215,13 +232,16 @@ impl SessionStore for JsonlStore {
     }
 
     fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>> {
-        let removed = self.find(at).and_then(|path| match fs::remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(StoreError::NotFound { name: path.display().to_string() })
+        let at = at.clone();
+        Box::pin(async move {
+            let path = self.find_aside(at).await?;
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    Err(StoreError::NotFound { name: path.display().to_string() })
+                }
+                other => other.map_err(StoreError::io("remove", &path)),
             }
-            other => other.map_err(StoreError::io("remove", &path)),
-        });
-        Box::pin(ready(removed))
+        })
     }
 }
 

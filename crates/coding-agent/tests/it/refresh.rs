@@ -109,6 +109,54 @@ async fn one_request_for_many_tasks() {
     assert_eq!(server.requests().len(), 1);
 }
 
+#[tokio::test]
+async fn a_server_that_is_silent_holds_up_its_own_logins_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = auth_json(dir.path(), 0);
+    let mut entries = stored(&path);
+    entries["openai-codex"] = json!({"type": "oauth", "refresh": "C0", "access": "X", "expires": in_minutes(0)});
+    std::fs::write(&path, entries.to_string()).unwrap();
+    let (silent, quick) = (Server::start().await.unwrap(), Server::start().await.unwrap());
+    let gate = Gate::default();
+    let tokens = json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}).to_string();
+    silent.reply(Reply::status(200).header("content-type", "application/json").head().gate(&gate).send(tokens));
+    // Such a token names the account.
+    let access = "e30.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOiB7ImNoYXRncHRfYWNjb3VudF9pZCI6ICJhY2MifX0.x";
+    quick.reply(Reply::json(200, &json!({"access_token": access, "refresh_token": "C2", "expires_in": 3_600})));
+    // One program: the same logins and the same storage.
+    struct Both(Rewired, Rewired);
+    impl Transport for Both {
+        fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+            if request.url.contains("claude") { self.0.send(request) } else { self.1.send(request) }
+        }
+    }
+    let rewired = |server: &Server| {
+        let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+        Rewired { server: server.url(), network }
+    };
+    let logins = Logins::new(OAuthRegistry::built_in(), Arc::new(Both(rewired(&silent), rewired(&quick))));
+    let storage = opened(&path);
+    let (codex, host) = (ProviderId::from("openai-codex"), host());
+    let limit = std::time::Duration::from_secs(20);
+    let (slow, other) = tokio::join!(resolve(&logins, &storage), async {
+        tokio::time::timeout(limit, silent.wait_for_requests(1)).await.unwrap();
+        let other = tokio::time::timeout(limit, logins.lasting(&codex, &storage, &host, limit)).await;
+        // What a person stores meanwhile is stored as well.
+        let key = json!({"type": "api_key", "key": "new"});
+        let set = tokio::time::timeout(limit, storage.set(&"groq".into(), key, &host)).await;
+        gate.open();
+        (other, set)
+    });
+    let (other, set) = other;
+    assert_eq!(other.unwrap().unwrap().unwrap().refresh.reveal(), "C2");
+    set.unwrap().unwrap();
+    assert_eq!(key(slow), "A1");
+    let now = stored(&path);
+    assert_eq!((&now["anthropic"]["refresh"], &now["openai-codex"]["refresh"]), (&json!("R1"), &json!("C2")));
+    assert_eq!((&now["groq"]["key"], &now["openai"]["key"]), (&json!("new"), &json!("k")));
+    assert!(!dir.path().join("auth.json.lock").exists());
+}
+
 /// Where a second program of this test finds file and server.
 const PLACE: &str = "PINCH_TEST_REFRESH_PLACE";
 

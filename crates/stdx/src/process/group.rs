@@ -52,6 +52,11 @@ impl Group {
         self.send(Signal::KILL);
     }
 
+    /// Halts the group, so that it begins nothing new. Those that have left it go on.
+    pub(super) fn halt_known(&self) {
+        self.send(Signal::STOP);
+    }
+
     fn halt(&mut self, has_leader: bool) {
         self.send(Signal::STOP);
         if let Some((_, family)) = &self.family {
@@ -89,7 +94,7 @@ fn send_to(stray: Stray, signal: Signal) {
 
 /// Without process groups only the child itself can be killed, which tokio does.
 #[cfg(not(unix))]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Group;
 
 #[cfg(not(unix))]
@@ -107,6 +112,8 @@ impl Group {
     pub(super) fn kill(&mut self, _: bool) {}
 
     pub(super) fn kill_known(&self) {}
+
+    pub(super) fn halt_known(&self) {}
 }
 
 /// The name of a signal; the number where the name is not known everywhere.

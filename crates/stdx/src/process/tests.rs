@@ -98,7 +98,21 @@ async fn dropping_kills_the_tree() {
     let mut line = vec![0; 32];
     let n_read = process.take_stdout().unwrap().read(&mut line).await.unwrap();
     drop(process);
+    assert!(wait_for_killed(Duration::from_secs(20)));
     assert!(is_gone(std::str::from_utf8(&line[..n_read]).unwrap()).await);
+}
+
+/// While it is looked for those that have left the group, everybody else goes on.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn dropping_holds_nobody_up() {
+    // Each of them starts the next one and waits for it: they are looked for until nobody is new.
+    let mut process = sh("for i in 1 2 3 4; do setsid sh -c 'while :; do setsid true; done' & done; echo; wait");
+    process.take_stdout().unwrap().read_exact(&mut [0]).await.unwrap();
+    let begin = std::time::Instant::now();
+    drop(process);
+    assert!(begin.elapsed() < Duration::from_millis(100), "{:?}", begin.elapsed());
+    assert!(wait_for_killed(Duration::from_secs(20)));
 }
 
 #[tokio::test]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, ready};
+use futures::future::BoxFuture;
 use pinch_stdx::fs::{Access, create_private_dir, creating_private, make_private, write_atomic};
 
-use super::super::{Appended, Durability, Journal, StoreError, Stored};
+use super::super::{Appended, Durability, Journal, StoreError, Stored, aside};
 
 /// How often, and how long after the last time, a file held by somebody else is tried again: five seconds in all.
 const LOCK_TRIES: u32 = 500;
@@ -105,7 +105,10 @@ impl JsonlJournal {
             return Ok(Appended::Moved { tail: Bytes::from(tail) });
         }
         let is_glued = end > 0 && self.line_end != Some(end) && !ends_with_newline(file.0, end).map_err(io("read"))?;
-        let wrote = if is_glued { self.write(file.0, &[b"\n", lines].concat()) } else { self.write(file.0, lines) };
+        let wrote = match is_glued {
+            true => self.write(file.0, &[b"\n", lines].concat()).await,
+            false => self.write(file.0, lines).await,
+        };
         if let Err(error) = wrote {
             // All or nothing: what is there of the lines must not turn up later as somebody else's.
             if (self.disk.cut)(file.0, end).is_err() {
@@ -119,15 +122,19 @@ impl JsonlJournal {
         Ok(Appended::At(end))
     }
 
-    fn write(&self, mut file: &File, lines: &[u8]) -> Result<(), StoreError> {
-        file.write_all(lines).map_err(StoreError::io("write", &self.path))?;
-        if self.durability == Durability::Entry { self.force(file) } else { Ok(()) }
+    async fn write(&self, file: &Arc<File>, lines: &[u8]) -> Result<(), StoreError> {
+        (&**file).write_all(lines).map_err(StoreError::io("write", &self.path))?;
+        if self.durability == Durability::Entry { self.force(file).await } else { Ok(()) }
     }
 
     /// Waits until the disk has everything; of a new file its name, too.
-    fn force(&self, file: &File) -> Result<(), StoreError> {
-        (self.disk.force)(file).map_err(StoreError::io("sync", &self.path))?;
-        if self.is_name_new { sync_folder(&self.path) } else { Ok(()) }
+    async fn force(&self, file: &Arc<File>) -> Result<(), StoreError> {
+        let (file, path, force, is_name_new) = (Arc::clone(file), self.path.clone(), self.disk.force, self.is_name_new);
+        let done = aside(move || {
+            force(&file).map_err(StoreError::io("sync", &path))?;
+            if is_name_new { sync_folder(&path) } else { Ok(()) }
+        });
+        done.await.map_err(StoreError::io("sync", &self.path)).flatten()
     }
 
     /// Writes the new text beside the file and renames it over it; under the lock, so that no append is lost.
@@ -210,10 +217,10 @@ fn ends_with_newline(mut file: &File, end: u64) -> io::Result<bool> {
 }
 
 /// A file whose lock we hold; dropping it lets go.
-struct Locked<'a>(&'a File);
+struct Locked<'a>(&'a Arc<File>);
 
 impl<'a> Locked<'a> {
-    async fn take(file: &'a File, path: &Path) -> Result<Self, StoreError> {
+    async fn take(file: &'a Arc<File>, path: &Path) -> Result<Self, StoreError> {
         for attempt in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
@@ -242,9 +249,12 @@ impl Journal for JsonlJournal {
     }
 
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
-        let text = super::read(&self.path);
-        self.exists = text.is_ok();
-        Box::pin(ready(text))
+        Box::pin(async move {
+            let path = self.path.clone();
+            let text = aside(move || super::read(&path)).await.map_err(StoreError::io("read", &self.path)).flatten();
+            self.exists = text.is_ok();
+            text
+        })
     }
 
     fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>> {
@@ -261,12 +271,14 @@ impl Journal for JsonlJournal {
     }
 
     fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
-        let done = match &self.file {
-            Some(file) if self.durability != Durability::Os => self.force(file),
-            _ => Ok(()),
-        };
-        self.is_name_new &= self.durability == Durability::Os || done.is_err();
-        Box::pin(ready(done))
+        Box::pin(async move {
+            let done = match &self.file {
+                Some(file) if self.durability != Durability::Os => self.force(file).await,
+                _ => Ok(()),
+            };
+            self.is_name_new &= self.durability == Durability::Os || done.is_err();
+            done
+        })
     }
 
     fn path(&self) -> Option<&Path> {
