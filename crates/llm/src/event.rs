@@ -19,7 +19,8 @@ pub use stream::{Emit, EventStream};
 use crate::error::LlmError;
 use crate::ids::ToolCallId;
 use crate::message::{AssistantMessage, Block, StopReason, Usage};
-use crate::request::Auth;
+use crate::redact::Secrets;
+use crate::request::Request;
 
 /// One event of an answer.
 #[derive(Clone, Debug)]
@@ -87,13 +88,17 @@ impl Finished {
         !matches!(self.message.stop_reason, StopReason::Error | StopReason::Aborted)
     }
 
-    /// Takes the credentials of the request out of the words of a failure: some servers repeat the key they refuse.
-    pub(crate) fn hide(&mut self, auth: &Auth) {
-        if let Some(text) = self.message.error_message.as_deref().and_then(|text| auth.hidden_in(text)) {
+    /// Takes the secrets of the request, and those that were sent besides, out of the words of a failure.
+    pub(crate) fn hide(&mut self, request: &Request, sent: Secrets) {
+        if self.is_ok() && self.error.is_none() {
+            return;
+        }
+        let secrets = sent.and(request);
+        if let Some(text) = self.message.error_message.as_deref().and_then(|text| secrets.hidden_in(text)) {
             Arc::make_mut(&mut self.message).error_message = Some(text);
         }
         if let Some(error) = &mut self.error
-            && let Some(text) = auth.hidden_in(&error.text)
+            && let Some(text) = secrets.hidden_in(&error.text)
         {
             Arc::make_mut(error).text = text;
         }

@@ -74,6 +74,14 @@ const AWS_SIGNS: &[&str] = &[
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 ];
 
+/// Further variables that hold secrets by themselves.
+const SECRETS: &[&str] = &["AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+
+/// All variables that hold keys and other secrets, of whatever provider.
+pub fn secret_variables() -> impl Iterator<Item = &'static str> {
+    VARIABLES.iter().flat_map(|(_, variables)| *variables).chain(SECRETS).copied()
+}
+
 /// A key found in the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvKey {

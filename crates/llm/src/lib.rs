@@ -55,6 +55,8 @@ pub mod error;
 
 pub mod request;
 
+pub mod redact;
+
 pub mod event;
 
 pub mod normalise;

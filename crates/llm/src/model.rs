@@ -1,5 +1,6 @@
 //! What is known about a model: where it is, what it can do, what it costs, and what is peculiar about it.
 
+use std::fmt;
 use std::sync::Arc;
 
 pub mod thinking;
@@ -23,7 +24,7 @@ use thinking::ThinkingMap;
 use crate::ids::{ApiId, ModelId, ProviderId};
 
 /// A model of a provider.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Model {
     /// The provider's name of the model.
     pub id: ModelId,
@@ -59,6 +60,30 @@ pub struct Model {
     pub compat: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
     /// Members of its record that have no field here, as written.
     pub extra: Arc<serde_json::Map<String, serde_json::Value>>,
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Headers and what users write may be credentials: names only. URLs may hold passwords.
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Model")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("api", &self.api)
+            .field("provider", &self.provider)
+            .field("base_url", &detect::without_secrets(&self.base_url))
+            .field("reasoning", &self.reasoning)
+            .field("thinking", &self.thinking)
+            .field("images", &self.images)
+            .field("rates", &self.rates)
+            .field("context_window", &self.context_window)
+            .field("max_tokens", &self.max_tokens)
+            .field("headers", &headers)
+            .field("prompt_cache", &self.prompt_cache)
+            .field("dialect", &self.dialect)
+            .field("extra", &self.extra.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Prices in US dollars per million tokens. Negative prices of catalogs mean unknown and count as 0.

@@ -34,6 +34,16 @@ pub struct Request {
     pub host: Host,
 }
 
+impl Request {
+    /// Takes the environment of the credentials for the environment of the request.
+    pub(crate) fn with_own_env(mut self) -> Self {
+        if let Some(env) = self.auth.env.take() {
+            self.host = self.host.with_env(env);
+        }
+        self
+    }
+}
+
 /// A system prompt in sections, so that caches can keep what does not change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SystemPrompt {
@@ -85,27 +95,6 @@ pub struct Auth {
     pub aws: Option<AwsCredentials>,
     /// The environment of requests, where it belongs to the credential: account, region, address. `None` = that of the request's host.
     pub env: Option<Env>,
-}
-
-/// Characters of a secret at least: shorter ones are no secrets, and stand in many texts.
-const LEAST_SECRET: usize = 8;
-/// What stands in the place of a secret.
-const HIDDEN: &str = "[hidden]";
-
-impl Auth {
-    /// Takes the credentials out of a text that somebody else wrote, such as a refusal that repeats the key. `None` when they are not in it.
-    pub fn hidden_in(&self, text: &str) -> Option<String> {
-        let keys = self.aws.iter().filter_map(|aws| aws.keys.as_ref());
-        let signing = keys.flat_map(|keys| [Some(&keys.secret_access_key), keys.session_token.as_ref()]).flatten();
-        let secrets = self.key.iter().chain(signing).map(Secret::reveal);
-        // A value may be a secret with the word `Bearer` in front.
-        let headers = self.headers.iter().filter_map(|(_, value)| value.as_deref()).flat_map(str::split_whitespace);
-        let found = secrets.chain(headers).filter(|secret| secret.len() >= LEAST_SECRET && text.contains(secret));
-        let mut found: Vec<&str> = found.collect();
-        // One may be part of another one.
-        found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        (!found.is_empty()).then(|| found.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN)))
-    }
 }
 
 /// What requests to Amazon are signed with.

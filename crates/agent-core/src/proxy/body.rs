@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pinch_llm::message::{Message, ToolDecl};
-use pinch_llm::model::Model;
 use pinch_llm::model::record::RecordError;
+use pinch_llm::model::{Model, detect};
 use pinch_llm::request::{
     Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice,
 };
@@ -29,7 +29,19 @@ pub(super) fn write(request: &Request) -> Value {
     if !tools.is_empty() {
         context.insert("tools".into(), tools.iter().map(|tool| json!(tool)).collect());
     }
-    json!({"model": model.to_record(), "context": context, "options": write_options(options)})
+    json!({"model": write_model(model), "context": context, "options": write_options(options)})
+}
+
+/// The model's record without credentials, which the server has of its own: no headers, and no secrets in the URL.
+fn write_model(model: &Model) -> Value {
+    let mut record = model.to_record();
+    if let Some(members) = record.as_object_mut() {
+        members.shift_remove("headers");
+        if model.base_url.contains(['@', '?']) {
+            members.insert("baseUrl".into(), detect::without_secrets(&model.base_url).into());
+        }
+    }
+    record
 }
 
 fn write_options(options: &CallOptions) -> Value {

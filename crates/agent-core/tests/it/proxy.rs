@@ -232,3 +232,20 @@ async fn the_clients_deadlines_hold() {
     assert_eq!(end.error.unwrap().kind, LlmErrorKind::Timeout);
     gate.open();
 }
+
+#[tokio::test]
+async fn no_credentials_travel_with_the_model() {
+    let server = Server::start().await.unwrap();
+    server.reply(Reply::json(401, &json!({"error": "unknown token-of-the-client"})));
+    let record = json!({"id": "m", "api": "scripted", "provider": "p", "baseUrl": "http://user:password1@host/v1?key=k",
+                        "headers": {"x-api-key": "sk-model-header"}});
+    let mut request = request();
+    request.model = Arc::new(Model::from_record(&record).unwrap());
+    let provider = ProxyProvider::new(&server.url(), "token-of-the-client");
+    let end = provider.stream(request, Cancel::new()).collect_end().await;
+    let sent = server.requests().remove(0);
+    let body = String::from_utf8(sent.body.to_vec()).unwrap();
+    assert!(!body.contains("sk-model-header") && !body.contains("password1"), "{body}");
+    assert_eq!(sent.json()["model"]["baseUrl"], "http://host/v1");
+    assert_eq!(end.error.unwrap().text, "Proxy error: unknown [hidden]");
+}

@@ -55,11 +55,17 @@ pub async fn print(
     failed: Failed<'_>,
 ) -> Result<Printed, PrintError> {
     let mut last = None;
+    // Why the last failure is not tried again, where that is more than the failure itself.
+    let mut gave_up = None;
     for prompt in prompts {
         let mut run = session.prompt(prompt);
         while let Some(event) = run.next().await {
             match event? {
-                SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) => last = Some(message),
+                SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) => {
+                    last = Some(message);
+                    gave_up = None;
+                }
+                SessionEvent::RetryEnd { success: false, final_error, .. } => gave_up = final_error,
                 SessionEvent::ExtensionError(failure) => failed(&failure),
                 _ => {}
             }
@@ -71,7 +77,7 @@ pub async fn print(
     let Some(answer) = last else { return Ok(Printed::Failed { text: "There was no answer".to_owned() }) };
     let failed = || answer.error_message.clone().unwrap_or_else(|| format!("Request {}", answer.stop_reason.as_str()));
     match answer.stop_reason {
-        StopReason::Error => return Ok(Printed::Failed { text: failed() }),
+        StopReason::Error => return Ok(Printed::Failed { text: gave_up.unwrap_or_else(failed) }),
         StopReason::Aborted => return Ok(Printed::Aborted { text: failed() }),
         _ => {}
     }

@@ -22,6 +22,7 @@ use crate::event::{Emit, EventStream, StreamEvent};
 use crate::frame::{FrameError, Frames};
 use crate::http::idle::{Stopped, Watch};
 use crate::http::{HttpClient, HttpError, Incoming, Outgoing};
+use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen, Signing, WireFormat};
 
@@ -74,6 +75,7 @@ impl HttpProvider {
 
 impl Provider for HttpProvider {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
+        let request = request.with_own_env();
         let timestamp = request.host.now_ms();
         let model = Arc::clone(&request.model);
         EventStream::new(&model, timestamp, run(Arc::clone(&self.0), request, cancel, timestamp))
@@ -94,8 +96,9 @@ fn run(
         let mut call = Call { request: &request, timestamp, encoding: shared.encoding_for(&request) };
         let mut decoder = shared.wire.decoder(&call);
         let mut emit = Emit::default();
+        let mut sent = Secrets::default();
         let opened = match authorised {
-            Ok(()) => shared.open(&mut call, &mut watch, &cancel).await,
+            Ok(()) => shared.open(&mut call, &mut sent, &mut watch, &cancel).await,
             Err(error) => Err(error),
         };
         let mut body = match opened {
@@ -112,7 +115,7 @@ fn run(
             while let Some(mut event) = emit.pop() {
                 let is_end = matches!(event, StreamEvent::End(_));
                 if let StreamEvent::End(finished) = &mut event {
-                    finished.hide(&request.auth);
+                    finished.hide(&request, std::mem::take(&mut sent));
                     // What failed is let go at once.
                     if let Some(body) = body.take().filter(|_| finished.is_ok()) {
                         read_rest(body).await;
@@ -177,7 +180,13 @@ impl Shared {
     }
 
     /// Sends the request, in another form if the provider takes the first one not, and returns a response that is good so far.
-    async fn open(&self, call: &mut Call<'_>, watch: &mut Watch, cancel: &Cancel) -> Result<Incoming, LlmError> {
+    async fn open(
+        &self,
+        call: &mut Call<'_>,
+        sent: &mut Secrets,
+        watch: &mut Watch,
+        cancel: &Cancel,
+    ) -> Result<Incoming, LlmError> {
         let request = call.request;
         if !self.wire.serves(&request.model.api) {
             let text = format!("Mismatched api: {} expected {}", request.model.api, self.wire.api());
@@ -190,9 +199,10 @@ impl Shared {
             let mut outgoing = outgoing(request, made)?;
             let Outgoing { url, headers, body, .. } = &mut outgoing;
             self.wire.sign(call, Signing { url, headers, body })?;
+            sent.add_sent(headers);
             let sending = self.client.send(outgoing, request.host.env(), watch.connect());
-            let sent = watch.for_headers(cancel, sending).await.map_err(|why| stopped(request, why))?;
-            let mut incoming = sent.map_err(|error| network(request, error))?;
+            let answered = watch.for_headers(cancel, sending).await.map_err(|why| stopped(request, why))?;
+            let mut incoming = answered.map_err(|error| network(request, error))?;
             watch.headers_arrived();
             if let Some(observer) = &request.options.observer {
                 let seeing = observer.on_response(incoming.status(), incoming.headers(), &request.model);

@@ -34,6 +34,7 @@ use crate::http::idle::{Stopped, Watch};
 use crate::http::websocket::{Received, SocketError, WebSocket};
 use crate::ids::ApiId;
 use crate::message::AssistantMessage;
+use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::codex::{self, Codex};
 use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen};
@@ -75,6 +76,7 @@ impl SocketProvider {
 
 impl Provider for SocketProvider {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
+        let request = request.with_own_env();
         let timestamp = request.host.now_ms();
         let model = Arc::clone(&request.model);
         EventStream::new(&model, timestamp, run(Arc::clone(&self.0), request, cancel, timestamp))
@@ -222,7 +224,7 @@ fn run(
                     // A turn that was sent twice begins once.
                     StreamEvent::Start(_) if std::mem::replace(&mut started, true) => continue,
                     StreamEvent::End(finished) => {
-                        finished.hide(&request.auth);
+                        finished.hide(&request, Secrets::default());
                         end(finished, turn.as_mut(), &request, began);
                         true
                     }

@@ -18,6 +18,7 @@ mod mistral;
 mod gated;
 mod network;
 mod oauth;
+mod redaction;
 mod reencode;
 mod requests;
 mod responses;
