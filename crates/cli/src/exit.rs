@@ -69,7 +69,9 @@ impl fmt::Display for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
-            StoreError::Io { .. } | StoreError::Locked { .. } => Kind::Internal,
+            StoreError::Io { .. } | StoreError::Locked { .. } | StoreError::Cut { .. } | StoreError::Contended => {
+                Kind::Internal
+            }
             _ => Kind::User,
         };
         Self::new(kind, with_causes(&error))

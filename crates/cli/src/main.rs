@@ -48,7 +48,8 @@ fn main() -> ExitCode {
 
 /// Runs a command to its end.
 fn run(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let started = check_descriptors().and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build());
+    let runtime = match started {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::internal(format!("cannot start: {error}"))),
     };
@@ -61,6 +62,19 @@ fn run(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
         Ok(code) => code,
         Err(failure) => report(&failure),
     }
+}
+
+/// Fails where there are too few file descriptors to start: setting up signals would panic.
+#[cfg(unix)]
+fn check_descriptors() -> std::io::Result<()> {
+    let pair = || std::os::unix::net::UnixStream::pair();
+    let _spare = [pair()?, pair()?, pair()?, pair()?];
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_descriptors() -> std::io::Result<()> {
+    Ok(())
 }
 
 /// What a command line asks for.

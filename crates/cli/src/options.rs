@@ -9,6 +9,7 @@ use pinch_embed::llm::thinking::ThinkingLevel;
 
 pub mod flags;
 pub mod help;
+pub mod misnamed;
 pub mod facts;
 
 use flags::{Flag, Takes};
@@ -66,6 +67,8 @@ pub struct Options {
     pub skills: Vec<String>,
     /// `--skills`: patterns of the names that count.
     pub skill_names: Option<Vec<String>>,
+    /// `--no-mcp`: nothing is said of MCP servers.
+    pub no_mcp: bool,
     /// `--no-skills`.
     pub no_skills: bool,
     /// `--prompt-template`, each.
@@ -94,6 +97,8 @@ pub struct Options {
     pub help: bool,
     /// `--version`.
     pub version: bool,
+    /// The first message, where it stands by itself: neither behind `--print` nor behind `--`.
+    pub bare_message: Option<String>,
     /// Messages, in order.
     pub messages: Vec<String>,
     /// Files named with `@`, in order.
@@ -148,6 +153,9 @@ impl Options {
             if let Some(file) = arg.strip_prefix('@') {
                 options.files.push(file.to_owned());
             } else if !arg.starts_with('-') {
+                if options.messages.is_empty() {
+                    options.bare_message = Some(arg.clone());
+                }
                 options.messages.push(arg);
             } else {
                 options.flag(&arg, &mut args);

@@ -1,19 +1,22 @@
 //! What is said first: piped input, files and messages of the command line.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use pinch_cli::options::Options;
 use pinch_embed::coding_agent::images;
 use pinch_embed::coding_agent::session::{Prompt, SessionControl};
 use pinch_embed::stdx::cancel::Cancel;
+use pinch_embed::stdx::fs::read_regular;
 use pinch_embed::stdx::host::Host;
 
 use crate::exit::Failure;
-use crate::folders;
+use crate::{folders, wiring};
 
 /// Bytes of a file on the command line at most.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// How far a file is searched for a NUL, as git does it: text has none.
+const BINARY_LOOK: usize = 8000;
 
 /// What the command line says, read and not yet made fit for a model.
 pub(crate) struct Said {
@@ -33,7 +36,8 @@ impl Said {
     pub(crate) fn read(args: &Options, host: &Host) -> Result<Self, Failure> {
         let cwd = folders::working_directory()?;
         let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
-        let mut first: Vec<Part> = piped_input(wants_input)?.map(Part::Text).into_iter().collect();
+        let max_input = || wiring::max_input_bytes(args, host);
+        let mut first: Vec<Part> = piped_input(wants_input, max_input)?.map(Part::Text).into_iter().collect();
         let has_piped = !first.is_empty();
         for file in &args.files {
             let path = cwd.join(folders::expand_home(Path::new(file), host));
@@ -83,16 +87,20 @@ impl Said {
 }
 
 /// What is piped in. A terminal, a closed input and a program that holds its input open without being asked to be read are none.
-fn piped_input(wants_input: bool) -> Result<Option<String>, Failure> {
-    let mut input = std::io::stdin();
+fn piped_input(wants_input: bool, max: impl FnOnce() -> Result<u64, Failure>) -> Result<Option<String>, Failure> {
+    let input = std::io::stdin();
     if !wants_input || input.is_terminal() {
         return Ok(None);
     }
+    let max = max()?;
     let mut bytes = Vec::new();
-    match input.read_to_end(&mut bytes) {
-        Ok(_) => {}
-        // A closed input is no input.
-        Err(_) => return Ok(None),
+    // An input that is closed reads as an empty one.
+    let read = input.lock().take(max.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::user(format!("Cannot read standard input: {error}")))?;
+    if bytes.len() as u64 > max {
+        return Err(Failure::user(format!(
+            "Standard input is longer than {max} bytes. Raise maxInputBytes in settings.json, or name a file for the model to read"
+        )));
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     Ok((!text.is_empty()).then_some(text))
@@ -100,23 +108,27 @@ fn piped_input(wants_input: bool) -> Result<Option<String>, Failure> {
 
 fn file_part(path: &Path) -> Result<Option<Part>, Failure> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::user(format!("File not found: {}", path.display())),
+        ErrorKind::NotFound => Failure::user(format!("File not found: {}", path.display())),
         _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
     })?;
     if !meta.is_file() {
         return Err(Failure::user(format!("Not a file: {}", path.display())));
     }
-    if meta.len() > MAX_FILE_BYTES {
-        return Err(Failure::user(format!("File is larger than 64 MiB: {}", path.display())));
-    }
-    let bytes =
-        std::fs::read(path).map_err(|error| Failure::user(format!("Cannot read {}: {error}", path.display())))?;
+    let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => Failure::user(format!("File is larger than 64 MiB: {}", path.display())),
+        // Some files of the system wait for news.
+        ErrorKind::WouldBlock => Failure::user(format!("Not a file: {}", path.display())),
+        _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
+    })?;
     if bytes.is_empty() {
         return Ok(None);
     }
     let name = path.display();
     Ok(Some(match images::sniff(&bytes) {
         Some(mime_type) => Part::Image { name: name.to_string(), content: bytes, mime_type },
+        None if bytes[..bytes.len().min(BINARY_LOOK)].contains(&0) => {
+            return Err(Failure::user(format!("{name} is a binary file: only text and images can be sent")));
+        }
         None => Part::Text(format!("<file name=\"{name}\">\n{}\n</file>\n", String::from_utf8_lossy(&bytes))),
     }))
 }

@@ -1,13 +1,13 @@
 //! From flags to a session: folders, services, wishes, a log.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_cli::options::Options;
 use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
 use pinch_embed::coding_agent::runtime::{RuntimeError, SessionRuntime};
-use pinch_embed::coding_agent::services::{Announce, ServiceOptions, Services};
+use pinch_embed::coding_agent::services::{Announce, FolderSettings, ServiceOptions, Services};
 use pinch_embed::coding_agent::session::create::{ModelWish, WithoutTools};
 use pinch_embed::coding_agent::session::{CreateError, SessionOptions};
 use pinch_embed::coding_agent::startup_moves;
@@ -35,6 +35,10 @@ pub(crate) async fn runtime(
     let of_log = if folders.is_cwd(log.cwd()) { of_cwd } else { Services::load(&wanted, Path::new(log.cwd())) };
     // Now it is known which project's packages the session needs.
     let of_log = of_log.installed().await;
+    if !options.no_mcp {
+        let project_dir = trust::project_dir(of_log.cwd(), host.home()).filter(|_| of_log.trust().is_trusted());
+        warn_of_mcp([Some(folders.agent_dir.clone()), project_dir]);
+    }
     let problems = of_log.problems();
     let started = SessionRuntime::with_services(wanted, of_log, wishes(options, ui), log).await;
     let mut runtime = started.map_err(|error| {
@@ -49,6 +53,25 @@ pub(crate) async fn runtime(
         loaded(&runtime).iter().for_each(|line| tell(line));
     }
     Ok(runtime)
+}
+
+/// The most bytes of standard input that are read.
+pub(crate) fn max_input_bytes(options: &Options, host: &Host) -> Result<u64, Failure> {
+    let folders = Folders::find(options.agent_dir.as_deref(), host)?;
+    // What is wrong in documents is told when they are read for the session.
+    let (folder, _) = FolderSettings::read(&service_options(options, &folders, host), &folders.cwd);
+    let max = folder.settings().value("maxInputBytes").and_then(|max| max.as_f64());
+    Ok(max.map_or(u64::MAX, |max| max as u64))
+}
+
+/// Says which lists of MCP servers are passed over.
+fn warn_of_mcp(dirs: [Option<PathBuf>; 2]) {
+    let lists = dirs.into_iter().flatten().map(|dir| dir.join("mcp.json")).filter(|path| path.is_file());
+    let lists: Vec<String> = lists.map(|path| path.display().to_string()).collect();
+    if !lists.is_empty() {
+        let lists = lists.join(" and ");
+        warn(&format!("{lists}: ignored, MCP servers are not part of this version. --no-mcp hides this warning"));
+    }
 }
 
 /// What was loaded, a line a thing.

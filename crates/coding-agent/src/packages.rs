@@ -25,7 +25,7 @@ pub use list::{PackageEntry, PackageFilter, change_list};
 pub use manage::Listed;
 pub use missing::Missing;
 pub use run::RunError;
-use source::{NpmSource, Source, SourceError, absolute};
+use source::{NpmSource, Source, SourceError, absolute, without_passwords};
 
 /// Whose settings name a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub enum PackageError {
         path: PathBuf,
     },
     /// Settings have no such package.
-    #[error("No matching package found for {source_text}{}", did_you_mean(.similar.as_deref()))]
+    #[error("No matching package found for {}{}", without_passwords(.source_text), did_you_mean(.similar.as_deref()))]
     NotFound {
         /// What was asked for.
         source_text: String,
@@ -106,7 +106,7 @@ pub enum PackageError {
 }
 
 fn did_you_mean(similar: Option<&str>) -> String {
-    similar.map(|similar| format!(". Did you mean {similar}?")).unwrap_or_default()
+    similar.map(|similar| format!(". Did you mean {}?", without_passwords(similar))).unwrap_or_default()
 }
 
 /// Where the package of a source lies once it is installed, beside the settings that name it.

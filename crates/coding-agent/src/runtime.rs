@@ -9,7 +9,7 @@ use crate::entry::EntryId;
 use crate::extension::SessionReason;
 use crate::packages::source::absolute;
 use crate::services::{FolderSettings, ServiceOptions, Services};
-use crate::session::create::ModelWish;
+use crate::session::create::{Chooser, ModelWish};
 use crate::session::{
     AgentSession, CreateError, Created, ForkAt, ForkError, ScopedModel, SessionError, SessionOptions, create,
 };
@@ -130,7 +130,15 @@ impl SessionRuntime {
         log: SessionLog,
     ) -> Result<Self, RuntimeError> {
         let now = create(services, log, &wishes).await?;
-        Ok(Self { options, wishes, now })
+        let mut runtime = Self { options, wishes, now };
+        runtime.choose_models();
+        Ok(runtime)
+    }
+
+    /// Conversations that take the place of this one get the model that a new session would get, or go on with their own.
+    fn choose_models(&mut self) {
+        let (chooser, services) = (Chooser::of(&self.wishes), Arc::clone(&self.now.services));
+        self.now.session.choose_model_with(Arc::new(move |log| chooser.choose_again(&services, log)));
     }
 
     /// The session.
@@ -206,12 +214,21 @@ impl SessionRuntime {
     }
 
     async fn replace(&mut self, log: SessionLog, reason: SessionReason) -> Result<(), RuntimeError> {
-        // The model is the session's own.
-        let wishes = SessionOptions { model: ModelWish::Usual, thinking: None, reason, ..self.wishes.clone() };
+        let mut wishes = SessionOptions { reason, ..self.wishes.clone() };
+        if reason == SessionReason::Reload {
+            let session = self.session();
+            (wishes.model, wishes.thinking) = (ModelWish::This(Arc::clone(session.model())), Some(session.thinking()));
+        }
+        // What was set is read again.
+        self.now.services.settings().flush().await;
         let services = Services::load_installing(&self.options, Path::new(log.cwd())).await;
         let next = create(services, log, &wishes).await?;
         self.end(reason).await;
+        if reason != SessionReason::Reload {
+            next.session.control().keep_switches_of(&self.now.session.control());
+        }
         self.now = next;
+        self.choose_models();
         Ok(())
     }
 

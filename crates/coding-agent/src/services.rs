@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
-use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::Host;
 use pinch_stdx::secret::Secret;
 use serde_json::{Value, json};
@@ -278,16 +277,18 @@ impl Services {
         self.folder.settings.settings().retry_limit
     }
 
-    /// Keeps the model for new sessions.
-    pub fn remember_model(&self, model: &Model) {
-        self.remember("defaultProvider", model.provider.as_str().into());
-        self.remember("defaultModel", model.id.as_str().into());
-    }
-
-    /// Keeps the thinking level for new sessions; that a model cannot think is no wish.
-    pub fn remember_thinking(&self, model: &Model, level: ThinkingLevel) {
-        if model.reasoning || level != ThinkingLevel::Off {
-            self.remember("defaultThinkingLevel", level.as_str().into());
+    /// Writes what was set.
+    ///
+    /// # Errors
+    /// Why it could not be written, in a sentence for people; it holds for this run all the same.
+    pub async fn write_settings(&self) -> Result<(), String> {
+        self.folder.settings.flush().await;
+        let problems = self.folder.settings.drain_problems();
+        let (unwritten, others): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.is_fatal);
+        self.tell(others.into_iter().map(ToString::to_string));
+        match unwritten.first() {
+            Some(problem) => Err(problem.to_string()),
+            None => Ok(()),
         }
     }
 

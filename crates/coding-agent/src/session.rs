@@ -60,11 +60,13 @@ pub use create::{CreateError, Created, SessionOptions, create};
 pub use errands::Wish;
 pub use input::Prompt;
 pub use look::SessionView;
+pub(crate) use models::ChooseModel;
 pub use models::{Direction, FindModel, ScopedModel};
 pub use parts::{LoadFound, SessionParts};
 pub use replace::{ForkAt, ForkError};
 pub use run::SessionRun;
 pub use stats::{ContextUsage, SessionStats};
+pub(crate) use tell::Listener;
 pub use tooling::PromptFor;
 pub use tree::{NavigateError, Navigated, Navigation};
 
@@ -83,6 +85,8 @@ pub struct AgentSession {
     auth: Option<Arc<dyn RequestAuth>>,
     usual_thinking: Option<ThinkingLevel>,
     find_model: Option<FindModel>,
+    /// Chooses the model of a conversation that takes this one's place; `None`: the branch does.
+    choose_model: Option<ChooseModel>,
     control: SessionControl,
     host: Host,
     /// What extensions have found.
@@ -216,6 +220,7 @@ impl AgentSession {
             auth: parts.auth,
             usual_thinking: parts.usual_thinking,
             find_model: parts.find_model,
+            choose_model: None,
             _bound: Bound(control.clone()),
             control,
             host,
@@ -270,7 +275,8 @@ impl AgentSession {
         self.compact_telling(request, &tell::AtOnce(tell)).await
     }
 
-    async fn compact_telling(
+    /// The same, where each event is waited for.
+    pub(crate) async fn compact_telling(
         &mut self,
         request: CompactRequest,
         tell: &dyn tell::Listener,

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use pinch_cli::options::{Mode, Options, help};
+use pinch_cli::options::{Mode, Options, help, misnamed};
 use pinch_embed::coding_agent::modes::print::Printed;
 use pinch_embed::coding_agent::modes::{json, print};
 use pinch_embed::stdx::cancel::Cancel;
@@ -89,6 +89,11 @@ fn check(options: &Options) -> Result<(), Failure> {
     }
     if options.help {
         return Ok(());
+    }
+    if options.export.is_none()
+        && let Some(text) = options.bare_message.as_deref().and_then(misnamed::complaint)
+    {
+        return Err(Failure::user(text));
     }
     if options.resume {
         return Err(Failure::user(

@@ -9,6 +9,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use pinch_embed::coding_agent::document::ChangeError;
+use pinch_embed::coding_agent::packages::source::without_passwords;
 use pinch_embed::coding_agent::packages::{Listed, PackageError, PackageScope, Packages};
 use pinch_embed::coding_agent::services::{FolderSettings, ServiceOptions};
 use pinch_embed::stdx::cancel::Cancel;
@@ -157,6 +158,7 @@ fn failure(error: PackageError) -> Failure {
     }
 }
 
+/// Prints a line; passwords in addresses are left out of it.
 fn say(text: impl Display) -> Result<(), Failure> {
-    writeln!(std::io::stdout(), "{text}").map_err(|error| unwritten(&error))
+    writeln!(std::io::stdout(), "{}", without_passwords(&text.to_string())).map_err(|error| unwritten(&error))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pinch_cli::options::Options;
 use pinch_embed::coding_agent::modes::rpc::{Client, ClientUi, Incoming, Lines, MAX_LINE, RpcError};
-use pinch_embed::stdx::cancel::Cancel;
+use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
 
@@ -21,7 +21,7 @@ const MAX_WAITING: usize = 256;
 /// Bytes that are gathered before they are written, while more are coming.
 const GATHERED: usize = 32 * 1024;
 
-/// Serves the client at standard input and output until it has nothing more to say.
+/// Serves the client at standard input and output until it has nothing more to say or does not read any more.
 pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     if !options.files.is_empty() {
         return Err(Failure::user("@file arguments are not supported in RPC mode"));
@@ -37,7 +37,18 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
     let mut client = Client::new(&ui, lines, &stop).map_err(|error| Failure::internal(error.to_string()))?;
     // Extensions may ask the client something when they start.
     let mut runtime = client.attend(wiring::runtime(options, host, Some(Arc::new(ui.clone())))).await?;
-    let (done, code) = signals::guard(&stop, client.serve(&mut runtime)).await;
+    let serving = async {
+        let mut serving = std::pin::pin!(client.serve(&mut runtime));
+        tokio::select! {
+            biased;
+            done = &mut serving => done,
+            () = output_closed() => {
+                stop.cancel(CancelReason::Shutdown);
+                serving.await
+            }
+        }
+    };
+    let (done, code) = signals::guard(&stop, serving).await;
     runtime.close().await;
     runtime.take_notes().iter().for_each(|note| warn(note));
     drop(runtime);
@@ -48,6 +59,27 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
         Err(RpcError::NobodyReads | RpcError::Taken) => {}
     }
     Ok(code.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Waits until nobody can read standard output any more; a program that has nothing to write would not notice otherwise.
+#[cfg(unix)]
+async fn output_closed() {
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+    // Files cannot be watched, and nobody closes them.
+    #[expect(deprecated, reason = "standard output stays open for as long as it is watched")]
+    let watched = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR);
+    if let Ok(output) = watched
+        && output.ready(Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+#[cfg(not(unix))]
+async fn output_closed() {
+    std::future::pending().await
 }
 
 /// Hands on what the client writes, line by line; a last line without a line feed counts.

@@ -321,6 +321,13 @@ pub const FLAGS: &[Flag] = &[
         |to| to.no_extensions = true,
         "No extensions but those of --extension.",
     ),
+    switch(
+        "--no-mcp",
+        &[],
+        Group::Resources,
+        |to| to.no_mcp = true,
+        "Do not warn about mcp.json files; MCP servers are not part of this version.",
+    ),
     value(
         "--skill",
         &[],
@@ -397,6 +404,30 @@ pub const FLAGS: &[Flag] = &[
         Group::Other,
         |to| to.offline = true,
         "No network but the model's: nothing is installed or looked up.",
+    ),
+    value(
+        "--tui-mode",
+        &[],
+        Group::Other,
+        "MODE",
+        |to, word| {
+            if !["regular", "fullscreen"].contains(&word.as_str()) {
+                to.complain(true, format!("Invalid TUI mode \"{word}\". Valid values: regular, fullscreen"));
+            }
+        },
+        "Accepted for scripts: regular or fullscreen; without an interactive mode it changes nothing.",
+    ),
+    value(
+        "--use-theme",
+        &[],
+        Group::Other,
+        "NAME",
+        |to, name| {
+            if name.is_empty() || name.starts_with('-') {
+                to.complain(true, "--use-theme requires a theme name".to_owned());
+            }
+        },
+        "Accepted for scripts; without an interactive mode it changes nothing.",
     ),
     switch("--verbose", &[], Group::Other, |to| to.verbose = true, "Tells on standard error what was loaded."),
     switch("--help", &["-h"], Group::Other, |to| to.help = true, "Prints this help."),

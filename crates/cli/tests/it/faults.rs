@@ -1,6 +1,9 @@
 //! Bad input: one clear message and the right exit code; nothing of the user's is harmed.
 
-use pinch_testing::server::Reply;
+use std::time::Duration;
+
+use pinch_testing::server::{Gate, Reply};
+use pinch_testing::wires::anthropic::Response;
 use serde_json::json;
 
 use crate::help::{Ran, User, files};
@@ -112,6 +115,12 @@ async fn files_on_the_command_line() {
     let ask = |file| ["--model", "local/m1", "-p", "look", file];
     fails(&user, &ask("@missing"), 1, "Error: File not found: HOME/missing").await;
     fails(&user, &ask("@agent"), 1, "Error: Not a file: HOME/agent").await;
+    user.write("binary", "ELF\0\u{1}");
+    fails(&user, &ask("@binary"), 1, "Error: HOME/binary is a binary file: only text and images can be sent").await;
+    if std::path::Path::new("/proc/kmsg").exists() {
+        let ran = tokio::time::timeout(Duration::from_secs(10), user.run(&ask("@/proc/kmsg"))).await.unwrap();
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
+    }
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -177,5 +186,105 @@ async fn a_reader_that_is_gone_ends_the_program() {
             (Some(4), "Error: cannot write the output: Broken pipe (os error 32)\n")
         );
         user.server.take_unforeseen();
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_no_prompt() {
+    let user = User::new().await;
+    let mcp = "Error: Unknown command \"mcp\". MCP servers are not part of this version. To send it to the model, write: pinch -- mcp";
+    fails(&user, &["--model", "local/m1", "mcp", "list"], 1, mcp).await;
+    let login = "Error: Unknown command \"lgoin\". Did you mean \"pinch login\"? To send it to the model, write: pinch -- lgoin";
+    fails(&user, &["--model", "local/m1", "lgoin"], 1, login).await;
+    assert_eq!(user.server.requests().len(), 0);
+    user.answer("sent");
+    let ran = user
+        .run(&["--model", "local/m1", "--no-mcp", "--tui-mode", "regular", "--use-theme", "dark", "-p", "--", "mcp"])
+        .await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "sent\n", ""));
+    fails(
+        &user,
+        &["--tui-mode", "x", "-p", "x"],
+        1,
+        "Error: Invalid TUI mode \"x\". Valid values: regular, fullscreen",
+    )
+    .await;
+    fails(&user, &["--use-theme", "-p", "x"], 1, "Error: --use-theme requires a theme name").await;
+}
+
+#[tokio::test]
+async fn lists_of_mcp_servers_are_reported_as_ignored() {
+    let user = User::new().await;
+    user.write("agent/mcp.json", "{}");
+    user.write("project/.pi/mcp.json", "{}");
+    let ask = async |flags: &[&str]| {
+        user.answer("yes");
+        let mut command = user.command(&[&["--model", "local/m1", "-p", "x"], flags].concat());
+        user.ran(command.current_dir(user.path("project")).output().await.unwrap()).err
+    };
+    let rest = "ignored, MCP servers are not part of this version. --no-mcp hides this warning\n";
+    assert_eq!(
+        ask(&["--approve"]).await,
+        format!("Warning: HOME/agent/mcp.json and HOME/project/.pi/mcp.json: {rest}")
+    );
+    assert!(ask(&["--no-approve"]).await.starts_with(&format!("Warning: HOME/agent/mcp.json: {rest}")));
+    assert_eq!(ask(&["--approve", "--no-mcp"]).await, "");
+}
+
+#[tokio::test]
+async fn standard_input_that_cannot_be_read_is_an_error() {
+    let user = User::new().await;
+    let ask = |input: std::fs::File| {
+        let mut command = user.command(&["--model", "local/m1", "-p", "x"]);
+        command.stdin(input);
+        async { user.ran({ command }.output().await.unwrap()) }
+    };
+    let folder = ask(std::fs::File::open(user.path("agent")).unwrap()).await;
+    let text = "Error: Cannot read standard input: Is a directory (os error 21)\n";
+    assert_eq!((folder.code, folder.err.as_str()), (Some(1), text));
+    user.write("agent/settings.json", r#"{"maxInputBytes": 10}"#);
+    let long = user.write("long", "12345678901");
+    let text = "Error: Standard input is longer than 10 bytes. Raise maxInputBytes in settings.json, or name a file for the model \
+         to read\n";
+    let too_long = ask(std::fs::File::open(&long).unwrap()).await;
+    assert_eq!((too_long.code, too_long.err.as_str()), (Some(1), text));
+    assert_eq!(user.server.requests().len(), 0);
+    user.answer("fits");
+    std::fs::write(&long, "1234567890").unwrap();
+    assert_eq!(ask(std::fs::File::open(&long).unwrap()).await.out, "fits\n");
+}
+
+#[tokio::test]
+async fn a_session_file_that_is_cut_meanwhile_is_the_machines_fault() {
+    let user = User::new().await;
+    let path = user.path("s.jsonl");
+    user.answer("one");
+    assert_eq!(user.run(&["--model", "local/m1", "--session", "s.jsonl", "-p", "first"]).await.code, Some(0));
+    let gate = Gate::new();
+    let whole = Response::new("msg_2").text("two").stop("end_turn").concat();
+    user.server.reply(Reply::events().gate(&gate).send(whole));
+    let child = user.command(&["--model", "local/m1", "--session", "s.jsonl", "-p", "second"]).spawn().unwrap();
+    while user.server.requests().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    std::fs::write(&path, "").unwrap();
+    gate.open();
+    let ran = user.ran(child.wait_with_output().await.unwrap());
+    let text = "Error: Session file was truncated or removed by another program: HOME/s.jsonl\n";
+    assert_eq!((ran.code, ran.err.as_str()), (Some(4), text));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn too_few_file_descriptors_are_an_error_and_no_panic() {
+    let user = User::new().await;
+    for limit in 5..16 {
+        for mode in ["text", "rpc"] {
+            let mut command = tokio::process::Command::new("sh");
+            command.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_pinch")]);
+            command.args(["--mode", mode, "--model", "nowhere/m1", "--agent-dir"]).arg(user.path("agent")).arg("x");
+            let ran = user.ran(command.stdin(std::process::Stdio::null()).output().await.unwrap());
+            assert!(![Some(101), None].contains(&ran.code) && !ran.err.contains("panicked"), "{limit}: {}", ran.err);
+        }
     }
 }

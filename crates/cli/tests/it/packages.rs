@@ -113,3 +113,12 @@ async fn packages_are_installed_for_the_folder_of_the_session() {
     assert_eq!(copied, ran(0, "Fine.\n", "Installing npm:of-w\n"));
     assert!(is_there("w"));
 }
+
+#[tokio::test]
+async fn passwords_of_sources_are_not_printed() {
+    let user = User::new().await;
+    let ran = user.run_program(&["install", "http://me:secret@127.0.0.1:1/a/b"]).await;
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.out.contains("http://me:***@127.0.0.1:1/a/b"), "{}", ran.out);
+    assert!(!format!("{}{}", ran.out, ran.err).contains("secret"), "{}{}", ran.out, ran.err);
+}

@@ -1,6 +1,8 @@
 //! RPC mode as clients meet it.
 
-use pinch_testing::server::Reply;
+use std::time::Duration;
+
+use pinch_testing::server::{Gate, Reply};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -12,7 +14,7 @@ pub(crate) struct Client {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     /// Ends with this value.
-    _child: Child,
+    child: Child,
 }
 
 impl Client {
@@ -23,7 +25,7 @@ impl Client {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { input: child.stdin.take(), output, _child: child }
+        Self { input: child.stdin.take(), output, child }
     }
 
     /// Sends a command and returns everything up to its answer.
@@ -136,4 +138,33 @@ async fn commands_know_the_session_and_the_model_of_now() {
     let newest = shown(&mut client).await;
     assert!(first.contains(" local m1 off") && other.contains(" nowhere m1 off"), "{first}{other}");
     assert_ne!(other, newest);
+}
+
+/// A client whose prompt a server has taken and says nothing about.
+#[cfg(unix)]
+async fn stalled(user: &User) -> Client {
+    user.server.reply(Reply::events().gate(&Gate::new()));
+    let mut client = Client::of(user);
+    client.ask(&json!({"type": "prompt", "message": "x"})).await;
+    client.until(|line| line["type"] == "message_end").await;
+    while user.server.requests().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    client
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_client_that_goes_ends_the_program_while_the_server_says_nothing() {
+    let user = User::new().await;
+    let mut client = stalled(&user).await;
+    client.hang_up();
+    let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;
+    assert_eq!(ended.unwrap().unwrap().code(), Some(0));
+
+    // Somebody else holds standard input open.
+    let mut client = stalled(&user).await;
+    drop(client.output);
+    let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;
+    assert_eq!(ended.unwrap().unwrap().code(), Some(0));
 }

@@ -11,6 +11,7 @@ use crate::runtime::SessionRuntime;
 
 mod snapshots;
 mod approvals;
+mod outbox;
 mod dialogs;
 mod io;
 mod meanwhile;
@@ -34,8 +35,8 @@ pub enum RpcError {
     NobodyReads,
 }
 
-/// Serves a client until it has nothing more to say, or until `stop`. A prompt that runs when the client's last word is said comes to its end;
-/// `stop` cancels it. `ui` is the one that the session's extensions were given. When the client does not read any more, everything is cancelled.
+/// Serves a client until it has nothing more to say, does not read any more, or until `stop`; whatever runs then is cancelled. `ui` is the one that
+/// the session's extensions were given.
 ///
 /// # Errors
 /// [`RpcError`].
@@ -58,7 +59,7 @@ impl Client {
     /// [`RpcError::Taken`].
     pub fn new(ui: &ClientUi, lines: Lines, stop: &Cancel) -> Result<Self, RpcError> {
         let io = io::Io::new(lines, ui, stop).ok_or(RpcError::Taken)?;
-        Ok(Self { io, ui: ui.clone(), stop: stop.clone(), left: Left::default() })
+        Ok(Self { stop: io.stop().clone(), io, ui: ui.clone(), left: Left::default() })
     }
 
     /// Waits for something, the making of a session above all. Extensions may ask the person behind the client meanwhile; commands wait until

@@ -8,6 +8,8 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use pinch_stdx::process::{Ended, Process, SpawnError};
 
+use super::source::without_passwords;
+
 /// Bytes of output that are kept; of more only the end.
 const MAX_OUTPUT: usize = 64 * 1024;
 /// How long a program that has to end may take to do so.
@@ -61,7 +63,7 @@ pub enum RunError {
 }
 
 fn said(output: &str) -> String {
-    let output = output.trim();
+    let output = without_passwords(output.trim());
     if output.is_empty() { String::new() } else { format!(": {output}") }
 }
 

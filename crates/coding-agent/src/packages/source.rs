@@ -1,5 +1,6 @@
 //! Where a package comes from: the npm registry, a git server, a folder.
 
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
 /// What a package is named by in settings and on the command line.
@@ -39,10 +40,10 @@ pub struct GitSource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// The registry has no such names.
-    #[error("Not an npm package: {0}")]
+    #[error("Not an npm package: {}", without_passwords(.0))]
     Npm(String),
     /// No repository, or one whose place on the disk would not be beneath ours.
-    #[error("Not a usable git source: {0}")]
+    #[error("Not a usable git source: {}", without_passwords(.0))]
     Git(String),
 }
 
@@ -109,6 +110,33 @@ fn is_npm_name(name: &str) -> bool {
 
 /// Schemes of repositories.
 const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "git://"];
+
+/// A text for people in which no address has a password any more; a name that stands alone before an `@` may be a token, except in `ssh:`.
+pub fn without_passwords(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        let end = after.find(['/', '?', '#', '\'', '"', '<', '>']).unwrap_or(after.len());
+        let end = after[..end].find(char::is_whitespace).unwrap_or(end);
+        shown.push_str(before);
+        rest = after;
+        if let Some(at) = after[..end].rfind('@') {
+            let user = after[..at].split_once(':').map(|(user, _)| user);
+            match user {
+                Some(user) => shown.extend([user, ":***"]),
+                None if before.to_ascii_lowercase().ends_with("ssh://") => shown.push_str(&after[..at]),
+                None => shown.push_str("***"),
+            }
+            rest = &after[at..];
+        }
+    }
+    if shown.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
 
 /// Whether a text is the address of a repository.
 fn has_scheme(text: &str) -> bool {
@@ -252,6 +280,19 @@ pub(super) fn relative(path: &Path, base: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passwords_of_addresses_are_not_shown() {
+        for (text, shown) in [
+            ("https://me:secret@host/a/b@v1", "https://me:***@host/a/b@v1"),
+            ("fatal: 'http://tok@en@host:80/x' and https://h/y", "fatal: 'http://***@host:80/x' and https://h/y"),
+            ("ssh://git@host/a/b", "ssh://git@host/a/b"),
+            ("git:git@host:a/b", "git:git@host:a/b"),
+            ("npm:@scope/name", "npm:@scope/name"),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+        }
+    }
 
     #[track_caller]
     fn git(text: &str, repo: &str, host: &str, path: &str, reference: Option<&str>) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use pinch_stdx::cancel::Cancel;
 
 use super::{ServiceOptions, Services};
-use crate::packages::source::Source;
+use crate::packages::source::{Source, without_passwords};
 use crate::settings::Scope;
 
 impl Services {
@@ -29,9 +29,9 @@ impl Services {
         }
         let (cancel, mut problems, mut options) = (Cancel::new(), Vec::new(), folder.options.clone());
         for package in &missing {
-            announce.tell(&package.text);
+            announce.tell(&without_passwords(&package.text));
             if let Err(error) = packages.install_missing(package, &cancel).await {
-                problems.push(format!("cannot install {}: {error}", package.text));
+                problems.push(format!("cannot install {}: {error}", without_passwords(&package.text)));
             }
         }
         for text in std::mem::take(&mut options.paths.extensions) {
@@ -39,10 +39,10 @@ impl Services {
                 options.paths.extensions.push(text);
                 continue;
             }
-            announce.tell(&text);
+            announce.tell(&without_passwords(&text));
             match packages.install_for_one_run(&text, &cancel).await {
                 Ok(place) => options.paths.extensions.push(place.to_string_lossy().into_owned()),
-                Err(error) => problems.push(format!("cannot install {text}: {error}")),
+                Err(error) => problems.push(format!("cannot install {}: {error}", without_passwords(&text))),
             }
         }
         let services = Self::load(&options, &folder.cwd);

@@ -85,6 +85,8 @@ pub(super) struct Switches {
     pub(super) compaction: Option<bool>,
     /// Repetitions of a failed answer at most.
     pub(super) retries: Option<u32>,
+    steering: Option<QueueMode>,
+    follow_up: Option<QueueMode>,
 }
 
 /// What the next request of a run is made with; `None`: as it is.
@@ -387,6 +389,26 @@ impl SessionControl {
     /// Sets how many waiting messages are taken at a time.
     pub fn set_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
         self.queues.set_mode(kind, mode);
+        let switches = &mut self.lock().switches;
+        match kind {
+            QueueKind::Steering => switches.steering = Some(mode),
+            QueueKind::FollowUp => switches.follow_up = Some(mode),
+        }
+    }
+
+    /// Sets how many waiting messages are taken at a time as long as nobody says otherwise.
+    pub(super) fn begin_with_queue_modes(&self, steering: QueueMode, follow_up: QueueMode) {
+        self.queues.set_mode(QueueKind::Steering, steering);
+        self.queues.set_mode(QueueKind::FollowUp, follow_up);
+    }
+
+    /// Switches everything as it was switched in another session.
+    pub(crate) fn keep_switches_of(&self, other: &Self) {
+        let switches = other.switches();
+        self.lock().switches = switches;
+        for (kind, mode) in [(QueueKind::Steering, switches.steering), (QueueKind::FollowUp, switches.follow_up)] {
+            mode.into_iter().for_each(|mode| self.queues.set_mode(kind, mode));
+        }
     }
 
     /// How many waiting messages are taken at a time.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use pinch_agent_core::hooks::{Hooks, NoHooks};
 use pinch_agent_core::tool::{Tool, ToolSet};
-use pinch_llm::catalog::default_ids;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
@@ -24,20 +23,21 @@ use crate::images::{Intake, Treatment};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
-use crate::models::initial::{self, Wishes};
-use crate::models::pattern::{self, Found, NotFound};
-use crate::models::{ProviderConfig, local_servers, scope};
+use crate::models::pattern::NotFound;
 use crate::prompt::{Prompt as SystemPrompt, PromptParts};
 use crate::recovery::transport::RepeatingProvider;
 use crate::services::Services;
-use crate::session_log::{Context, SessionLog};
+use crate::session_log::SessionLog;
 use crate::settings::Settings;
 use crate::tools::bash::{BashTool, Shell};
 use crate::tools::facts::SessionFacts;
 use crate::tools::path::Place;
 use crate::tools::{ALL, CODING, ToolParts, all_tools, choice};
 
+mod chooser;
 mod extensions;
+
+pub(crate) use chooser::Chooser;
 
 /// What is wished of a session. The default is what the settings say.
 #[derive(Clone)]
@@ -194,7 +194,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     notes.extend(log.problems());
     let context = log.context();
     let extensions = extensions::load(&services, found, options, &mut notes)?;
-    let choice = choose_model(&services, &settings, &context, options, &mut notes).await?;
+    let choice = Chooser::of(options).choose_found(&services, &settings, &context, options, &mut notes).await?;
     let services = match &options.api_key {
         Some(key) => services.with_key(choice.model.provider.clone(), key.clone()),
         None => services,
@@ -221,12 +221,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         let authorised = Arc::new(Authorised::new(dispatch, Arc::clone(&auth)));
         Arc::new(RepeatingProvider::new(authorised, settings.recovery.transport))
     });
-    let is_new = context.messages.is_empty();
-    let thinking = choice.thinking.or_else(|| {
-        let of_model = settings.model_thinking.get(&format!("{}/{}", choice.model.provider, choice.model.id));
-        let usual = of_model.copied().or(settings.default_thinking).unwrap_or(ThinkingLevel::Medium);
-        (is_new || !log.active_branch().has_level()).then_some(usual)
-    });
+    let thinking = choice.level(&settings, &log);
     let services = Arc::new(services);
     let (known, telling, loading) = (Arc::clone(&services), Arc::clone(&services), Arc::clone(&services));
     let slash = services.slash_commands();
@@ -266,8 +261,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     })
     .await?;
     let control = session.control();
-    control.set_queue_mode(pinch_agent_core::queue::QueueKind::Steering, settings.steering_mode);
-    control.set_queue_mode(pinch_agent_core::queue::QueueKind::FollowUp, settings.follow_up_mode);
+    control.begin_with_queue_modes(settings.steering_mode, settings.follow_up_mode);
     notes.extend(services.take_problems());
     notes.extend(
         extensions
@@ -276,98 +270,6 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
             .map(|failed| format!("Extension {} failed at {}: {}", failed.extension, failed.event, failed.error)),
     );
     Ok(Created { session, services, scope: choice.scope, shell: Arc::new(BashTool::new(&parts)), notes })
-}
-
-/// A model, and what it was chosen with.
-struct Choice {
-    model: Arc<Model>,
-    thinking: Option<ThinkingLevel>,
-    scope: Vec<ScopedModel>,
-}
-
-async fn choose_model(
-    services: &Services,
-    settings: &Settings,
-    context: &Context,
-    options: &SessionOptions,
-    notes: &mut Vec<String>,
-) -> Result<Choice, CreateError> {
-    let registry = services.models();
-    let given_for_all = options.api_key.is_some() || options.provider.is_some();
-    let has_auth = |provider: &ProviderId| given_for_all || services.auth().is_configured(provider);
-    let patterns = options.scope.as_ref().or(settings.enabled_models.as_ref());
-    let available = || registry.available(&has_auth);
-    let scoped: Vec<Found> = match patterns {
-        Some(patterns) if !patterns.is_empty() => {
-            let (scoped, warnings) = scope::choose(&available(), patterns);
-            notes.extend(warnings);
-            scoped
-        }
-        _ => Vec::new(),
-    };
-    let scope =
-        scoped.iter().map(|one| ScopedModel { model: Arc::clone(&one.model), thinking: one.thinking }).collect();
-    let chosen = |model: Arc<Model>, thinking: Option<ThinkingLevel>, scope| {
-        Ok(Choice { model, thinking: options.thinking.or(thinking), scope })
-    };
-    match &options.model {
-        ModelWish::This(model) => return chosen(Arc::clone(model), None, scope),
-        ModelWish::Named { provider, pattern } => {
-            let found = pattern::resolve(registry, provider.as_deref(), pattern, &has_auth)?;
-            notes.extend(found.warning);
-            return chosen(found.model, found.thinking, scope);
-        }
-        ModelWish::Usual => {}
-    }
-    let saved = context.model.as_ref().map(|saved| {
-        let found = registry.find(&saved.provider, saved.model_id.as_str());
-        (saved, found.filter(|model| has_auth(&model.provider)))
-    });
-    if let Some((_, Some(model))) = saved {
-        return chosen(model, None, scope);
-    }
-    let default = settings.default_provider.as_deref().zip(settings.default_model.as_deref());
-    let is_continued = !context.messages.is_empty();
-    // The catalog is large: the configured model is looked up by itself, and providers one by one.
-    let model = match scoped.first().filter(|_| !is_continued) {
-        Some(first) => Some((Arc::clone(&first.model), first.thinking)),
-        None => default
-            .and_then(|(provider, id)| registry.find(&provider.into(), id))
-            .filter(|model| has_auth(&model.provider))
-            .or_else(|| usual_model(services, &has_auth))
-            .or_else(|| initial::choose(&available(), &Wishes::default()).model)
-            .map(|model| (model, None)),
-    };
-    let model = match model {
-        None if options.look_for_local_servers => local_model(services).await.map(|model| (model, None)),
-        found => found,
-    };
-    if let Some((saved, None)) = saved {
-        let using = model.as_ref().map(|(model, _)| &**model);
-        notes.push(initial::not_restored(saved.provider.as_str(), saved.model_id.as_str(), using));
-    }
-    match model {
-        Some((model, thinking)) => chosen(model, thinking, scope),
-        None => Err(CreateError::NoModel { models_json: services.agent_dir().join("models.json") }),
-    }
-}
-
-/// The usual model of the first preferred provider that there are credentials for.
-fn usual_model(services: &Services, has_auth: &dyn Fn(&ProviderId) -> bool) -> Option<Arc<Model>> {
-    let preferred = default_ids().map(|(provider, _)| ProviderId::new(provider));
-    preferred.filter(|provider| has_auth(provider)).find_map(|provider| services.models().default_model(&provider))
-}
-
-/// The first model of the first server of this machine that answers. The registry knows all of its models from then on.
-async fn local_model(services: &Services) -> Option<Arc<Model>> {
-    let server = local_servers::find(services.host()).await.into_iter().next()?;
-    let models: Vec<serde_json::Value> = server.models.iter().map(|model| model.to_record()).collect();
-    let document = serde_json::json!({
-        "baseUrl": server.base_url, "api": "openai-completions", "apiKey": "none", "models": models,
-    });
-    let config = ProviderConfig { document: document.as_object().cloned()?, ..ProviderConfig::default() };
-    services.models().register_provider(server.name, config).ok()?;
-    services.models().find(&server.name.into(), server.models.first()?.id.as_str())
 }
 
 /// The tools of a session.

@@ -10,6 +10,7 @@ use pinch_stdx::cancel::Cancel;
 use super::{AgentSession, SessionError};
 use crate::entry::EntryBody;
 use crate::extension::ModelSource;
+use crate::session_log::SessionLog;
 
 /// A model to choose from, and the thinking level it is chosen with.
 #[derive(Clone, Debug)]
@@ -23,6 +24,9 @@ pub struct ScopedModel {
 /// Finds the model that a branch names; `None` when it is not known or nobody has credentials for it.
 pub type FindModel = Arc<dyn Fn(&ProviderId, &ModelId) -> Option<Arc<Model>> + Send + Sync>;
 
+/// Chooses the model of a conversation and its level; `None` for the level: as the conversation says, for the whole: there is none.
+pub(crate) type ChooseModel = Arc<dyn Fn(&SessionLog) -> Option<(Arc<Model>, Option<ThinkingLevel>)> + Send + Sync>;
+
 /// Which way through a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -33,6 +37,25 @@ pub enum Direction {
 }
 
 impl AgentSession {
+    /// Has the model of each conversation that takes this one's place chosen like this.
+    pub(crate) fn choose_model_with(&mut self, choose: ChooseModel) {
+        self.choose_model = Some(choose);
+    }
+
+    /// Notes the model and the level in the log, where it does not say so.
+    pub(super) async fn note_model(&mut self) -> Result<(), SessionError> {
+        let (context, has_level) = (self.log.context(), self.log.active_branch().has_level());
+        let model = &self.agent.model;
+        let is_same = context.model.is_some_and(|of| of.provider == model.provider && of.model_id == model.id);
+        if !is_same {
+            self.log.append(model_change(model)).await?;
+        }
+        if !has_level || context.thinking_level != self.agent.thinking.as_str() {
+            self.log.append(level_change(self.agent.thinking)).await?;
+        }
+        Ok(())
+    }
+
     /// Asks another model from the next request on. The thinking level is clamped to what it can; a level that was `off` only because the old
     /// model cannot think becomes the usual one again.
     ///

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use pinch_llm::message::Message;
 
 use super::attend::attended;
-use super::models::{level_change, model_change};
 use super::{AgentSession, SessionError};
 use crate::entry::EntryId;
 use crate::extension::{BeforeFork, BeforeSwitch, Leave, ResourcesDiscover, SessionReason, Told};
@@ -53,8 +52,7 @@ impl AgentSession {
         self.ask_to_leave(SessionReason::New, None).await?;
         let log = self.log.begin_beside(new).await?;
         self.leave_for(log, SessionReason::New).await;
-        self.log.append(model_change(&self.agent.model)).await?;
-        self.log.append(level_change(self.agent.thinking)).await?;
+        self.note_model().await?;
         self.arrive(SessionReason::New).await;
         Ok(())
     }
@@ -89,6 +87,7 @@ impl AgentSession {
             }
         };
         self.leave_for(log, SessionReason::Fork).await;
+        self.note_model().await.map_err(ForkError::Session)?;
         self.arrive(SessionReason::Fork).await;
         Ok(text)
     }
@@ -100,9 +99,7 @@ impl AgentSession {
     pub async fn switch_to(&mut self, log: SessionLog) -> Result<(), SessionError> {
         self.ask_to_leave(SessionReason::Resume, log.path().map(PathBuf::from)).await?;
         self.leave_for(log, SessionReason::Resume).await;
-        if !self.log.active_branch().has_level() {
-            self.log.append(level_change(self.agent.thinking)).await?;
-        }
+        self.note_model().await?;
         self.arrive(SessionReason::Resume).await;
         Ok(())
     }
@@ -148,7 +145,8 @@ impl AgentSession {
             now.session_name = log.name();
             now.cwd = PathBuf::from(log.cwd());
         });
-        self.take_over_branch().await;
+        let chosen = self.choose_model.as_ref().and_then(|choose| choose(&self.log));
+        self.take_over(chosen).await;
     }
 
     /// Tells the extensions which session there is now, and takes what they have found: it counts from the next prompt on.

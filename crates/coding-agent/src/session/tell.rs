@@ -20,7 +20,7 @@ use crate::store::StoreError;
 pub(super) type SessionItem = Result<SessionEvent, SessionError>;
 
 /// Somebody who is told what happens; the next step waits for it.
-pub(super) trait Listener: Send + Sync {
+pub(crate) trait Listener: Send + Sync {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()>;
 }
 

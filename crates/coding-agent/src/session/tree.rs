@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::message::Message;
-use pinch_llm::model::thinking;
+use pinch_llm::model::{Model, thinking};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
@@ -189,19 +189,27 @@ impl AgentSession {
 
     /// Takes conversation, model and level from where the leaf stands now.
     pub(super) async fn take_over_branch(&mut self) {
+        self.take_over(None).await;
+    }
+
+    /// Takes the conversation from where the leaf stands now, and model and level too, unless others were chosen for it.
+    pub(super) async fn take_over(&mut self, chosen: Option<(Arc<Model>, Option<ThinkingLevel>)>) {
         let context = self.log.context();
-        let found = self.find_model.as_ref().zip(context.model.as_ref()).and_then(|(find, branch)| {
-            let now = &self.agent.model;
-            let same = now.provider == branch.provider && now.id == branch.model_id;
-            if same { None } else { find(&branch.provider, &branch.model_id) }
-        });
-        if let Some(model) = found {
+        let (chosen, chosen_level) = chosen.map_or((None, None), |(model, level)| (Some(model), level));
+        let of_branch = || {
+            self.find_model.as_ref().zip(context.model.as_ref()).and_then(|(find, branch)| {
+                let now = &self.agent.model;
+                let same = now.provider == branch.provider && now.id == branch.model_id;
+                if same { None } else { find(&branch.provider, &branch.model_id) }
+            })
+        };
+        if let Some(model) = chosen.or_else(of_branch) {
             let previous = std::mem::replace(&mut self.agent.model, Arc::clone(&model));
             self.control.model_is(&model, &previous, ModelSource::Restore, &self.log).await;
         }
         let has_level = self.log.active_branch().has_level();
         let level = ThinkingLevel::parse(&context.thinking_level).filter(|_| has_level);
-        let level = thinking::clamp(&self.agent.model, level.unwrap_or(self.agent.thinking));
+        let level = thinking::clamp(&self.agent.model, chosen_level.or(level).unwrap_or(self.agent.thinking));
         let previous = std::mem::replace(&mut self.agent.thinking, level);
         self.control.level_is(level, previous, &self.log).await;
         self.agent.messages = context.messages;

@@ -101,6 +101,7 @@ pub(super) const KEYS: &[Key] = &[
     key("npmCommand", Kind::Texts, ""),
     of_user("selfUpdateCommand", Kind::Scalar, ""),
     key("sessionDir", Kind::Text, ""),
+    key("maxInputBytes", Kind::AtLeastOne, "67108864"),
     key("durability", Kind::Word(&["os", "turn", "entry"]), "\"os\""),
     key("sessionShareDestination", Kind::Text, ""),
     of_user("defaultProjectTrust", Kind::Word(&["ask", "always", "never"]), "\"ask\""),

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use pinch_coding_agent::entry::EntryBody;
-use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{Durability, JsonlStore, SessionRef};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -141,6 +141,7 @@ fn child() {
             "fill" => fill(&file).await,
             "hold" => hold(&file),
             "import" => import(&file),
+            "begin" => begin(&file).await,
             "tool" => tool(&file).await,
             other => panic!("no such task: {other}"),
         }
@@ -228,6 +229,14 @@ fn hold(file: &Path) {
 fn import(file: &Path) {
     let store = JsonlStore::flat(file.parent().unwrap().join("sessions"));
     let error = store.import(file, "/w").unwrap_err();
+    say(&format!("full {error}"));
+}
+
+/// Begins a session in a folder beside the file whose first message finds no room.
+async fn begin(file: &Path) {
+    let store = Arc::new(JsonlStore::flat(file.parent().unwrap().join("sessions")));
+    let mut log = SessionLog::create(&Host::system(), store, NewSession::in_folder("/w")).await.unwrap();
+    let error = log.append(user(&"x".repeat(100_000))).await.unwrap_err();
     say(&format!("full {error}"));
 }
 

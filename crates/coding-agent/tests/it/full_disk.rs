@@ -65,3 +65,12 @@ fn a_copy_that_finds_no_room_is_removed() {
     assert!(child.ends_well());
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
 }
+
+#[test]
+fn a_session_that_finds_no_room_leaves_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = Other::limited("begin", &dir.path().join("s.jsonl"), "trap '' XFSZ;");
+    assert!(child.wait_for("full").unwrap().contains("cannot write"));
+    assert!(child.ends_well());
+    assert_eq!(std::fs::read_dir(dir.path().join("sessions")).unwrap().count(), 0);
+}

@@ -1,7 +1,7 @@
 //! RPC mode: what a client sees, line by line.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -63,13 +63,28 @@ impl Client {
         log: LogWish,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
+        Self::made(ModelWish::This(Arc::new(asked)), folder, replies, log, extensions).await
+    }
+
+    /// A client of a session whose model is wished for.
+    async fn wishing(wish: ModelWish, folder: TempDir, replies: impl IntoIterator<Item = Reply>, log: LogWish) -> Self {
+        Self::made(wish, folder, replies, log, Vec::new()).await
+    }
+
+    async fn made(
+        asked: ModelWish,
+        folder: TempDir,
+        replies: impl IntoIterator<Item = Reply>,
+        log: LogWish,
+        extensions: Vec<Arc<dyn Extension>>,
+    ) -> Self {
         let model = Arc::new(ScriptedProvider::new(replies));
         let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
         let ui = ClientUi::new(&host);
         let options = AgentSessionOptions {
             log,
             session: SessionOptions {
-                model: ModelWish::This(Arc::new(asked)),
+                model: asked,
                 provider: Some(Arc::clone(&model) as Arc<_>),
                 ui: Some(Arc::new(ui.clone())),
                 extensions,
@@ -298,15 +313,150 @@ async fn a_client_that_reads_no_more_ends_everything() {
 }
 
 #[tokio::test]
-async fn what_has_begun_when_the_client_says_its_last_word_comes_to_its_end() {
-    let client = Client::new([Reply::text("late")]).await;
-    client.say(json!({"id": 1, "type": "prompt", "message": "x"})).await;
-    client.say(json!({"id": 2, "type": "bash", "command": "sleep 0.2; echo late"})).await;
+async fn what_runs_when_the_client_says_its_last_word_is_cancelled() {
+    let mut client = Client::new([]).await;
+    let open = gated(&client.model, "never");
+    client.say(json!({"id": 1, "type": "bash", "command": "sleep 60"})).await;
+    client.ask(json!({"id": 2, "type": "prompt", "message": "x"})).await;
+    let left = Instant::now();
     let (done, heard) = client.leave().await;
     assert!(done.is_ok());
-    assert!(kinds(&heard).contains(&"agent_settled".to_owned()));
-    let bash = heard.iter().find(|line| line["id"] == 2 && line["type"] == "response").unwrap();
-    assert_eq!(bash["data"]["output"], "late\n");
+    assert!(left.elapsed() < Duration::from_secs(10));
+    assert!(open.is_closed() || open.send(()).is_err(), "the request was given up");
+    assert_eq!(heard.iter().find(|line| line["type"] == "agent_settled").unwrap()["aborted"], true);
+    let bash = heard.iter().find(|line| line["id"] == 1 && line["type"] == "response").unwrap();
+    assert_eq!(bash["data"]["cancelled"], true);
+}
+
+#[tokio::test]
+async fn a_last_word_is_heard_while_nobody_reads() {
+    let mut client = Client::new([]).await;
+    let open = gated(&client.model, "never");
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    // Far more than the client's side has room for.
+    client.say(json!({"id": 2, "type": "bash", "command": "for i in $(seq 100); do echo $i; sleep 0.01; done"})).await;
+    client.to = None;
+    let closed = tokio::time::timeout(Duration::from_secs(5), async {
+        let mut open = open;
+        open.closed().await;
+    });
+    assert!(closed.await.is_ok(), "the request goes on");
+    assert!(client.leave().await.0.is_ok());
+}
+
+#[tokio::test]
+async fn what_a_client_does_not_read_is_bounded() {
+    let mut client = Client::new([]).await;
+    let spilled = || {
+        let files = std::fs::read_dir(client.folder.path()).unwrap().map(|entry| entry.unwrap());
+        files
+            .filter(|file| file.file_name().to_string_lossy().starts_with("pinch-bash-"))
+            .map(|file| file.metadata().unwrap().len())
+            .sum::<u64>()
+    };
+    client.say(json!({"id": 1, "type": "bash", "command": "yes"})).await;
+    let mut before = spilled();
+    // The command stands still once there is no more room for what it prints.
+    loop {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let now = spilled();
+        if now == before && now > 0 {
+            break;
+        }
+        assert!(now < 64 << 20, "{now} bytes are printed to nobody");
+        before = now;
+    }
+    let stopped = client.ask(json!({"id": 2, "type": "abort_bash"})).await;
+    assert_eq!(stopped["success"], true);
+    let ran = client.until(|line| line["id"] == 1 && line["type"] == "response").await;
+    assert_eq!(ran["data"]["cancelled"], true);
+    let updates = client.heard.iter().filter(|line| line["type"] == "bash_execution_update");
+    assert!(updates.clone().all(|line| line["delta"].as_str().unwrap().len() <= 64 * 1024));
+    assert!(updates.count() > 1);
+}
+
+/// Where a client stands: model, level, switches.
+async fn standing(client: &mut Client) -> Value {
+    let state = client.ask(json!({"id": "s", "type": "get_state"})).await["data"].clone();
+    json!([state["model"]["id"], state["steeringMode"], state["followUpMode"], state["autoCompactionEnabled"]])
+}
+
+/// Settings and models of somebody who prefers `m1`.
+fn two_models() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = folder.path().join("agent");
+    std::fs::create_dir(&agent).unwrap();
+    let models = json!({"providers": {"local": {
+        "baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}, {"id": "m2"}, {"id": "m3"}],
+    }}});
+    std::fs::write(agent.join("models.json"), models.to_string()).unwrap();
+    let settings = json!({"defaultProvider": "local", "defaultModel": "m1", "retry": {"enabled": true, "maxRetries": 1, "baseDelayMs": 1}});
+    std::fs::write(agent.join("settings.json"), settings.to_string()).unwrap();
+    folder
+}
+
+#[tokio::test]
+async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
+    let replies = || (0..3).map(|_| Reply::text("ok"));
+    let mut client = Client::wishing(ModelWish::Usual, two_models(), replies(), LogWish::New).await;
+    client.ask(json!({"id": 1, "type": "set_model", "provider": "local", "modelId": "m2"})).await;
+    client.ask(json!({"id": 2, "type": "set_auto_compaction", "enabled": false})).await;
+    client.ask(json!({"id": 3, "type": "set_steering_mode", "mode": "all"})).await;
+    client.ask(json!({"id": 4, "type": "set_follow_up_mode", "mode": "all"})).await;
+    client.ask(json!({"id": 5, "type": "set_auto_retry", "enabled": false})).await;
+    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    client.ask(json!({"id": 6, "type": "prompt", "message": "x"})).await;
+    client.event("agent_settled").await;
+    let file = client.ask(json!({"id": 7, "type": "get_state"})).await["data"]["sessionFile"].clone();
+    client.ask(json!({"id": 8, "type": "clone"})).await;
+    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    client.ask(json!({"id": 9, "type": "new_session"})).await;
+    assert_eq!(standing(&mut client).await, json!(["m1", "all", "all", false]));
+    let switched = client.ask(json!({"id": 10, "type": "switch_session", "sessionPath": file})).await;
+    assert_eq!(switched["data"]["cancelled"], false);
+    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    let points = client.ask(json!({"id": 11, "type": "get_fork_messages"})).await["data"]["messages"].clone();
+    let forked = client.ask(json!({"id": 12, "type": "fork", "entryId": points[0]["entryId"]})).await;
+    assert_eq!(forked["data"], json!({"text": "x", "cancelled": false}), "{forked}");
+    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    // Retries stay off.
+    client.model.push(Reply::error("overloaded"));
+    client.ask(json!({"id": 13, "type": "prompt", "message": "x"})).await;
+    client.event("agent_settled").await;
+    assert!(!client.heard.iter().any(|line| line["type"] == "auto_retry_start"));
+    let saved = std::fs::read_to_string(client.folder.path().join("agent/settings.json")).unwrap();
+    assert!(saved.contains("\"m1\"") && !saved.contains("\"m2\""), "{saved}");
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_written_are_no_success() {
+    let mut client = Client::wishing(ModelWish::Usual, two_models(), [], LogWish::InMemory).await;
+    // Nobody can write a file below a file.
+    let agent = client.folder.path().join("agent");
+    std::fs::remove_dir_all(&agent).unwrap();
+    std::fs::write(&agent, "").unwrap();
+    let answer = client.ask(json!({"id": 1, "type": "set_auto_retry", "enabled": false})).await;
+    assert_eq!(answer["success"], false, "{answer}");
+    assert!(answer["error"].as_str().unwrap().starts_with("It is set for this run only. "), "{answer}");
+}
+
+#[tokio::test]
+async fn the_model_that_is_named_for_a_run_is_that_of_its_sessions() {
+    let named = ModelWish::Named { provider: None, pattern: "local/m3".into() };
+    let mut client = Client::wishing(named, two_models(), [Reply::text("ok")], LogWish::New).await;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    client.event("agent_settled").await;
+    let file = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
+    for command in [
+        json!({"id": 4, "type": "clone"}),
+        json!({"id": 4, "type": "switch_session", "sessionPath": file}),
+        json!({"id": 4, "type": "new_session"}),
+    ] {
+        client.ask(json!({"id": 3, "type": "set_model", "provider": "local", "modelId": "m2"})).await;
+        assert_eq!(standing(&mut client).await[0], "m2");
+        assert_eq!(client.ask(command).await["success"], true);
+        assert_eq!(standing(&mut client).await[0], "m3");
+    }
 }
 
 /// An extension with a command that asks.

@@ -173,7 +173,7 @@ async fn changes_during_a_run_reach_its_next_request() {
 /// Another thread watches: a run that spins lets nothing else of its own go on.
 #[test]
 fn a_session_is_shown_while_the_model_is_silent() {
-    let (told, heard) = std::sync::mpsc::channel();
+    let (told, heard) = std::sync::mpsc::sync_channel(1024);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let seen = runtime.block_on(async {

@@ -112,13 +112,8 @@ impl<'a> Busy<'a> {
                 Next::Heard(Heard::Line(line)) => self.line(line).await,
                 Next::Heard(Heard::Ran(ran)) => self.ran(*ran).await,
                 Next::Heard(Heard::Dealt(dealt)) => self.desk.dealt(self.io, dealt).await,
-                // What has begun comes to its end, unless nobody is there to see it.
-                Next::Heard(Heard::End) => {
-                    self.desk.ui.close();
-                    if self.io.nobody_reads() {
-                        self.cancel.cancel(CancelReason::Shutdown);
-                    }
-                }
+                // The work is cancelled already.
+                Next::Heard(Heard::End) => self.desk.ui.close(),
             }
         }
         // A prompt that went through without a word was somebody else's: an extension took it.
@@ -190,7 +185,7 @@ impl<'a> Busy<'a> {
 
     async fn command(&mut self, request: Request) {
         let answerer = Answerer::of(&request);
-        if let Some(line) = self.desk.answer(&answerer, &request.command) {
+        if let Some(line) = self.desk.answer(&answerer, &request.command).await {
             return self.io.write(line).await;
         }
         let status = Status {
@@ -231,7 +226,6 @@ impl<'a> Busy<'a> {
             Command::SetModel { provider, model } => match self.desk.available(&provider, &model) {
                 Ok(model) => {
                     self.desk.control.change(Change::Model(std::sync::Arc::clone(&model)));
-                    self.desk.services.remember_model(&model);
                     self.look(move |view| answerer.with(&view.model.to_shown_record()));
                 }
                 Err(why) => self.io.write(answerer.failed(&why)).await,
@@ -245,7 +239,6 @@ impl<'a> Busy<'a> {
                 self.look(move |view| {
                     let level = pinch_llm::model::thinking::clamp_word(view.model, &level);
                     desk.control.change(Change::Thinking(level));
-                    desk.services.remember_thinking(view.model, level);
                     answerer.done()
                 });
             }
@@ -286,7 +279,7 @@ impl<'a> Busy<'a> {
     /// Answers with what the session shows as soon as it can be looked at.
     fn look(&self, answer: impl FnOnce(&SessionView<'_>) -> Vec<u8> + Send + 'static) {
         let aside = self.io.aside();
-        self.desk.control.look(move |view| drop(aside.send(answer(view).into())));
+        self.desk.control.look(move |view| aside.push(answer(view)));
     }
 
     async fn ran(&mut self, ran: Ran) {
@@ -319,7 +312,6 @@ impl Desk {
         if let Some(level) = next.thinking {
             self.control.change(Change::Thinking(level));
         }
-        self.services.remember_model(&next.model);
         let level = pinch_llm::model::thinking::clamp(&next.model, next.thinking.unwrap_or(view.thinking));
         json!({"model": next.model.to_shown_record(), "thinkingLevel": level.as_str(), "isScoped": self.is_scoped()})
     }
@@ -329,7 +321,6 @@ impl Desk {
         match crate::session::models::next_level(view.model, view.thinking) {
             Some(level) => {
                 self.control.change(Change::Thinking(level));
-                self.services.remember_thinking(view.model, level);
                 json!({"level": level.as_str()})
             }
             None => Value::Null,

@@ -127,7 +127,7 @@ impl Desk {
     }
 
     /// Answers a command that needs no session; `None` for others.
-    pub(super) fn answer(&self, answerer: &Answerer, command: &Command) -> Option<Vec<u8>> {
+    pub(super) async fn answer(&self, answerer: &Answerer, command: &Command) -> Option<Vec<u8>> {
         Some(match command {
             Command::Hello(hello) => {
                 self.ui.hello(hello);
@@ -148,20 +148,28 @@ impl Desk {
             Command::SetQueueMode { kind, mode } => {
                 self.control.set_queue_mode(*kind, *mode);
                 self.services.remember_queue_mode(*kind, *mode);
-                answerer.done()
+                self.kept(answerer).await
             }
             Command::SetAutoCompaction { enabled } => {
                 self.control.set_auto_compaction(*enabled);
                 self.services.remember_auto_compaction(*enabled);
-                answerer.done()
+                self.kept(answerer).await
             }
             Command::SetAutoRetry { enabled } => {
                 self.services.remember_auto_retry(*enabled);
                 self.control.set_retries(if *enabled { self.services.retry_limit() } else { 0 });
-                answerer.done()
+                self.kept(answerer).await
             }
             _ => return None,
         })
+    }
+
+    /// Answers a command that sets something for other runs, too.
+    async fn kept(&self, answerer: &Answerer) -> Vec<u8> {
+        match self.services.write_settings().await {
+            Ok(()) => answerer.done(),
+            Err(why) => answerer.failed(&format!("It is set for this run only. {why}")),
+        }
     }
 
     /// A model that can be used, by its exact name.

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::approvals::{self, Approvals, Begun};
+use super::outbox::Outbox;
 use crate::extension::ui::{Approval, Dialog, DialogKind, Reply, Show, ToolApproval, Ui};
 use crate::protocol::command::{Hello, ToolReply, UiAnswer, UiReply};
 
@@ -20,7 +20,7 @@ pub struct ClientUi(Arc<Shared>);
 struct Shared {
     host: Host,
     state: Mutex<State>,
-    lines: mpsc::UnboundedSender<Bytes>,
+    lines: Outbox,
 }
 
 struct State {
@@ -30,20 +30,16 @@ struct State {
     is_open: bool,
     /// Calls that need an approval.
     approvals: Approvals,
-    /// Where the lines come out, until somebody takes them.
-    outcome: Option<mpsc::UnboundedReceiver<Bytes>>,
+    /// A client is served.
+    is_taken: bool,
 }
 
 impl ClientUi {
     /// For one client.
     pub fn new(host: &Host) -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "what is shown must not wait, and each dialog waits for its answer"
-        )]
-        let (lines, outcome) = mpsc::unbounded_channel();
+        let lines = Outbox::default();
         let approvals = Approvals::default();
-        let state = State { waiting: HashMap::new(), is_open: true, approvals, outcome: Some(outcome) };
+        let state = State { waiting: HashMap::new(), is_open: true, approvals, is_taken: false };
         Self(Arc::new(Shared { host: host.clone(), state: Mutex::new(state), lines }))
     }
 
@@ -51,14 +47,10 @@ impl ClientUi {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where lines go that nobody can wait for.
-    pub(super) fn lines(&self) -> mpsc::UnboundedSender<Bytes> {
-        self.0.lines.clone()
-    }
-
-    /// Where they come out; once.
-    pub(super) fn take_outcome(&self) -> Option<mpsc::UnboundedReceiver<Bytes>> {
-        self.state().outcome.take()
+    /// Where lines go that nobody can wait for; once.
+    pub(super) fn take_lines(&self) -> Option<Outbox> {
+        let is_taken = std::mem::replace(&mut self.state().is_taken, true);
+        (!is_taken).then(|| self.0.lines.clone())
     }
 
     /// Gives a dialog its answer. Those nobody waits for are passed over.
@@ -81,13 +73,12 @@ impl ClientUi {
         state.approvals.close();
     }
 
-    fn send(&self, method: &str, id: &str, members: Value) {
+    fn request(method: &str, id: &str, members: Value) -> String {
         let mut request = json!({"type": "extension_ui_request", "id": id, "method": method});
         if let (Some(request), Value::Object(members)) = (request.as_object_mut(), members) {
             request.extend(members.into_iter().filter(|(_, value)| !value.is_null()));
         }
-        // A client that is gone is found out by those who wait for it.
-        drop(self.0.lines.send(format!("{request}\n").into()));
+        format!("{request}\n")
     }
 
     fn new_id(&self) -> String {
@@ -117,8 +108,7 @@ impl ClientUi {
             "type": "tool_approval_request", "id": id, "toolCallId": call.call_id, "toolName": call.tool, "args": call.args,
             "timeout": u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
         });
-        // A client that is gone is found out by those who wait for it.
-        drop(self.0.lines.send(format!("{request}\n").into()));
+        self.0.lines.push(format!("{request}\n"));
         match tokio::time::timeout(limit, answer).await {
             Err(_) => {
                 over.why = Some("timeout");
@@ -145,7 +135,7 @@ impl Drop for Over<'_> {
         self.ui.state().approvals.forget(self.id);
         if let Some(why) = self.why {
             let line = json!({"type": "tool_approval_end", "id": self.id, "reason": why});
-            drop(self.ui.0.lines.send(format!("{line}\n").into()));
+            self.ui.0.lines.push(format!("{line}\n"));
         }
     }
 }
@@ -178,7 +168,7 @@ impl Ui for ClientUi {
             };
             let mut members = members;
             members["timeout"] = timeout.into();
-            self.send(method, &id, members);
+            self.0.lines.push(Self::request(method, &id, members));
             match answer.await.ok()?? {
                 UiAnswer::Value(text) => Some(Reply::Text(text)),
                 UiAnswer::Confirmed(yes) => Some(Reply::Yes(yes)),
@@ -202,7 +192,15 @@ impl Ui for ClientUi {
             Show::Title(title) => ("setTitle", json!({"title": title})),
             Show::EditorText(text) => ("set_editor_text", json!({"text": text})),
         };
-        self.send(method, &self.new_id(), members);
+        // What is shown under a name is of no use once there is something newer.
+        let name = match method {
+            "notify" => None,
+            _ => Some(format!(
+                "{method} {}",
+                members["statusKey"].as_str().or(members["widgetKey"].as_str()).unwrap_or_default()
+            )),
+        };
+        self.0.lines.show(name, Self::request(method, &self.new_id(), members));
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use futures::StreamExt as _;
-use futures::channel::mpsc;
+use futures::future::BoxFuture;
 use pinch_agent_core::queue::QueueKind;
 use pinch_llm::model::thinking;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::pull::{Giver, pulled};
 use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
@@ -23,7 +24,9 @@ use crate::protocol::command::{Command, Request, Said};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::runtime::SessionRuntime;
-use crate::session::{AgentSession, CompactRequest, Direction, ForkAt, ForkError, Prompt, SessionError, Wish};
+use crate::session::{
+    AgentSession, CompactRequest, Direction, ForkAt, ForkError, Listener, Prompt, SessionError, Wish,
+};
 use crate::session_log::roles::BashExecution;
 use crate::store::StoreError;
 
@@ -90,7 +93,7 @@ impl<'a> Server<'a> {
 
     async fn command(&mut self, request: Request) {
         let answerer = Answerer::of(&request);
-        if let Some(line) = self.desk.answer(&answerer, &request.command) {
+        if let Some(line) = self.desk.answer(&answerer, &request.command).await {
             return self.io.write(line).await;
         }
         let command = match Question::new(&self.desk, answerer.clone(), request.command, Status::default()) {
@@ -196,16 +199,12 @@ impl<'a> Server<'a> {
         let cancel = self.stop.child();
         let request = CompactRequest { cancel: cancel.clone(), ..CompactRequest::manual(focus) };
         let busy = Busy::new(&mut self.io, &self.desk, Kind::Compaction, cancel, Some(answerer));
-        let (to_events, events) = mpsc::unbounded();
         let session = self.runtime.session_mut();
-        let work = async move {
-            let told = to_events.clone();
-            let end = session.compact(request, &move |event| drop(told.unbounded_send(Work::Event(event)))).await;
-            drop(to_events.unbounded_send(Work::Compacted(end)));
-        };
-        // The work itself yields nothing; what it does comes through the channel.
-        let work = futures::stream::once(work).filter_map(async |()| None);
-        let left = busy.pull(futures::stream::select(work, events)).await;
+        let work = pulled(|giver| async move {
+            let end = session.compact_telling(request, &Gives(&giver)).await;
+            giver.give(Work::Compacted(end)).await;
+        });
+        let left = busy.pull(work).await;
         self.after_work(left).await;
     }
 
@@ -249,10 +248,7 @@ impl<'a> Server<'a> {
         let taken = std::sync::Arc::clone(&model);
         let done = self.change_level(async move |session| session.set_model(taken).await.map(|()| None::<()>)).await;
         match done {
-            Ok(_) => {
-                self.desk.services.remember_model(&model);
-                answerer.with(&model.to_shown_record())
-            }
+            Ok(_) => answerer.with(&model.to_shown_record()),
             Err(error) => answerer.failed(&with_causes(&error)),
         }
     }
@@ -270,7 +266,6 @@ impl<'a> Server<'a> {
             (Err(error), _) => answerer.failed(&with_causes(&error)),
             (Ok(_), None) => answerer.with(&Value::Null),
             (Ok(_), Some(next)) => {
-                self.desk.services.remember_model(&next.model);
                 let is_scoped = self.desk.is_scoped();
                 let level = self.session().thinking();
                 answerer.with(
@@ -290,8 +285,6 @@ impl<'a> Server<'a> {
         let done = meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await?;
         let level = self.session().thinking();
         if level != before {
-            let model = std::sync::Arc::clone(self.session().model());
-            self.desk.services.remember_thinking(&model, level);
             self.io.event(&SessionEvent::ThinkingLevelChanged { level }).await;
         }
         Ok(done)
@@ -340,6 +333,15 @@ impl<'a> Server<'a> {
             Err(error) => ran.answerer.failed(&error.to_string()),
         };
         self.io.write(line).await;
+    }
+}
+
+/// Gives what a compaction tells to whoever pulls it.
+struct Gives<'g>(&'g Giver<Work>);
+
+impl Listener for Gives<'_> {
+    fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.give(Work::Event(event)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What goes in and out: lines of the client, and lines for it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,11 +9,11 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use pinch_agent_core::tool::ToolError;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::MAX_LINE;
 use super::dialogs::ClientUi;
+use super::outbox::Outbox;
 use crate::event::SessionEvent;
 use crate::extension::UserBashAction;
 use crate::protocol::EventWriter;
@@ -21,10 +22,13 @@ use crate::protocol::response::Answerer;
 use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
 
+/// Lines of the client that are taken in while nobody can hear them.
+const AHEAD: usize = 16;
+
 /// The client's side of the protocol.
 #[derive(Debug)]
 pub struct Lines {
-    /// What the client writes. Its end is the end of the program.
+    /// What the client writes. Its end cancels what runs and ends the program.
     pub incoming: mpsc::Receiver<Incoming>,
     /// What the client reads: whole lines with their line feeds. The program waits while it is full.
     pub outgoing: mpsc::Sender<Bytes>,
@@ -80,18 +84,23 @@ pub(super) struct Ran {
 /// Both directions, and the commands of the user that run beside the session.
 pub(super) struct Io {
     lines: Lines,
-    /// The client has said its last word.
+    /// What the client has said and nobody has heard yet.
+    ahead: VecDeque<Incoming>,
+    /// The client says nothing more.
+    is_silent: bool,
+    /// Everybody knows that the client has said its last word.
     ended: bool,
     /// The program is asked to end.
+    asked: Cancel,
+    /// The same, also when the client goes.
     stop: Cancel,
     events: EventWriter,
     /// What the client was told of the queues last.
     queues: (Vec<String>, Vec<String>),
     /// Lines of those who cannot wait for the client.
-    aside: mpsc::UnboundedReceiver<Bytes>,
-    to_aside: mpsc::UnboundedSender<Bytes>,
-    /// The next of them, when the client has no room for it.
-    held: Option<Bytes>,
+    aside: Outbox,
+    /// Commands of the user that were started.
+    n_commands: u64,
     running: FuturesUnordered<BoxFuture<'static, Heard>>,
     commands: Cancel,
 }
@@ -109,33 +118,60 @@ impl Io {
     }
 
     /// `None` when the person behind the client serves another one.
-    pub(super) fn new(lines: Lines, ui: &ClientUi, stop: &Cancel) -> Option<Self> {
-        let (to_aside, aside) = (ui.lines(), ui.take_outcome()?);
+    pub(super) fn new(lines: Lines, ui: &ClientUi, asked: &Cancel) -> Option<Self> {
+        let stop = asked.child();
         Some(Self {
             lines,
+            ahead: VecDeque::new(),
+            is_silent: false,
             ended: false,
+            asked: asked.clone(),
             stop: stop.clone(),
             events: EventWriter::new(),
             queues: Default::default(),
-            aside,
-            to_aside,
-            held: None,
+            aside: ui.take_lines()?,
+            n_commands: 0,
             running: FuturesUnordered::new(),
             commands: stop.child(),
         })
     }
 
     /// For lines that come from where nobody can wait; they stand before whatever is written later.
-    pub(super) fn aside(&self) -> mpsc::UnboundedSender<Bytes> {
-        self.to_aside.clone()
+    pub(super) fn aside(&self) -> Outbox {
+        self.aside.clone()
     }
 
     /// Writes a line. Where nobody reads any more it is dropped.
     pub(super) async fn write(&mut self, line: Vec<u8>) {
-        while let Some(line) = self.held.take().or_else(|| self.aside.try_recv().ok()) {
-            drop(self.lines.outgoing.send(line).await);
+        while let Some(line) = self.aside.pop() {
+            self.send(line).await;
         }
-        drop(self.lines.outgoing.send(line.into()).await);
+        self.send(line.into()).await;
+    }
+
+    /// Waits for the client to take a line. A client that goes meanwhile is noticed.
+    async fn send(&mut self, line: Bytes) {
+        let Self { lines: Lines { incoming, outgoing }, ahead, is_silent, stop, .. } = self;
+        let mut room = std::pin::pin!(outgoing.reserve());
+        loop {
+            tokio::select! {
+                biased;
+                room = &mut room => {
+                    // Where nobody reads any more there is none.
+                    if let Ok(room) = room {
+                        room.send(line);
+                    }
+                    return;
+                }
+                line = incoming.recv(), if !*is_silent && ahead.len() < AHEAD => match line {
+                    Some(line) => ahead.push_back(line),
+                    None => {
+                        *is_silent = true;
+                        stop.cancel(CancelReason::Shutdown);
+                    }
+                },
+            }
+        }
     }
 
     /// Writes an event, if it is one that is written.
@@ -167,33 +203,51 @@ impl Io {
     /// Waits for the next thing that happens. Dropping the wait loses nothing.
     pub(super) async fn hear(&mut self) -> Heard {
         loop {
+            // A client that does not read is not listened to either: the answers would have nowhere to go.
+            if self.aside.has_room() && !self.ended {
+                if let Some(line) = self.ahead.pop_front() {
+                    return Heard::Line(line);
+                }
+                if self.is_silent {
+                    return self.end();
+                }
+            }
+            let (has_lines, mut is_over) = (!self.aside.is_empty(), false);
             tokio::select! {
                 biased;
-                room = self.lines.outgoing.reserve(), if self.held.is_some() => {
-                    if let (Ok(room), Some(line)) = (room, self.held.take()) {
+                room = self.lines.outgoing.reserve(), if has_lines => {
+                    if let (Some(line), Ok(room)) = (self.aside.pop(), room) {
                         room.send(line);
                     }
                 }
-                Some(line) = self.aside.recv(), if self.held.is_none() => self.held = Some(line),
-                () = self.lines.outgoing.closed(), if !self.ended => {
-                    self.ended = true;
-                    return Heard::End;
-                }
-                _ = self.stop.cancelled(), if !self.ended => {
-                    self.ended = true;
-                    return Heard::End;
-                }
+                () = self.aside.filled(), if !has_lines => {}
+                () = self.lines.outgoing.closed(), if !self.ended => is_over = true,
+                _ = self.asked.cancelled(), if !self.ended => is_over = true,
                 Some(heard) = self.running.next() => return heard,
-                line = self.lines.incoming.recv(), if !self.ended => match line {
-                    Some(line) => return Heard::Line(line),
+                line = self.lines.incoming.recv(), if !self.is_silent && self.ahead.len() < AHEAD => match line {
+                    Some(line) => self.ahead.push_back(line),
                     None => {
-                        self.ended = true;
-                        return Heard::End;
+                        self.is_silent = true;
+                        self.stop.cancel(CancelReason::Shutdown);
                     }
                 },
                 else => std::future::pending().await,
             }
+            if is_over {
+                return self.end();
+            }
         }
+    }
+
+    fn end(&mut self) -> Heard {
+        self.ended = true;
+        self.stop.cancel(CancelReason::Shutdown);
+        Heard::End
+    }
+
+    /// Is cancelled when the client goes, or the program is asked to end.
+    pub(super) fn stop(&self) -> &Cancel {
+        &self.stop
     }
 
     /// Whether the client does not read any more.
@@ -216,7 +270,8 @@ impl Io {
         self.running.push(work.map(Heard::Dealt).boxed());
     }
 
-    /// Starts a command of the user, if no extension stands against it; what it prints is written as it comes.
+    /// Starts a command of the user, if no extension stands against it; what it prints is written as it comes, and it pauses while the client does
+    /// not read.
     pub(super) fn start(
         &mut self,
         answerer: Answerer,
@@ -227,19 +282,16 @@ impl Io {
     ) {
         let aside = self.aside();
         let cancel = self.commands.child();
+        self.n_commands += 1;
+        let number = self.n_commands;
         let work = async move {
-            let mut tell = |text: &str| {
-                let mut event = json!({"type": "bash_execution_update"});
-                if let Some(id) = answerer.id() {
-                    event["id"] = id.clone();
-                }
-                event["delta"] = text.into();
-                // Who is gone is found out by the next line that waits.
-                drop(aside.send(format!("{event}\n").into()));
-            };
+            let mut tell = |text: &str| aside.push_text(number, answerer.id(), text);
             let end = match control.before_bash(&command, exclude).await {
-                UserBashAction::Run => shell.run_for_user(&command, &mut tell, &cancel).await,
-                UserBashAction::RunOn(machine) => shell.on(machine).run_for_user(&command, &mut tell, &cancel).await,
+                UserBashAction::Run => aside.paced(shell.run_for_user(&command, &mut tell, &cancel), &cancel).await,
+                UserBashAction::RunOn(machine) => {
+                    let shell = shell.on(machine);
+                    aside.paced(shell.run_for_user(&command, &mut tell, &cancel), &cancel).await
+                }
                 UserBashAction::Instead(ran) => Ok(ran),
                 UserBashAction::Block { reason } => Err(ToolError::new(reason)),
             };

@@ -113,6 +113,9 @@ impl JsonlJournal {
             // All or nothing: what is there of the lines must not turn up later as somebody else's.
             if (self.disk.cut)(file.0, end).is_err() {
                 self.left_over = file.0.metadata().ok().map(|meta| meta.len());
+            } else if end == 0 && self.is_name_new && fs::remove_file(&self.path).is_ok() {
+                // A file that we made and that holds nothing is no session.
+                (self.exists, self.file) = (false, None);
             }
             return Err(error);
         }

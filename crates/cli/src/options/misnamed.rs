@@ -1,0 +1,78 @@
+//! Words that are commands of some program, and no message for a model that costs money.
+
+use super::help::COMMANDS;
+
+/// Commands of pi that this program does not have, and what to do instead.
+const OF_PI: &[(&str, &str)] = &[
+    ("mcp", "MCP servers are not part of this version"),
+    ("login", "Put a key into auth.json, or set the variable of the provider; \"pinch auth check\" says what there is"),
+    ("logout", "Write: pinch auth logout PROVIDER"),
+    ("uninstall", "Write: pinch uninstall SOURCE"),
+    ("help", "Write: pinch --help"),
+    ("version", "Write: pinch --version"),
+];
+
+/// What is said of a first message that is a command, or nearly one; `None` for a message.
+pub fn complaint(word: &str) -> Option<String> {
+    if word.is_empty() || word.contains(char::is_whitespace) {
+        return None;
+    }
+    let how = format!("To send it to the model, write: pinch -- {word}");
+    if COMMANDS.iter().any(|(name, _)| *name == word) {
+        return Some(format!("\"{word}\" is a command and comes before all options: pinch {word}. {how}"));
+    }
+    if let Some((_, instead)) = OF_PI.iter().find(|(name, _)| *name == word) {
+        return Some(format!("Unknown command \"{word}\". {instead}. {how}"));
+    }
+    let names = COMMANDS.iter().chain(OF_PI).map(|(name, _)| *name);
+    let (meant, _) = names
+        .map(|name| (name, distance(word, name)))
+        // Of a short name, two letters are half of it.
+        .filter(|(name, distance)| *distance <= if name.len() > 4 { 2 } else { 1 })
+        .min_by_key(|(_, distance)| *distance)?;
+    Some(format!("Unknown command \"{word}\". Did you mean \"pinch {meant}\"? {how}"))
+}
+
+/// How many letters have to be put in, taken out, replaced, or swapped with the next one.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 2 {
+        return usize::MAX;
+    }
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for (i, of_a) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, of_b) in b.iter().enumerate() {
+            let mut least = (rows[i][j] + usize::from(of_a != of_b)).min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *of_a == b[j - 1] && a[i - 1] == *of_b {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_and_what_is_nearly_one_are_no_messages() {
+        for (word, part) in [
+            ("mcp", "MCP servers are not part"),
+            ("lgoin", "Did you mean \"pinch login\""),
+            ("updaet", "Did you mean \"pinch update\""),
+            ("lst", "Did you mean \"pinch list\""),
+            ("config", "comes before all options"),
+            ("help", "pinch --help"),
+        ] {
+            let text = complaint(word).unwrap_or_default();
+            assert!(text.contains(part) && text.ends_with(&format!("pinch -- {word}")), "{word}: {text}");
+        }
+        for message in ["x", "hi", "hello", "test", "explain", "list files", "why?", "größe", ""] {
+            assert_eq!(complaint(message), None, "{message}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Lines for the client from those who cannot wait for it: extensions, commands of the user, answers in the middle of a run.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use pinch_stdx::cancel::Cancel;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// Bytes that may wait for the client before commands of the user pause and further requests are not read.
+const ROOM: usize = 1024 * 1024;
+/// Bytes that may wait for the client before what is only shown is dropped.
+const FULL: usize = 32 * 1024 * 1024;
+/// Text of a command that is sent in one line at most.
+const MAX_TEXT: usize = 64 * 1024;
+
+/// Lines that wait for the client; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outbox(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pieces: VecDeque<Piece>,
+    n_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Line(Bytes),
+    /// What a command has printed since its last line.
+    Text {
+        command: u64,
+        id: Option<Value>,
+        text: String,
+    },
+    /// Takes the place of what was shown under the same name.
+    Shown {
+        name: String,
+        line: Bytes,
+    },
+}
+
+impl Piece {
+    /// An estimate of the memory it takes.
+    fn n_bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Line(line) => line.len(),
+                Self::Text { text, .. } => text.len(),
+                Self::Shown { name, line } => name.len() + line.len(),
+            }
+    }
+
+    fn into_line(self) -> Bytes {
+        match self {
+            Self::Line(line) | Self::Shown { line, .. } => line,
+            Self::Text { id, text, .. } => {
+                let mut event = json!({"type": "bash_execution_update"});
+                if let Some(id) = id {
+                    event["id"] = id;
+                }
+                event["delta"] = text.into();
+                format!("{event}\n").into()
+            }
+        }
+    }
+}
+
+impl Outbox {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let done = change(&mut self.state());
+        self.0.changed.notify_waiters();
+        done
+    }
+
+    /// Adds a line that the client waits for, or that somebody waits for an answer to.
+    pub(super) fn push(&self, line: impl Into<Bytes>) {
+        self.change(|state| state.push(Piece::Line(line.into())));
+    }
+
+    /// Adds what a command has printed to what it printed before. A command prints only while there is room; what it prints beyond that while it is
+    /// being ended is dropped.
+    pub(super) fn push_text(&self, command: u64, id: Option<&Value>, text: &str) {
+        self.change(|state| {
+            if state.n_bytes > FULL {
+                return;
+            }
+            match state.pieces.back_mut() {
+                Some(Piece::Text { command: last, text: before, .. })
+                    if *last == command && before.len() + text.len() <= MAX_TEXT =>
+                {
+                    before.push_str(text);
+                    state.n_bytes += text.len();
+                }
+                _ => state.push(Piece::Text { command, id: id.cloned(), text: text.to_owned() }),
+            }
+        });
+    }
+
+    /// Adds a line that only shows something, in the place of one of the same name that is still here. Dropped when too much waits.
+    pub(super) fn show(&self, name: Option<String>, line: impl Into<Bytes>) {
+        self.change(|state| {
+            if let Some(name) = &name
+                && let Some(at) =
+                    state.pieces.iter().position(|piece| matches!(piece, Piece::Shown { name: of, .. } if of == name))
+                && let Some(old) = state.pieces.remove(at)
+            {
+                state.n_bytes -= old.n_bytes();
+            }
+            if state.n_bytes <= FULL {
+                let line = line.into();
+                state.push(
+                    name.map_or_else(|| Piece::Line(line.clone()), |name| Piece::Shown { name, line: line.clone() }),
+                );
+            }
+        });
+    }
+
+    /// Takes the first line.
+    pub(super) fn pop(&self) -> Option<Bytes> {
+        if self.is_empty() {
+            return None;
+        }
+        self.change(|state| {
+            let piece = state.pieces.pop_front()?;
+            state.n_bytes -= piece.n_bytes();
+            Some(piece.into_line())
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.state().pieces.is_empty()
+    }
+
+    /// Whether those who can wait need not.
+    pub(super) fn has_room(&self) -> bool {
+        self.state().n_bytes < ROOM
+    }
+
+    /// Waits until there is a line.
+    pub(super) async fn filled(&self) {
+        self.until(|state| !state.pieces.is_empty()).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.0.changed.notified());
+            // What changes between the look and the wait must not be missed.
+            changed.as_mut().enable();
+            if holds(&self.state()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Runs work that adds lines, and pauses it while there is no room for them. Work that is cancelled comes to its end at once.
+    pub(super) async fn paced<T>(&self, work: impl Future<Output = T>, cancel: &Cancel) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.until(|state| state.n_bytes >= ROOM) => {}
+            }
+            tokio::select! {
+                biased;
+                _ = cancel.cancelled() => return work.await,
+                () = self.until(|state| state.n_bytes < ROOM) => {}
+            }
+        }
+    }
+}
+
+impl State {
+    fn push(&mut self, piece: Piece) {
+        self.n_bytes += piece.n_bytes();
+        self.pieces.push_back(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(outbox: &Outbox) -> Vec<Value> {
+        std::iter::from_fn(|| outbox.pop()).map(|line| serde_json::from_slice(&line).unwrap()).collect()
+    }
+
+    #[test]
+    fn texts_of_a_command_merge_and_what_is_shown_is_replaced() {
+        let outbox = Outbox::default();
+        outbox.push_text(1, Some(&json!("a")), "x");
+        outbox.push_text(1, Some(&json!("a")), "y");
+        outbox.push_text(2, None, "z");
+        outbox.show(Some("status".into()), "1\n");
+        outbox.show(None, "2\n");
+        outbox.show(Some("status".into()), "3\n");
+        outbox.push("4\n");
+        let update = |delta: &str| json!({"type": "bash_execution_update", "delta": delta});
+        let mut first = update("xy");
+        first["id"] = "a".into();
+        assert_eq!(lines(&outbox), [first, update("z"), json!(2), json!(3), json!(4)]);
+        assert_eq!(outbox.state().n_bytes, 0);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_bounded() {
+        let outbox = Outbox::default();
+        let long = "x".repeat(MAX_TEXT);
+        for _ in 0..2000 {
+            outbox.push_text(1, None, &long);
+            outbox.show(None, "\"shown\"\n");
+        }
+        assert!(outbox.state().n_bytes < FULL + 2 * MAX_TEXT);
+        outbox.push("\"an answer\"\n");
+        assert_eq!(lines(&outbox).last(), Some(&json!("an answer")));
+    }
+
+    #[tokio::test]
+    async fn work_pauses_while_there_is_no_room_and_ends_when_cancelled() {
+        let (outbox, cancel) = (Outbox::default(), Cancel::new());
+        let n_polls = std::cell::Cell::new(0);
+        let work = std::future::poll_fn(|cx| {
+            n_polls.set(n_polls.get() + 1);
+            outbox.push_text(1, None, &"x".repeat(MAX_TEXT));
+            cx.waker().wake_by_ref();
+            match cancel.is_cancelled() {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        });
+        let mut paced = std::pin::pin!(outbox.paced(work, &cancel));
+        for _ in 0..200 {
+            assert!(futures::poll!(&mut paced).is_pending());
+        }
+        assert_eq!(n_polls.get(), ROOM / MAX_TEXT);
+        outbox.pop();
+        outbox.pop();
+        assert!(futures::poll!(&mut paced).is_pending());
+        assert_eq!(n_polls.get(), ROOM / MAX_TEXT + 1);
+        cancel.cancel(pinch_stdx::cancel::CancelReason::User);
+        paced.await;
+    }
+}

@@ -1,0 +1,178 @@
+//! The model a session begins with, and the level it thinks at.
+
+use std::sync::Arc;
+
+use pinch_llm::catalog::default_ids;
+use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+
+use super::{CreateError, ModelWish, SessionOptions};
+use crate::models::initial::{self, Wishes};
+use crate::models::pattern::{self, Found};
+use crate::models::{ProviderConfig, local_servers, scope};
+use crate::services::Services;
+use crate::session::ScopedModel;
+use crate::session_log::{Context, SessionLog};
+use crate::settings::Settings;
+
+/// Chooses a model, for the first conversation of a session and for those that take its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Chooser {
+    model: ModelWish,
+    thinking: Option<ThinkingLevel>,
+    scope: Option<Vec<String>>,
+    /// There are credentials for every model.
+    given_for_all: bool,
+}
+
+/// A model, and what it was chosen with.
+pub(super) struct Choice<M = Arc<Model>> {
+    pub(super) model: M,
+    /// The level that was asked for with it.
+    thinking: Option<ThinkingLevel>,
+    pub(super) scope: Vec<ScopedModel>,
+    /// The model of the conversation, where it cannot be used any more.
+    lost: Option<(ProviderId, ModelId)>,
+}
+
+impl Chooser {
+    pub(crate) fn of(options: &SessionOptions) -> Self {
+        Self {
+            model: options.model.clone(),
+            thinking: options.thinking,
+            scope: options.scope.clone(),
+            given_for_all: options.api_key.is_some() || options.provider.is_some(),
+        }
+    }
+
+    /// The model for a conversation that takes the place of another one, and its level; `None` for the level: as the conversation says, and for
+    /// the whole: there is none.
+    pub(crate) fn choose_again(
+        &self,
+        services: &Services,
+        log: &SessionLog,
+    ) -> Option<(Arc<Model>, Option<ThinkingLevel>)> {
+        let settings = services.settings().settings();
+        let Choice { model, thinking, scope, lost } =
+            self.choose(services, &settings, &log.context(), &mut Vec::new()).ok()?;
+        let choice = Choice { model: model?, thinking, scope, lost };
+        let level = choice.level(&settings, log);
+        Some((choice.model, level))
+    }
+
+    /// The model for a session; model servers of this machine are looked for where `options` want that and there is no other.
+    pub(super) async fn choose_found(
+        &self,
+        services: &Services,
+        settings: &Settings,
+        context: &Context,
+        options: &SessionOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Choice, CreateError> {
+        let Choice { model, thinking, scope, lost } = self.choose(services, settings, context, notes)?;
+        let model = match model {
+            None if options.look_for_local_servers => local_model(services).await,
+            found => found,
+        };
+        if let Some((provider, id)) = &lost {
+            notes.push(initial::not_restored(provider.as_str(), id.as_str(), model.as_deref()));
+        }
+        match model {
+            Some(model) => Ok(Choice { model, thinking, scope, lost }),
+            None => Err(CreateError::NoModel { models_json: services.agent_dir().join("models.json") }),
+        }
+    }
+
+    fn choose(
+        &self,
+        services: &Services,
+        settings: &Settings,
+        context: &Context,
+        notes: &mut Vec<String>,
+    ) -> Result<Choice<Option<Arc<Model>>>, CreateError> {
+        let registry = services.models();
+        let has_auth = |provider: &ProviderId| self.given_for_all || services.auth().is_configured(provider);
+        let patterns = self.scope.as_ref().or(settings.enabled_models.as_ref());
+        let available = || registry.available(&has_auth);
+        let scoped: Vec<Found> = match patterns {
+            Some(patterns) if !patterns.is_empty() => {
+                let (scoped, warnings) = scope::choose(&available(), patterns);
+                notes.extend(warnings);
+                scoped
+            }
+            _ => Vec::new(),
+        };
+        let scope =
+            scoped.iter().map(|one| ScopedModel { model: Arc::clone(&one.model), thinking: one.thinking }).collect();
+        let chosen = |model: Option<Arc<Model>>, thinking: Option<ThinkingLevel>, lost| {
+            Ok(Choice { model, thinking: self.thinking.or(thinking), scope, lost })
+        };
+        match &self.model {
+            ModelWish::This(model) => return chosen(Some(Arc::clone(model)), None, None),
+            ModelWish::Named { provider, pattern } => {
+                let found = pattern::resolve(registry, provider.as_deref(), pattern, &has_auth)?;
+                notes.extend(found.warning);
+                return chosen(Some(found.model), found.thinking, None);
+            }
+            ModelWish::Usual => {}
+        }
+        // A conversation that nobody has said anything in has no past that its model would matter to.
+        let is_continued = !context.messages.is_empty();
+        let saved = context.model.as_ref().filter(|_| is_continued);
+        if let Some(saved) = saved
+            && let Some(model) = registry.find(&saved.provider, saved.model_id.as_str())
+            && has_auth(&model.provider)
+        {
+            return chosen(Some(model), None, None);
+        }
+        let default = settings.default_provider.as_deref().zip(settings.default_model.as_deref());
+        // The catalog is large: the configured model is looked up by itself, and providers one by one.
+        let configured = default.and_then(|(provider, id)| registry.find(&provider.into(), id));
+        let is_configured = |one: &&Found| {
+            configured.as_ref().is_some_and(|model| model.provider == one.model.provider && model.id == one.model.id)
+        };
+        let of_scope = scoped.iter().find(is_configured).or(scoped.first()).filter(|_| !is_continued);
+        let (model, thinking) = match of_scope {
+            Some(one) => (Some(Arc::clone(&one.model)), one.thinking),
+            None => (
+                configured
+                    .filter(|model| has_auth(&model.provider))
+                    .or_else(|| usual_model(services, &has_auth))
+                    .or_else(|| initial::choose(&available(), &Wishes::default()).model),
+                None,
+            ),
+        };
+        chosen(model, thinking, saved.map(|saved| (saved.provider.clone(), saved.model_id.clone())))
+    }
+}
+
+impl Choice {
+    /// The level to think at; `None`: as the conversation says.
+    pub(super) fn level(&self, settings: &Settings, log: &SessionLog) -> Option<ThinkingLevel> {
+        self.thinking.or_else(|| {
+            let of_model = settings.model_thinking.get(&format!("{}/{}", self.model.provider, self.model.id));
+            let usual = of_model.copied().or(settings.default_thinking).unwrap_or(ThinkingLevel::Medium);
+            let is_new = log.context().messages.is_empty();
+            (is_new || !log.active_branch().has_level()).then_some(usual)
+        })
+    }
+}
+
+/// The usual model of the first preferred provider that there are credentials for.
+fn usual_model(services: &Services, has_auth: &dyn Fn(&ProviderId) -> bool) -> Option<Arc<Model>> {
+    let preferred = default_ids().map(|(provider, _)| ProviderId::new(provider));
+    preferred.filter(|provider| has_auth(provider)).find_map(|provider| services.models().default_model(&provider))
+}
+
+/// The first model of the first server of this machine that answers. The registry knows all of its models from then on.
+async fn local_model(services: &Services) -> Option<Arc<Model>> {
+    let server = local_servers::find(services.host()).await.into_iter().next()?;
+    let models: Vec<serde_json::Value> = server.models.iter().map(|model| model.to_record()).collect();
+    let document = serde_json::json!({
+        "baseUrl": server.base_url, "api": "openai-completions", "apiKey": "none", "models": models,
+    });
+    let config = ProviderConfig { document: document.as_object().cloned()?, ..ProviderConfig::default() };
+    services.models().register_provider(server.name, config).ok()?;
+    services.models().find(&server.name.into(), server.models.first()?.id.as_str())
+}
