@@ -95,13 +95,20 @@ impl SessionLog {
 
     /// Writes entries as a chain below the leaf; false when somebody else wrote first and it has to be thought over again.
     async fn write(&mut self, batch: Vec<(EntryId, EntryBody)>) -> Result<bool, StoreError> {
-        let mut lines = Vec::with_capacity(512);
+        let mut lines = Vec::new();
         let mut entries = Vec::with_capacity(batch.len());
         let mut parent_id = self.leaf_id().cloned();
         for (id, body) in batch {
             let entry =
                 Entry { id: id.clone(), parent_id: parent_id.replace(id), timestamp: self.host.now_iso(), body };
-            lines.extend_from_slice(entry.to_line().as_bytes());
+            let line = entry.to_line().into_bytes();
+            // The first line is taken over, so that a long one is not copied.
+            if lines.is_empty() {
+                lines = line;
+            } else {
+                lines.extend_from_slice(&line);
+            }
+            lines.reserve_exact(1);
             lines.push(b'\n');
             entries.push(Arc::new(entry));
         }

@@ -66,11 +66,7 @@ impl Parsed {
 /// Reads the directives of a whole text. `current` is the id of the message that started the run.
 pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
     let mut parsed = Parsed::default();
-    let mut lines = Lines::default();
-    for line in raw.split('\n') {
-        lines.push(line, &mut parsed);
-    }
-    parsed.text = if lines.changed { lines.text.trim_end().to_owned() } else { raw.trim_end().to_owned() };
+    parsed.text = cleaned(raw, &mut parsed).unwrap_or_else(|| raw.trim_end().to_owned());
     if is_silent(&parsed.text) {
         parsed.text.clear();
         parsed.is_silent = true;
@@ -79,6 +75,18 @@ pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
         parsed.reply_to_id = current.map(str::to_owned);
     }
     parsed
+}
+
+/// The text without its directives, which go to `found`; `None` when there are none.
+fn cleaned(raw: &str, found: &mut Parsed) -> Option<String> {
+    if !raw.contains("[[") && !raw.contains(line::MEDIA) {
+        return None;
+    }
+    let mut lines = Lines::default();
+    for line in raw.split('\n') {
+        lines.push(line, found);
+    }
+    lines.changed.then(|| lines.text.trim_end().to_owned())
 }
 
 /// Lines on their way to a cleaned text.

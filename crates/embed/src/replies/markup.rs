@@ -38,7 +38,7 @@ pub(super) fn and_then<'t>(text: Cow<'t, str>, step: impl FnOnce(&str) -> Cow<'_
 }
 
 /// A text without white space around it, in its own place where there is none before it.
-pub(super) fn trimmed(mut text: String) -> String {
+pub(crate) fn trimmed(mut text: String) -> String {
     text.truncate(text.trim_end().len());
     let n_blank = text.len() - text.trim_start().len();
     if n_blank > 0 {

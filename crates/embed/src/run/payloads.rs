@@ -1,5 +1,7 @@
 //! What a run gives back for people: the error if there was one, the answer, and a note on a tool that failed.
 
+use std::borrow::Cow;
+
 use pinch_llm::message::{AssistantMessage, StopReason};
 
 use super::error_text::{RETURNED_ERROR, assistant_error_text};
@@ -7,6 +9,7 @@ use crate::delivery::Delivered;
 use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
+use crate::replies::markup::trimmed;
 use crate::replies::piece::BlockReply;
 use crate::replies::reasoning::{format_reasoning, reasoning_of};
 use crate::replies::scan::FinalTag;
@@ -81,10 +84,10 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
             is_error: false,
         }));
     }
-    let mut answers: Vec<String> = input.assistant_texts.to_vec();
+    let mut answers: Vec<Cow<'_, str>> = input.assistant_texts.iter().map(Cow::from).collect();
     if answers.is_empty() {
         let final_tag = if input.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        answers.extend(input.last_assistant.map(|message| visible_text(&message.content, final_tag)));
+        answers.extend(input.last_assistant.map(|message| visible_text(&message.content, final_tag).into()));
     }
     if let Some(message) = failed {
         let raw = message.error_message.as_deref().unwrap_or("");
@@ -107,7 +110,7 @@ fn of_text(text: &str) -> Payload {
 fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
     let voice = payloads.iter().any(|payload| payload.reply.audio_as_voice);
     for Payload { reply, .. } in &mut payloads {
-        reply.text = reply.text.trim().to_owned();
+        reply.text = trimmed(std::mem::take(&mut reply.text));
         reply.audio_as_voice = voice && !reply.media_urls.is_empty();
     }
     payloads.retain(|payload| !payload.reply.is_empty() && !is_silent(&payload.reply.text));

@@ -16,7 +16,8 @@ pub(in crate::replies) const MAX_TAG: usize = 4200;
 /// The longest line, in bytes, that is read for media before it ends.
 const MAX_PREVIEW: usize = 4096;
 
-const MEDIA: &str = "MEDIA:";
+/// The word that a line which names media begins with.
+pub(super) const MEDIA: &str = "MEDIA:";
 
 /// Whether the line may name media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
