@@ -18,7 +18,7 @@ pub mod record;
 pub mod limits;
 
 pub use dialect::Dialect;
-pub use limits::ImageLimits;
+pub use limits::{ImageCounts, ImageLimits};
 use thinking::ThinkingMap;
 
 use crate::ids::{ApiId, ModelId, ProviderId};

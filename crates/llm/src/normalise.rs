@@ -23,7 +23,7 @@ pub type IdRule<'a> = &'a dyn Fn(&str, &Model, &AssistantMessage) -> String;
 /// Makes a conversation fit for a model. The steps in order:
 ///
 /// 1. answers that failed or were aborted go;
-/// 2. images go where the model cannot see, a note in their place;
+/// 2. images go where the model cannot see, and where there are more than it takes, a note in their place;
 /// 3. answers of other models lose thinking and signatures, and their calls get ids by `ids`;
 /// 4. each call is followed by its one result, or a synthetic one; other results go. System messages and whatever else stood between a call
 ///    and its results comes after them.
@@ -46,6 +46,7 @@ pub fn transform(messages: &[Arc<Message>], target: &Model, ids: Option<IdRule<'
             pairing::Step::Other(message) => out.push(images::without(Arc::clone(message), target)),
         }
     }
+    images::limited(&mut out, target.image_counts());
     out
 }
 

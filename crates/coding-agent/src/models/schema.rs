@@ -131,6 +131,21 @@ impl Check<'_> {
         }
     }
 
+    /// How many images are taken: `maxPerMessage` and `maxPerRequest` of `inputLimits.images`.
+    fn image_counts(&mut self, map: &Map<String, Value>) {
+        let images = map.get("inputLimits").and_then(|limits| limits.get("images"));
+        for name in ["maxPerMessage", "maxPerRequest"] {
+            let Some(value) = images.and_then(|images| images.get(name)) else { continue };
+            let what = match value.as_f64() {
+                None => "must be number",
+                Some(n) if n.fract() != 0.0 => "must be integer",
+                Some(n) if n < 1.0 => "must be >= 1",
+                Some(_) => continue,
+            };
+            self.misfit(&format!("inputLimits.images.{name}"), what);
+        }
+    }
+
     /// What models and overrides have in common.
     fn common(&mut self, map: &Map<String, Value>) {
         self.text(map, "name");
@@ -153,6 +168,7 @@ impl Check<'_> {
             }
         }
         self.image_limits(map);
+        self.image_counts(map);
         self.kind(map, "input", Value::is_array, "must be array");
         for (at, kind) in map.get("input").and_then(Value::as_array).into_iter().flatten().enumerate() {
             if kind != "text" && kind != "image" {

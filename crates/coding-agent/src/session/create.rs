@@ -12,6 +12,7 @@ use pinch_llm::request::CallOptions;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::Host;
 use pinch_stdx::secret::Secret;
+use serde_json::{Map, Value};
 
 use super::models::ScopedModel;
 use super::{AgentSession, SessionError, SessionParts};
@@ -29,6 +30,7 @@ use crate::recovery::transport::RepeatingProvider;
 use crate::services::Services;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
+use crate::settings::values::Transport;
 use crate::tools::bash::{BashTool, Shell};
 use crate::tools::facts::SessionFacts;
 use crate::tools::path::Place;
@@ -255,6 +257,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         options: CallOptions {
             thinking_budgets: settings.thinking_budgets,
             deadlines: settings.deadlines,
+            native: transport(&settings),
             ..CallOptions::default()
         },
         ..usual
@@ -363,6 +366,13 @@ fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell,
         env: Shell::with_programs(env, &services.agent_dir().join("bin")),
         temp: host.temp().to_owned(),
     })
+}
+
+/// How answers come, where somebody wishes for more than the usual.
+fn transport(settings: &Settings) -> Map<String, Value> {
+    let transport = settings.network.transport;
+    let wish = (transport != Transport::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));
+    wish.into_iter().collect()
 }
 
 fn system_prompt(services: &Services, tools: &ToolSet) -> SystemPrompt {

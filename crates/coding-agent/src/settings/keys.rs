@@ -83,7 +83,7 @@ pub(super) const KEYS: &[Key] = &[
     key("retry.provider.timeoutMs", Kind::Count, ""),
     key("retry.provider.maxRetries", Kind::Count, "0"),
     key("retry.provider.maxRetryDelayMs", Kind::Count, "60000"),
-    key("transport", Kind::Word(&["sse", "websocket", "auto"]), "\"auto\""),
+    key("transport", Kind::Word(&["sse", "websocket", "websocket-cached", "auto"]), "\"auto\""),
     key("httpConnectTimeoutMs", Kind::Limit, ""),
     key("httpHeadersTimeoutMs", Kind::Limit, ""),
     key("httpFirstContentTimeoutMs", Kind::Limit, ""),
@@ -121,6 +121,8 @@ pub(super) const KEYS: &[Key] = &[
     key("collapseChangelog", Kind::Flag, "false"),
     key("lastChangelogVersion", Kind::Text, ""),
     key("enableInstallTelemetry", Kind::Flag, "true"),
+    // Accepted for pi's sake: nothing here counts or sends anything.
+    of_user("enableAnalytics", Kind::Flag, ""),
     key("hideThinkingBlock", Kind::Flag, "false"),
     key("doubleEscapeAction", Kind::Word(&["tree", "fork", "none"]), "\"tree\""),
     key("treeFilterMode", Kind::Word(TREE_FILTERS), "\"default\""),

@@ -108,10 +108,24 @@ pub struct Network {
 pub enum Transport {
     /// Events in the answer of a request.
     Sse,
-    /// Events over a socket, where the provider has one.
+    /// Events over a socket, where the provider has one; the whole conversation is sent each time.
     WebSocket,
+    /// The same, and of a conversation only what is new is sent.
+    WebSocketCached,
     /// A socket where it is better.
     Auto,
+}
+
+impl Transport {
+    /// The word in settings and in options of requests.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sse => "sse",
+            Self::WebSocket => "websocket",
+            Self::WebSocketCached => "websocket-cached",
+            Self::Auto => "auto",
+        }
+    }
 }
 
 /// Pictures in conversations.
@@ -176,6 +190,7 @@ impl Settings {
                 transport: match read.str("transport") {
                     Some("sse") => Transport::Sse,
                     Some("websocket") => Transport::WebSocket,
+                    Some("websocket-cached") => Transport::WebSocketCached,
                     _ => Transport::Auto,
                 },
                 proxy: read.text("httpProxy"),

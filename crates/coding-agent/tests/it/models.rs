@@ -89,6 +89,8 @@ fn limits_of_images_are_those_of_a_model_and_are_checked() {
             {"id": "i", "inputLimits": {"images": []}},
             {"id": "l", "inputLimits": null},
             {"id": "usual", "inputLimits": {"maxRequestBytes": 9}},
+            {"id": "n", "inputLimits": {"images": {"maxPerMessage": 0, "maxPerRequest": "many"}}},
+            {"id": "counted", "inputLimits": {"images": {"maxPerMessage": 2, "maxPerRequest": 9}}},
         ]},
         "groq": {"modelOverrides": {
             "openai/gpt-oss-120b": resize(json!({"maxHeight": 40})), "openai/gpt-oss-20b": resize(json!({"maxHeight": 0})),
@@ -105,12 +107,16 @@ fn limits_of_images_are_those_of_a_model_and_are_checked() {
             left_out("4.inputLimits.images.resize", "must be object"),
             left_out("5.inputLimits.images", "must be object"),
             left_out("6.inputLimits", "must be object"),
+            left_out("8.inputLimits.images.maxPerMessage", "must be >= 1"),
+            left_out("8.inputLimits.images.maxPerRequest", "must be number"),
             "m.json:providers.groq.modelOverrides.openai/gpt-oss-20b.inputLimits.images.resize.maxHeight: must be >= 1. \
              The override is left out"
                 .to_owned(),
         ]
     );
-    assert_eq!(ids(&registry, "a"), ["small", "usual"]);
+    assert_eq!(ids(&registry, "a"), ["small", "usual", "counted"]);
+    let counts = registry.find(&"a".into(), "counted").unwrap().image_counts();
+    assert_eq!((counts.per_message, counts.per_request), (Some(2), Some(9)));
     let of = |provider: &str, id: &str| registry.find(&provider.into(), id).unwrap().image_limits();
     let usual = ImageLimits::default();
     assert_eq!(of("a", "small"), ImageLimits { max_width: 300, jpeg_quality: 55, ..usual });

@@ -155,7 +155,7 @@ async fn setters_look_at_what_they_get() {
     assert_eq!(manager.set("colour", json!(1)), Err(unknown));
     assert_eq!(
         manager.set("transport", json!("pigeon")).unwrap_err().to_string(),
-        "the setting \"transport\" must be sse, websocket, auto"
+        "the setting \"transport\" must be sse, websocket, websocket-cached, auto"
     );
     assert!(manager.set("compaction", json!({"enabled": "no"})).is_err());
     manager.set("compaction", json!({"enabled": false, "reserveTokens": 5})).unwrap();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::session::follow;
 
 /// A session with settings, on a model that runs a command and is done.
-async fn runtime(settings: Value, dir: &tempfile::TempDir) -> SessionRuntime {
+async fn runtime(settings: Value, dir: &tempfile::TempDir) -> (SessionRuntime, Arc<ScriptedProvider>) {
     let agent = dir.path().join("agent");
     std::fs::create_dir_all(&agent).unwrap();
     std::fs::write(agent.join("settings.json"), settings.to_string()).unwrap();
@@ -34,23 +34,25 @@ async fn runtime(settings: Value, dir: &tempfile::TempDir) -> SessionRuntime {
     .into_iter()
     .collect();
     let host = Host::builder().seed(1).home(dir.path()).temp(dir.path()).env(env).build();
-    create_agent_session(AgentSessionOptions {
+    let provider = Arc::new(ScriptedProvider::new(replies));
+    let runtime = create_agent_session(AgentSessionOptions {
         log: LogWish::InMemory,
         session: SessionOptions {
             model: ModelWish::This(Arc::new(ScriptedProvider::model("scripted"))),
-            provider: Some(Arc::new(ScriptedProvider::new(replies))),
+            provider: Some(Arc::clone(&provider) as Arc<_>),
             ..SessionOptions::default()
         },
         ..AgentSessionOptions::new(host, dir.path(), agent)
     })
     .await
-    .unwrap()
+    .unwrap();
+    (runtime, provider)
 }
 
 /// Names of the variables that a model's command and a person's command see; they are the same.
 async fn seen(settings: Value) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
-    let mut runtime = runtime(settings, &dir).await;
+    let (mut runtime, _) = runtime(settings, &dir).await;
     let names = |text: &str| {
         let wanted = ["HOME", "PATH", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "OWN_SERVER_PASS", "GITHUB_TOKEN"];
         let is_set = |name: &&str| text.lines().any(|line| line.starts_with(&format!("{name}=")));
@@ -84,7 +86,7 @@ async fn commands_see_no_credentials_unless_settings_say_so() {
 async fn default_tools_never_give_more_than_was_asked_for() {
     let tools = async |list: Value| {
         let dir = tempfile::tempdir().unwrap();
-        let mut runtime = runtime(json!({ "defaultTools": list }), &dir).await;
+        let (mut runtime, _) = runtime(json!({ "defaultTools": list }), &dir).await;
         let notes = runtime.take_notes().join("\n");
         follow(runtime.session_mut().prompt(Prompt::text("go")), |_| {}).await;
         let mut names: Vec<String> = Vec::new();
@@ -106,4 +108,20 @@ async fn default_tools_never_give_more_than_was_asked_for() {
     assert_eq!(tools(json!("read")).await.0, "read");
     assert_eq!(tools(json!({"read": true})).await.0, "");
     assert_eq!(tools(json!(["+ls"])).await, ("read bash edit write ls".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn the_transport_of_settings_reaches_the_request() {
+    for (settings, expected) in [
+        (json!({}), None),
+        (json!({"transport": "sse"}), Some("sse")),
+        (json!({"transport": "websocket-cached", "enableAnalytics": true}), Some("websocket-cached")),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut runtime, provider) = runtime(settings, &dir).await;
+        assert_eq!(runtime.take_notes(), [""; 0]);
+        follow(runtime.session_mut().prompt(Prompt::text("go")), |_| {}).await;
+        let requests = provider.requests();
+        assert_eq!(requests[0].options.native.get("transport").and_then(Value::as_str), expected);
+    }
 }

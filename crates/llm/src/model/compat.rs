@@ -50,6 +50,8 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
         "supportsMidConvoEffort" => &mut wire.mid_convo_effort,
         "supportsMidConvoSystemMessages" => &mut wire.mid_convo_system,
         "supportsMidConvoToolChanges" => &mut wire.mid_convo_tools,
+        "supportsAdditionalTools" => &mut wire.additional_tools,
+        "supportsToolSearch" => &mut wire.tool_search,
         "supportsMidConvoToolAdditions" => &mut wire.mid_convo_tool_additions,
         // The older way to leave one header out.
         "sendSessionIdHeader" => {

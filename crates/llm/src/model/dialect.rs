@@ -94,6 +94,10 @@ pub struct WireFlags {
     pub mid_convo_tools: bool,
     /// Takes additions of tools within the conversation, but no removals.
     pub mid_convo_tool_additions: bool,
+    /// Tools are declared by items of the conversation (Responses; needs changes of the prompt within it).
+    pub additional_tools: bool,
+    /// Tools that are added later come as results of a search that the client did (Responses; needs changes of the prompt within it).
+    pub tool_search: bool,
 }
 
 impl Default for WireFlags {
@@ -133,6 +137,8 @@ impl Default for WireFlags {
             mid_convo_system: false,
             mid_convo_tools: false,
             mid_convo_tool_additions: false,
+            additional_tools: false,
+            tool_search: false,
         }
     }
 }

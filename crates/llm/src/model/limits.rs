@@ -37,7 +37,23 @@ impl ImageLimits {
     }
 }
 
+/// How many images a model takes; `None` = any number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImageCounts {
+    /// In one message.
+    pub per_message: Option<usize>,
+    /// In all messages of a request.
+    pub per_request: Option<usize>,
+}
+
 impl Model {
+    /// How many images it takes: `maxPerMessage` and `maxPerRequest` of `inputLimits.images` of its record.
+    pub fn image_counts(&self) -> ImageCounts {
+        let images = self.extra.get("inputLimits").map_or(&Value::Null, |limits| &limits["images"]);
+        let count = |name: &str| images[name].as_f64().filter(|n| *n >= 1.0).map(|n| n as usize);
+        ImageCounts { per_message: count("maxPerMessage"), per_request: count("maxPerRequest") }
+    }
+
     /// What it takes of an image: `inputLimits.images.resize` of its record.
     pub fn image_limits(&self) -> ImageLimits {
         let limits = self.extra.get("inputLimits").map_or(&Value::Null, |limits| &limits["images"]["resize"]);

@@ -4,9 +4,62 @@ use std::sync::Arc;
 
 use crate::message::{Block, Content, Message, ToolResult, UserMessage};
 use crate::model::Model;
+use crate::model::limits::ImageCounts;
 
 const USER_NOTE: &str = "(image omitted: model does not support images)";
 const TOOL_NOTE: &str = "(tool image omitted: model does not support images)";
+
+const TOO_MANY_IN_MESSAGE: &str = "(image omitted: more images in a message than the model takes)";
+const TOO_MANY_IN_REQUEST: &str = "(image omitted: more images in a conversation than the model takes)";
+
+/// The messages with as many images as a model takes: of a message the first ones, of the conversation the newest. A note stands in the place of
+/// each run of others.
+pub(super) fn limited(messages: &mut [Arc<Message>], counts: ImageCounts) {
+    if counts == ImageCounts::default() {
+        return;
+    }
+    let mut left = counts.per_request.unwrap_or(usize::MAX);
+    for message in messages.iter_mut().rev() {
+        let n_images = blocks_of(message).map_or(0, n_images);
+        if n_images == 0 {
+            continue;
+        }
+        let n_kept = n_images.min(counts.per_message.unwrap_or(usize::MAX));
+        // Of the oldest message that still has room the last images are the newest.
+        let n_gone = n_kept.saturating_sub(left);
+        left -= n_kept - n_gone;
+        if n_kept < n_images {
+            *message = with_blocks(message, |blocks| replaced_where(blocks, TOO_MANY_IN_MESSAGE, |at| at >= n_kept));
+        }
+        if n_gone > 0 {
+            *message = with_blocks(message, |blocks| replaced_where(blocks, TOO_MANY_IN_REQUEST, |at| at < n_gone));
+        }
+    }
+}
+
+fn blocks_of(message: &Message) -> Option<&[Block]> {
+    match message {
+        Message::User(UserMessage { content: Content::Blocks(blocks), .. }) => Some(blocks),
+        Message::ToolResult(result) => Some(&result.content),
+        _ => None,
+    }
+}
+
+fn n_images(blocks: &[Block]) -> usize {
+    blocks.iter().filter(|block| matches!(block, Block::Image(_))).count()
+}
+
+fn with_blocks(message: &Arc<Message>, change: impl FnOnce(&[Block]) -> Vec<Block>) -> Arc<Message> {
+    match &**message {
+        Message::User(UserMessage { content: Content::Blocks(blocks), timestamp }) => {
+            Arc::new(Message::User(UserMessage { content: Content::Blocks(change(blocks)), timestamp: *timestamp }))
+        }
+        Message::ToolResult(result) => {
+            Arc::new(Message::ToolResult(ToolResult { content: change(&result.content), ..result.clone() }))
+        }
+        _ => Arc::clone(message),
+    }
+}
 
 /// The message as a model can take it: unchanged for models that see.
 pub(super) fn without(message: Arc<Message>, target: &Model) -> Arc<Message> {
@@ -35,13 +88,58 @@ fn has_image(blocks: &[Block]) -> bool {
 
 /// Puts one note in the place of each run of images.
 fn replaced(blocks: &[Block], note: &str) -> Vec<Block> {
+    replaced_where(blocks, note, |_| true)
+}
+
+/// Puts one note in the place of each run of images whose number among the images `goes`.
+fn replaced_where(blocks: &[Block], note: &str, goes: impl Fn(usize) -> bool) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::with_capacity(blocks.len());
+    let mut at = 0;
     for block in blocks {
-        match block {
-            Block::Image(_) if out.last().and_then(Block::as_text) == Some(note) => {}
-            Block::Image(_) => out.push(Block::text(note)),
-            other => out.push(other.clone()),
+        let is_image = matches!(block, Block::Image(_));
+        at += usize::from(is_image);
+        match is_image && goes(at - 1) {
+            true if out.last().and_then(Block::as_text) == Some(note) => {}
+            true => out.push(Block::text(note)),
+            false => out.push(block.clone()),
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Image;
+
+    fn message(n_images: usize) -> Arc<Message> {
+        let image = |n: usize| Block::Image(Image { data: n.to_string(), mime_type: "image/png".into() });
+        let blocks = std::iter::once(Block::text("t")).chain((0..n_images).map(image)).collect();
+        Arc::new(Message::User(UserMessage { content: Content::Blocks(blocks), timestamp: 0 }))
+    }
+
+    /// What is left: `i` an image, `m` and `r` the two notes, `t` the text.
+    #[track_caller]
+    fn check(given: &[usize], per_message: Option<usize>, per_request: Option<usize>, expected: &[&str]) {
+        let mut messages: Vec<_> = given.iter().map(|n| message(*n)).collect();
+        limited(&mut messages, ImageCounts { per_message, per_request });
+        let word = |block: &Block| match block.as_text() {
+            None => 'i',
+            Some(TOO_MANY_IN_MESSAGE) => 'm',
+            Some(TOO_MANY_IN_REQUEST) => 'r',
+            Some(_) => 't',
+        };
+        let left: Vec<String> =
+            messages.iter().map(|message| blocks_of(message).unwrap().iter().map(word).collect()).collect();
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn the_newest_images_of_a_request_and_the_first_of_a_message_stay() {
+        check(&[2, 0, 3], None, None, &["tii", "t", "tiii"]);
+        check(&[2, 0, 3], Some(2), None, &["tii", "t", "tiim"]);
+        check(&[2, 0, 3], None, Some(4), &["tri", "t", "tiii"]);
+        check(&[2, 1, 3], None, Some(3), &["tr", "tr", "tiii"]);
+        check(&[4], Some(3), Some(1), &["trim"]);
+    }
 }

@@ -85,7 +85,8 @@ pub(crate) fn body(call: &Call<'_>) -> Result<Value, LlmError> {
     let prompt = conversation.head.text();
     let instructions = if prompt.trim().is_empty() { DEFAULT_INSTRUCTIONS } else { &prompt };
     let verbosity = request.options.native.get("textVerbosity").and_then(Value::as_str).unwrap_or("low");
-    let tools = request::tools(call, &conversation.current.tools, &grammar, Relaxed::Null)?;
+    let tools = request::tools(call, request::listed_tools(request, &conversation), &grammar, Relaxed::Null)?;
+    let input = request::items(call, &conversation, &grammar, Relaxed::Null)?;
 
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
@@ -93,7 +94,7 @@ pub(crate) fn body(call: &Call<'_>) -> Result<Value, LlmError> {
     put("store", false.into());
     put("stream", true.into());
     put("instructions", instructions.into());
-    put("input", request::items(request, &conversation, &grammar).into());
+    put("input", input.into());
     put("text", json!({"verbosity": verbosity}));
     put("include", json!(["reasoning.encrypted_content"]));
     if let Some(session) = headers::session(request) {

@@ -45,8 +45,8 @@ pub(in crate::wire) fn body(call: &Call<'_>, model_name: &str, relative: Relativ
     if !prompt.trim().is_empty() {
         input.push(json!({"role": prompt_role(model), "content": prompt}));
     }
-    input.append(&mut items(request, &conversation, &grammar));
-    let tools = tools(call, &conversation.current.tools, &grammar, Relaxed::Unsaid)?;
+    input.append(&mut items(call, &conversation, &grammar, Relaxed::Unsaid)?);
+    let tools = tools(call, listed_tools(request, &conversation), &grammar, Relaxed::Unsaid)?;
 
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
@@ -111,14 +111,75 @@ pub(in crate::wire) fn tool_choice(request: &Request, grammar: &GrammarTools) ->
 
 // Messages.
 
-/// Prompt and tools in front, and the rest. Tools are always told as they are now: the list is not part of the messages.
+/// Prompt and tools in front, and the rest.
 pub(in crate::wire) fn conversation(request: &Request) -> Conversation {
     let Request { system, tools, messages, .. } = request;
-    if request.model.dialect.wire.mid_convo_system {
-        system::split(system, tools, messages, 0)
-    } else {
-        system::collapse(system, tools, messages)
+    if !request.model.dialect.wire.mid_convo_system {
+        return system::collapse(system, tools, messages);
     }
+    match Additions::of(&request.model) {
+        Additions::Listed => system::split(system, tools, messages, 0),
+        Additions::Declared | Additions::Found => system::split_at_tools(request, true),
+    }
+}
+
+/// How a model is told of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Additions {
+    /// All of them in the list beside the messages, as they are now.
+    Listed,
+    /// Each by an item where it came to be.
+    Declared,
+    /// The first ones in the list, later ones as found by a search.
+    Found,
+}
+
+impl Additions {
+    fn of(model: &Model) -> Self {
+        let wire = &model.dialect.wire;
+        match (wire.mid_convo_system, wire.additional_tools, wire.tool_search) {
+            (true, true, _) => Self::Declared,
+            (true, false, true) => Self::Found,
+            _ => Self::Listed,
+        }
+    }
+}
+
+/// The tools in the list beside the messages.
+pub(in crate::wire) fn listed_tools<'c>(request: &Request, conversation: &'c Conversation) -> &'c [ToolDecl] {
+    match Additions::of(&request.model) {
+        Additions::Listed => &conversation.current.tools,
+        Additions::Declared => &[],
+        Additions::Found => &conversation.head.tools,
+    }
+}
+
+/// Items that tell of tools at their place in the conversation; none where tools are listed. `place` tells several additions apart.
+fn added_tools(
+    call: &Call<'_>,
+    added: &[ToolDecl],
+    grammar: &GrammarTools,
+    relaxed: Relaxed,
+    place: usize,
+) -> Result<Vec<Value>, LlmError> {
+    let additions = Additions::of(&call.request.model);
+    if added.is_empty() || additions == Additions::Listed {
+        return Ok(Vec::new());
+    }
+    let mut tools = tools(call, added, grammar, relaxed)?;
+    if additions == Additions::Declared {
+        return Ok(vec![json!({"type": "additional_tools", "role": "developer", "tools": tools})]);
+    }
+    tools.iter_mut().for_each(|tool| tool["defer_loading"] = true.into());
+    let names: Vec<&str> = added.iter().map(|tool| tool.name.as_str()).collect();
+    // The same in every request of a conversation.
+    let id = format!("tool_load_{place}");
+    let asked = json!({"query": names.join(" "), "limit": names.len()});
+    let (call_id, execution, status) = (id.as_str(), "client", "completed");
+    Ok(vec![
+        json!({"type": "tool_search_call", "call_id": call_id, "execution": execution, "status": status, "arguments": asked}),
+        json!({"type": "tool_search_output", "call_id": call_id, "execution": execution, "status": status, "tools": tools}),
+    ])
 }
 
 fn prompt_role(model: &Model) -> &'static str {
@@ -126,15 +187,29 @@ fn prompt_role(model: &Model) -> &'static str {
 }
 
 /// The messages of a conversation as items, without its head.
-pub(in crate::wire) fn items(request: &Request, conversation: &Conversation, grammar: &GrammarTools) -> Vec<Value> {
-    let model = &*request.model;
+///
+/// # Errors
+/// When a tool that is declared among them cannot be written.
+pub(in crate::wire) fn items(
+    call: &Call<'_>,
+    conversation: &Conversation,
+    grammar: &GrammarTools,
+    relaxed: Relaxed,
+) -> Result<Vec<Value>, LlmError> {
+    let model = &*call.request.model;
     let told = normalise::transform(&conversation.messages, model, Some(&convert::normalise_id));
     let mut items = Items::new(model, grammar);
+    if Additions::of(model) == Additions::Declared {
+        items.items.append(&mut added_tools(call, &conversation.head.tools, grammar, relaxed, 0)?);
+    }
     // Changes of the prompt do not count: where a model takes none, they are not there.
     let mut number = 0;
+    let mut n_changes = 0;
     for message in &told {
         match &**message {
             Message::System(change) => {
+                n_changes += 1;
+                items.items.append(&mut added_tools(call, &change.tools_added, grammar, relaxed, n_changes)?);
                 let text = system::change_text(change);
                 if !text.is_empty() {
                     items.items.push(json!({"role": prompt_role(model), "content": text}));
@@ -148,7 +223,7 @@ pub(in crate::wire) fn items(request: &Request, conversation: &Conversation, gra
         }
         number += 1;
     }
-    items.items
+    Ok(items.items)
 }
 
 /// The items of one answer of the model itself.

@@ -176,6 +176,54 @@ fn changes_of_the_prompt_stay_where_they_are() {
 }
 
 #[test]
+fn tools_that_are_added_later_stay_where_they_are() {
+    let declare = |name: &str| json!({"name": name, "description": "d", "parameters": {"type": "object"}});
+    let asked_with = |flag: &str, removed: Value| {
+        let compat = json!({"supportsMidConvoSystemMessages": true, flag: true});
+        let mut request = asked(OPENAI, json!({ "compat": compat }));
+        request.messages = messages(json!([
+            {"role": "system", "content": "be kind", "toolsAdded": [declare("read")], "timestamp": 0},
+            {"role": "user", "content": "one", "timestamp": 1},
+            {"role": "system", "content": "", "toolsAdded": [declare("grep"), declare("find")], "timestamp": 2},
+            {"role": "system", "content": "", "toolsAdded": [declare("ls")], "toolsRemoved": removed, "timestamp": 3},
+            {"role": "user", "content": "two", "timestamp": 4},
+        ]));
+        body(&request)
+    };
+    let kinds = |made: &Value| {
+        let kind = |item: &Value| item["type"].as_str().or(item["role"].as_str()).unwrap().to_owned();
+        made["input"].as_array().unwrap().iter().map(kind).collect::<Vec<_>>().join(" ")
+    };
+    let names = |tools: &Value| {
+        let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+        tools.as_array().map(|tools| tools.iter().map(name).collect::<Vec<_>>().join(" "))
+    };
+    let declared = asked_with("supportsAdditionalTools", json!([]));
+    assert_eq!(kinds(&declared), "developer additional_tools user additional_tools additional_tools user");
+    assert_eq!((declared.get("tools"), names(&declared["input"][3]["tools"])), (None, Some("grep find".to_owned())));
+    assert_eq!(declared["input"][1]["role"], "developer");
+    let found = asked_with("supportsToolSearch", json!([]));
+    let search = "tool_search_call tool_search_output";
+    assert_eq!(kinds(&found), format!("developer user {search} {search} user"));
+    assert_eq!(names(&found["tools"]).as_deref(), Some("read"));
+    let (call, output, next) = (&found["input"][2], &found["input"][3], &found["input"][4]);
+    assert_eq!(
+        (&call["arguments"], &call["execution"]),
+        (&json!({"query": "grep find", "limit": 2}), &json!("client"))
+    );
+    assert_eq!((&output["call_id"], &output["tools"][0]["defer_loading"]), (&call["call_id"], &json!(true)));
+    assert_ne!(call["call_id"], next["call_id"]);
+    // What is removed cannot be told in between: everything before it is folded.
+    let folded = asked_with("supportsToolSearch", json!([{"name": "read"}]));
+    assert_eq!(
+        (kinds(&folded).as_str(), names(&folded["tools"]).as_deref()),
+        ("developer user user", Some("grep find ls"))
+    );
+    let plain = asked_with("supportsStrictMode", json!([]));
+    assert_eq!(names(&plain["tools"]).as_deref(), Some("read grep find ls"));
+}
+
+#[test]
 fn only_reasoning_comes_back_as_reasoning() {
     let answer = |model: &str, blocks: Value| json!({"role": "assistant", "content": blocks, "api": OPENAI, "provider": "p", "model": model, "stopReason": "toolUse", "timestamp": 2});
     let thinking =
