@@ -107,6 +107,23 @@ impl Queues {
         queue.drain(..n).collect()
     }
 
+    /// Takes what one poll takes, for as long as it is held: what is not delivered comes back to its place.
+    pub(crate) fn hold(&self, kind: QueueKind) -> Vec<Held> {
+        let held = |waiting| Held { queues: self.clone(), kind, waiting: Some(waiting) };
+        self.poll(kind).into_iter().map(held).collect()
+    }
+
+    fn put_back(&self, kind: QueueKind, waiting: Waiting) {
+        let mut inner = self.lock();
+        inner.revision += 1;
+        let queue = inner.queue(kind);
+        // Numbers rise in the order of arrival.
+        let at = queue.partition_point(|other| other.id < waiting.id);
+        queue.insert(at, waiting);
+        drop(inner);
+        self.0.changed.notify_waiters();
+    }
+
     /// What waits, oldest first.
     pub fn list(&self, kind: QueueKind) -> Vec<Waiting> {
         self.lock().queue(kind).iter().cloned().collect()
@@ -161,6 +178,34 @@ impl Queues {
         match kind {
             QueueKind::Steering => inner.steering_mode,
             QueueKind::FollowUp => inner.follow_up_mode,
+        }
+    }
+}
+
+/// A message on its way out of a queue. Dropped before it is delivered, it waits again where it waited.
+#[derive(Debug)]
+pub(crate) struct Held {
+    queues: Queues,
+    kind: QueueKind,
+    waiting: Option<Waiting>,
+}
+
+impl Held {
+    /// The message; `None` once it is delivered.
+    pub(crate) fn message(&self) -> Option<Arc<Message>> {
+        self.waiting.as_ref().map(|waiting| Arc::clone(&waiting.message))
+    }
+
+    /// The message is where it belongs: it is not put back. Gives its number.
+    pub(crate) fn delivered(mut self) -> Option<u64> {
+        self.waiting.take().map(|waiting| waiting.id)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.queues.put_back(self.kind, waiting);
         }
     }
 }

@@ -14,13 +14,16 @@ use crate::agent::{Agent, CannotContinue};
 use crate::declare::Declared;
 use crate::event::{AgentEvent, EndReason, RunEnd};
 use crate::hooks::{AfterTurn, TurnEnded};
-use crate::queue::{QueueKind, Waiting};
+use crate::queue::{Held, QueueKind};
 
+mod grace;
 mod call;
 mod batch;
 mod failed;
 mod response;
 mod turn;
+
+use grace::Grace;
 
 /// The events of one run; see [`crate::event`] for their order. Pull it to its end, or drop it to stop everything.
 pub struct Run<'a> {
@@ -32,21 +35,16 @@ pub struct Run<'a> {
 type Replacement = Arc<Mutex<Option<Vec<Arc<Message>>>>>;
 
 /// A message on its way into the conversation.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Pending {
     message: Arc<Message>,
-    queued: Option<u64>,
+    /// Where it waited: a run that ends before the message is in the conversation leaves it there.
+    held: Option<Held>,
 }
 
 impl From<Arc<Message>> for Pending {
     fn from(message: Arc<Message>) -> Self {
-        Self { message, queued: None }
-    }
-}
-
-impl From<Waiting> for Pending {
-    fn from(waiting: Waiting) -> Self {
-        Self { message: waiting.message, queued: Some(waiting.id) }
+        Self { message, held: None }
     }
 }
 
@@ -80,7 +78,8 @@ impl Agent {
     }
 
     pub(crate) fn drain(&self, kind: QueueKind) -> Vec<Pending> {
-        self.queues().poll(kind).into_iter().map(Pending::from).collect()
+        let pending = |held: Held| Some(Pending { message: held.message()?, held: Some(held) });
+        self.queues().hold(kind).into_iter().filter_map(pending).collect()
     }
 }
 
@@ -94,6 +93,7 @@ impl<'a> Run<'a> {
                 agent,
                 giver: &giver,
                 cancel: &cancel,
+                grace: Grace::new(cancel.clone()),
                 new: Vec::new(),
                 replacement: theirs,
             };
@@ -122,6 +122,7 @@ struct Running<'r> {
     agent: &'r mut Agent,
     giver: &'r Giver<AgentEvent>,
     cancel: &'r Cancel,
+    grace: Grace,
     declared: Declared,
     /// Messages this run has added.
     new: Vec<Arc<Message>>,
@@ -158,7 +159,8 @@ impl Running<'_> {
             let turn = self.turn(first, broken.take()).await;
             first = false;
             let ended = TurnEnded { message: Arc::clone(&turn.message), results: turn.results.clone() };
-            let after = self.agent.hooks.after_turn(&ended).await;
+            let hooks = Arc::clone(&self.agent.hooks);
+            let after = self.grace.run(hooks.after_turn(&ended)).await.unwrap_or_default();
             self.agent.error_message.clone_from(&turn.message.error_message);
             let failed = turn.message.stop_reason.is_failure();
             let goes_on = !failed && after != AfterTurn::Stop && (turn.wants_answer || after == AfterTurn::Continue);
@@ -242,19 +244,20 @@ impl Running<'_> {
         if let Some(difference) = difference {
             difference.write_to(&mut system);
         }
-        let message = Pending::from(Arc::new(Message::System(system)));
+        let message = Arc::new(Message::System(system));
         match place {
-            Some(at) => pending[at] = message,
-            None => pending.insert(0, message),
+            Some(at) => pending[at].message = message,
+            None => pending.insert(0, Pending::from(message)),
         }
     }
 
     async fn take_in(&mut self, pending: Vec<Pending>) {
         let hooks = Arc::clone(&self.agent.hooks);
-        for Pending { message, queued } in pending {
+        for Pending { message, held } in pending {
             let message = replaced(hooks.incoming(&message).await, message);
             self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
             let message = self.append(message).await;
+            let queued = held.and_then(Held::delivered);
             self.give(AgentEvent::MessageEnd { message, error: None, queued }).await;
         }
     }

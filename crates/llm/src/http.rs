@@ -10,11 +10,13 @@ use pinch_stdx::host::Env;
 
 use crate::model::detect;
 
+mod coding;
 pub mod idle;
 mod proxy;
 #[cfg(feature = "codex-ws")]
 pub(crate) mod websocket;
 
+use coding::Coding;
 use proxy::Proxies;
 
 /// Clients of different settings that are kept; more than a few mean that every call has its own.
@@ -56,6 +58,7 @@ pub struct Outgoing {
 #[derive(Debug)]
 pub struct Incoming {
     response: reqwest::Response,
+    coding: Option<Coding>,
 }
 
 /// What goes wrong on the way.
@@ -82,6 +85,12 @@ pub enum HttpError {
     Cut {
         /// What the system says.
         cause: String,
+    },
+    /// The body is compressed in a way that cannot be decoded.
+    #[error("The response is compressed ({name}) although nothing but identity was accepted")]
+    Coding {
+        /// The name of the way.
+        name: String,
     },
     /// The request cannot be sent as it is.
     #[error("Invalid request: {cause}")]
@@ -117,7 +126,9 @@ impl HttpClient {
         // Compressed events would wait in the compressor's buffer.
         headers.entry(header::ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         let sent = client.request(method, &url).headers(headers).body(body).send().await;
-        sent.map(|response| Incoming { response }).map_err(|error| send_error(error, &url))
+        let response = sent.map_err(|error| send_error(error, &url))?;
+        let coding = Coding::of(response.headers())?;
+        Ok(Incoming { response, coding })
     }
 
     fn client(
@@ -179,7 +190,19 @@ impl Incoming {
     /// # Errors
     /// [`HttpError::Cut`] when the body breaks off.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
-        self.response.chunk().await.map_err(|error| HttpError::Cut { cause: root_cause(&error) })
+        loop {
+            let piece = self.response.chunk().await.map_err(|error| HttpError::Cut { cause: root_cause(&error) })?;
+            let Some(coding) = &mut self.coding else { return Ok(piece) };
+            let broken = |coding: &Coding, why: std::io::Error| HttpError::Cut { cause: format!("{coding:?}: {why}") };
+            let Some(piece) = piece else {
+                let ended = coding.finish();
+                return ended.map(|()| None).map_err(|why| broken(coding, why));
+            };
+            let decoded = coding.decode(&piece).map_err(|why| broken(coding, why))?;
+            if !decoded.is_empty() {
+                return Ok(Some(decoded.into()));
+            }
+        }
     }
 
     /// The body up to a limit; what breaks off or goes beyond is left out.

@@ -90,7 +90,7 @@ impl Running<'_> {
         for Placed { at, ready } in ready {
             let progress = Progress::new(at, Arc::clone(&board));
             let hooks = Arc::clone(&self.agent.hooks);
-            let work = call::run(ready, hooks, progress, self.cancel.clone(), self.agent.host.clone());
+            let work = call::run(ready, hooks, progress, self.grace.clone(), self.agent.host.clone());
             places.insert(running.spawn(work).id(), at);
         }
         while !running.is_empty() {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use pinch_llm::message::{AssistantMessage, ToolCall};
 use pinch_llm::schema::validate_tool_arguments;
@@ -10,12 +9,10 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use tokio::time::Instant;
 
+use super::grace::Grace;
 use crate::hooks::{BeforeTool, FinishedCall, Hooks, PendingCall};
 use crate::tool::cx::Progress;
-use crate::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSet};
-
-/// How long a cancelled tool may go on before it is dropped.
-const GRACE: Duration = Duration::from_secs(5);
+use crate::tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSet};
 
 /// A call that may run.
 pub(super) struct Ready {
@@ -61,41 +58,22 @@ pub(super) async fn run(
     ready: Ready,
     hooks: Arc<dyn Hooks>,
     progress: Progress,
-    cancel: Cancel,
+    grace: Grace,
     host: Host,
 ) -> (ToolOutput, i64) {
     let Ready { tool, pending } = ready;
     let began = Instant::now();
-    let output = run_within_grace(&*tool, pending.input.clone(), &pending, &progress, &cancel, &host).await;
+    let cx = ToolCx { call: &pending.call.id, cancel: grace.cancel(), progress: &progress, host: &host };
+    let output = grace.run(tool.run(pending.input.clone(), &cx)).await;
+    let output = output.unwrap_or_else(|| Err(ToolError::aborted()));
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     // All calls of the message start before the result of the first one is looked at.
     let_others_go().await;
     let PendingCall { message, call, input } = pending;
     let mut done = FinishedCall { message, call, input, output: output.unwrap_or_else(ToolOutput::from) };
-    let patch = hooks.after_tool(&done).await;
-    patch.apply(&mut done.output);
+    let patch = grace.run(hooks.after_tool(&done)).await;
+    patch.unwrap_or_default().apply(&mut done.output);
     (done.output, duration_ms)
-}
-
-async fn run_within_grace(
-    tool: &dyn Tool,
-    input: JsonObject,
-    pending: &PendingCall,
-    progress: &Progress,
-    cancel: &Cancel,
-    host: &Host,
-) -> Result<ToolOutput, ToolError> {
-    let cx = ToolCx { call: &pending.call.id, cancel, progress, host };
-    let work = tool.run(input, &cx);
-    let too_late = async {
-        cancel.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        biased;
-        output = work => output,
-        () = too_late => Err(ToolError::aborted()),
-    }
 }
 
 /// Goes to the end of the line once. Unlike tokio's `yield_now` this keeps the tasks' order.

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures::StreamExt;
 use futures::future::BoxFuture;
-use pinch_agent_core::hooks::{FinishedCall, Hooks, NextTurn, ToolPatch, TurnEnded};
+use pinch_agent_core::hooks::{AfterTurn, FinishedCall, Hooks, NextTurn, ToolPatch, TurnEnded};
 use pinch_agent_core::queue::{QueueKind, Queues};
 use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
 use pinch_agent_core::{AgentEvent, EndReason, Tool, ToolCx, ToolError};
@@ -188,4 +189,89 @@ async fn what_comes_from_outside_is_changed_before_it_is_told() {
     let starts = shape(&starts.collect::<Vec<_>>());
     assert_eq!(starts, ["GO", "keep", "assistant", "toolResult", "assistant"]);
     assert_eq!(shape(&agent.messages), starts);
+}
+
+/// Waits for ever where it is told to.
+struct Deaf {
+    at: &'static str,
+}
+
+impl Hooks for Deaf {
+    fn after_tool<'a>(&'a self, _: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
+        let waits = self.at == "after_tool";
+        Box::pin(async move { if waits { std::future::pending().await } else { ToolPatch::default() } })
+    }
+
+    fn after_turn<'a>(&'a self, _: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
+        let waits = self.at == "after_turn";
+        Box::pin(async move { if waits { std::future::pending().await } else { AfterTurn::GoOn } })
+    }
+
+    fn between_turns<'a>(&'a self, _: &'a TurnEnded) -> BoxFuture<'a, Result<NextTurn, String>> {
+        let waits = self.at == "between_turns";
+        Box::pin(async move { if waits { std::future::pending().await } else { Ok(NextTurn::default()) } })
+    }
+
+    fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+        let text = if let Message::User(user) = &**message { user.content.text("") } else { String::new() };
+        let waits = self.at == "incoming" && text == "steer";
+        Box::pin(async move { if waits { std::future::pending().await } else { None } })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_run_leaves_hooks_the_grace_of_tools() {
+    for at in ["after_tool", "after_turn"] {
+        let (mut agent, _) = agent(two_turns(), Vec::new());
+        agent.tools = std::iter::once(super::tools::fine("none")).collect();
+        agent.hooks = Arc::new(Deaf { at });
+        let cancel = Cancel::new();
+        let began = tokio::time::Instant::now();
+        let stop = async {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            cancel.cancel(pinch_stdx::cancel::CancelReason::User);
+        };
+        let (events, ()) = tokio::join!(run(&mut agent, &cancel), stop);
+        assert_eq!(began.elapsed().as_secs(), 65, "{at}");
+        let AgentEvent::AgentEnd(end) = events.last().unwrap() else { panic!("the run has an end") };
+        assert_eq!(end.why, EndReason::Aborted, "{at}");
+        assert_eq!(super::results(&agent), [("a".to_owned(), false, "fine".to_owned())], "{at}");
+    }
+}
+
+#[tokio::test]
+async fn steering_that_did_not_arrive_waits_for_the_next_run() {
+    for at in ["before the first poll", "between_turns", "incoming"] {
+        let (mut agent, _) = agent([Reply::text("one"), Reply::text("two"), Reply::text("three")], Vec::new());
+        run(&mut agent, &Cancel::new()).await;
+        let queues = agent.queues();
+        queues.push(QueueKind::Steering, Message::user("steer", 1));
+        queues.push(QueueKind::Steering, Message::user("later", 1));
+        agent.hooks = Arc::new(Deaf { at });
+        let input = if at == "between_turns" { vec![Arc::new(Message::user("go", 2))] } else { Vec::new() };
+        if at == "between_turns" {
+            queues.clear(QueueKind::Steering);
+        }
+        let mut under_way = agent.run(input, Cancel::new()).unwrap();
+        if at != "before the first poll" {
+            let mut is_begun = false;
+            while let std::task::Poll::Ready(event) = futures::poll!(under_way.next()) {
+                if at == "between_turns" && !is_begun {
+                    is_begun = true;
+                    continue;
+                }
+                if at == "between_turns"
+                    && matches!(event, Some(AgentEvent::MessageStart(ref m)) if m.role() == "assistant")
+                {
+                    queues.push(QueueKind::Steering, Message::user("steer", 1));
+                    queues.push(QueueKind::Steering, Message::user("later", 1));
+                }
+            }
+        }
+        drop(under_way);
+        let waits: Vec<String> =
+            shape(&queues.list(QueueKind::Steering).into_iter().map(|w| w.message).collect::<Vec<_>>());
+        assert_eq!(waits, ["steer", "later"], "{at}");
+        assert!(!shape(&agent.messages).contains(&"steer".to_owned()), "{at}");
+    }
 }

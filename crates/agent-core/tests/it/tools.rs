@@ -42,7 +42,7 @@ impl Tool for Stub {
     }
 }
 
-fn fine(name: &str) -> Arc<dyn Tool> {
+pub(super) fn fine(name: &str) -> Arc<dyn Tool> {
     Stub::tool(name, &Arc::default(), |_| Box::pin(async { Ok(ToolOutput::text("fine")) }))
 }
 

@@ -343,6 +343,7 @@ fn network(request: &Request, error: HttpError) -> LlmError {
     let kind = match &error {
         HttpError::Connect { .. } | HttpError::Reset { .. } => LlmErrorKind::Connect,
         HttpError::Cut { .. } => LlmErrorKind::StreamCut,
+        HttpError::Coding { .. } => LlmErrorKind::Protocol,
         HttpError::Invalid { .. } => LlmErrorKind::InvalidRequest,
     };
     let text = error.to_string();

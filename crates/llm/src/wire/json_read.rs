@@ -7,6 +7,8 @@ use pinch_stdx::json::lossy::escaped_unit;
 use pinch_stdx::json::repair;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::error::LlmErrorKind;
+
 /// What was read from a frame.
 pub(crate) struct Read<T> {
     pub(crate) value: T,
@@ -30,6 +32,11 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(
             serde_json::from_str(scratch).map(|value| Read { value, mended: true }).map_err(|_| error)
         }
     }
+}
+
+/// What kind of failure a frame is that cannot be read: one that ends in the middle was cut off.
+pub(crate) fn kind(error: &serde_json::Error) -> LlmErrorKind {
+    if error.is_eof() { LlmErrorKind::StreamCut } else { LlmErrorKind::Protocol }
 }
 
 /// Where marks for halves of surrogate pairs begin: private use, so that no text of a person is taken for one. Only mended frames are

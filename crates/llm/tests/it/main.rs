@@ -8,6 +8,7 @@ mod aws_credentials;
 #[cfg(feature = "bedrock")]
 mod bedrock;
 mod broken;
+mod compressed;
 mod conformance;
 mod deadlines;
 mod endless;

@@ -179,7 +179,7 @@ fn ends() {
     assert!(end(begun().event(failed).frames()).ends_with("Server Content server_error: boom"));
     let nested = json!({"type": "error", "status": 429, "error": {"code": "slow", "message": "slow down"}});
     assert!(end(begun().event(nested).frames()).ends_with("RateLimit Content Error Code slow: slow down"));
-    assert!(end(vec!["data: {\"type\":\n\n".into()]).contains("Protocol Started Could not parse event: "));
+    assert!(end(vec!["data: {\"type\":\n\n".into()]).contains("StreamCut Started Could not parse event: "));
 }
 
 #[test]

@@ -181,7 +181,7 @@ impl AnthropicDecoder {
                     "Could not parse Anthropic SSE event {name}: {why}; data={data}; raw={}",
                     raw.join("\\n").trim_end_matches("\\n")
                 );
-                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(json_read::kind(&why), text, emit);
                 None
             }
         }

@@ -351,7 +351,7 @@ impl Decoder for CompletionsDecoder {
                 has_silent_content = read.value.has_silent_content();
                 self.chunk(read.value, read.mended, emit);
             }
-            Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+            Err(why) => self.reply.fail_with(json_read::kind(&why), format!("Could not parse chunk: {why}"), emit),
         }
         Seen::content_if(has_silent_content || emit.has_content_after(n_waiting))
     }

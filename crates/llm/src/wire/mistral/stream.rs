@@ -230,7 +230,7 @@ impl Decoder for MistralDecoder {
                     read.value.choices.0.as_ref().is_some_and(|choice| choice.finish_reason.non_empty().is_some());
                 self.chunk(&read.value, frame.data, read.mended, emit);
             }
-            Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
+            Err(why) => self.reply.fail_with(json_read::kind(&why), format!("Could not parse chunk: {why}"), emit),
         }
         Seen::content_if(is_last || emit.has_content_after(n_waiting))
     }

@@ -449,7 +449,7 @@ impl<M: Manner> Decoder for ResponsesDecoder<M> {
             }
             Err(why) => {
                 let text = format!("{}: {why}", self.manner.bad_json());
-                self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
+                self.reply.fail_with(json_read::kind(&why), text, emit);
             }
         }
         Seen::content_if(has_content)

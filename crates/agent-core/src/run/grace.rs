@@ -1,0 +1,42 @@
+//! How long work goes on that a cancelled run waits for.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pinch_stdx::cancel::Cancel;
+use tokio::time::Instant;
+
+/// How long the work of a cancelled run may go on in all before it is dropped.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The grace of one run: it begins when the cancellation is first seen. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Grace {
+    cancel: Cancel,
+    until: Arc<OnceLock<Instant>>,
+}
+
+impl Grace {
+    pub(super) fn new(cancel: Cancel) -> Self {
+        Self { cancel, until: Arc::default() }
+    }
+
+    /// What cancels the run.
+    pub(super) fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Does work to its end; `None` when the run is cancelled and the work does not end within its grace.
+    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let too_late = async {
+            self.cancel.cancelled().await;
+            tokio::time::sleep_until(*self.until.get_or_init(|| Instant::now() + GRACE)).await;
+        };
+        tokio::select! {
+            biased;
+            output = work => Some(output),
+            () = too_late => None,
+        }
+    }
+}

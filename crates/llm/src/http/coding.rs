@@ -1,0 +1,181 @@
+//! Bodies that come compressed although that was not asked for.
+
+use std::io::{self, Write};
+
+use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use http::{HeaderMap, header};
+
+use super::HttpError;
+
+/// Decodes a body piece by piece. Give it all pieces, and finish it at the end of the body.
+pub(super) enum Coding {
+    Gzip(MultiGzDecoder<Vec<u8>>),
+    /// Its first byte says which form of it is meant.
+    Deflate(Option<Deflate>),
+    #[cfg(feature = "zstd")]
+    Zstd(Box<zstd::Stream>),
+}
+
+/// Deflate as the standard has it, and as some servers send it.
+pub(super) enum Deflate {
+    Zlib(ZlibDecoder<Vec<u8>>),
+    Raw(DeflateDecoder<Vec<u8>>),
+}
+
+impl std::fmt::Debug for Coding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Gzip(_) => "gzip",
+            Self::Deflate(_) => "deflate",
+            #[cfg(feature = "zstd")]
+            Self::Zstd(_) => "zstd",
+        })
+    }
+}
+
+impl Coding {
+    /// The coding of a body; `None` when it comes as it is.
+    ///
+    /// # Errors
+    /// When nothing here can decode it.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, HttpError> {
+        let names = headers.get_all(header::CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        let mut names = names.flat_map(|names| names.split(',')).map(|name| name.trim().to_ascii_lowercase());
+        let mut names = names.by_ref().filter(|name| !name.is_empty() && name != "identity");
+        let Some(name) = names.next() else { return Ok(None) };
+        let coding = match name.as_str() {
+            "gzip" | "x-gzip" => Self::Gzip(MultiGzDecoder::new(Vec::new())),
+            "deflate" => Self::Deflate(None),
+            #[cfg(feature = "zstd")]
+            "zstd" => Self::Zstd(Box::default()),
+            _ => return Err(HttpError::Coding { name }),
+        };
+        match names.next() {
+            Some(second) => Err(HttpError::Coding { name: format!("{name}, {second}") }),
+            None => Ok(Some(coding)),
+        }
+    }
+
+    /// What a piece of the body says. It may be nothing yet.
+    pub(super) fn decode(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
+        if piece.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self {
+            Self::Gzip(decoder) => {
+                decoder.write_all(piece)?;
+                decoder.flush()?;
+                Ok(std::mem::take(decoder.get_mut()))
+            }
+            Self::Deflate(form) => match form.get_or_insert_with(|| Deflate::of(piece)) {
+                Deflate::Zlib(decoder) => {
+                    decoder.write_all(piece)?;
+                    decoder.flush()?;
+                    Ok(std::mem::take(decoder.get_mut()))
+                }
+                Deflate::Raw(decoder) => {
+                    decoder.write_all(piece)?;
+                    decoder.flush()?;
+                    Ok(std::mem::take(decoder.get_mut()))
+                }
+            },
+            #[cfg(feature = "zstd")]
+            Self::Zstd(stream) => stream.decode(piece),
+        }
+    }
+
+    /// The body is over: fails when something is missing.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Gzip(decoder) => decoder.try_finish(),
+            Self::Deflate(Some(Deflate::Zlib(decoder))) => decoder.try_finish(),
+            Self::Deflate(Some(Deflate::Raw(decoder))) => decoder.try_finish(),
+            Self::Deflate(None) => Ok(()),
+            #[cfg(feature = "zstd")]
+            Self::Zstd(stream) => stream.finish(),
+        }
+    }
+}
+
+impl Deflate {
+    fn of(piece: &[u8]) -> Self {
+        // The method of zlib is always 8, and its window is at most 32 KiB.
+        match piece.first() {
+            Some(first) if first & 0x0f == 8 && first >> 4 <= 7 => Self::Zlib(ZlibDecoder::new(Vec::new())),
+            _ => Self::Raw(DeflateDecoder::new(Vec::new())),
+        }
+    }
+}
+
+#[cfg(feature = "zstd")]
+mod zstd {
+    use std::io;
+
+    use ruzstd::decoding::FrameDecoder;
+
+    /// The largest window that is decoded, as browsers have it.
+    const MAX_WINDOW: u64 = 8 * 1024 * 1024;
+    /// Bytes of the longest header of a frame.
+    const MAX_HEADER: usize = 18;
+    /// Bytes of a checksum.
+    const CHECKSUM: usize = 4;
+
+    /// One frame, whose blocks are decoded when they are whole.
+    #[derive(Default)]
+    pub(in super::super) struct Stream {
+        decoder: FrameDecoder,
+        input: Vec<u8>,
+        is_begun: bool,
+    }
+
+    impl Stream {
+        pub(super) fn decode(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
+            self.input.extend_from_slice(piece);
+            let mut output = Vec::new();
+            if !self.is_begun {
+                if self.input.len() < MAX_HEADER {
+                    return Ok(output);
+                }
+                self.begin()?;
+            }
+            self.blocks(&mut output)?;
+            Ok(output)
+        }
+
+        fn begin(&mut self) -> io::Result<()> {
+            self.decoder.set_max_window_size(MAX_WINDOW);
+            let mut rest = self.input.as_slice();
+            self.decoder.init(&mut rest).map_err(io::Error::other)?;
+            let n_read = self.input.len() - rest.len();
+            self.input.drain(..n_read);
+            self.is_begun = true;
+            Ok(())
+        }
+
+        fn blocks(&mut self, output: &mut Vec<u8>) -> io::Result<()> {
+            let mut buffer = vec![0; 64 * 1024];
+            while !self.is_over() {
+                let (n_read, n_written) =
+                    self.decoder.decode_from_to(&self.input, &mut buffer).map_err(io::Error::other)?;
+                self.input.drain(..n_read.min(self.input.len()));
+                output.extend_from_slice(&buffer[..n_written]);
+                if n_read == 0 && n_written == 0 {
+                    break;
+                }
+            }
+            Ok(())
+        }
+
+        fn is_over(&self) -> bool {
+            self.decoder.is_finished() && self.decoder.can_collect() == 0
+        }
+
+        pub(super) fn finish(&mut self) -> io::Result<()> {
+            if !self.is_begun && !self.input.is_empty() {
+                self.begin()?;
+            }
+            let is_whole = !self.is_begun || self.is_over() && self.input.len() <= CHECKSUM;
+            if is_whole { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        }
+    }
+}
