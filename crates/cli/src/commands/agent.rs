@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::embedded::{self, Surroundings};
 use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::show::payloads;
-use crate::{folders, signals};
+use crate::{folders, output, signals};
 
 /// What `pinch agent` takes.
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,7 @@ fn given(value: Option<&str>) -> Option<&str> {
 
 fn print(result: &RunResult, as_json: bool) -> io::Result<()> {
     let text = if as_json { payloads::json(result) } else { payloads::text(result) };
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if !text.is_empty() {
         writeln!(out, "{text}")?;
     }

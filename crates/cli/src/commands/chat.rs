@@ -12,7 +12,7 @@ use pinch_embed::stdx::host::Host;
 use crate::commands::{export, list_models, rpc};
 use crate::exit::{Failure, Kind, extension_failed, unwritten, warn};
 use crate::said::Said;
-use crate::{signals, wiring};
+use crate::{output, signals, wiring};
 
 /// Runs the command.
 pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
@@ -52,7 +52,7 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     let session = runtime.session_mut();
     let prompts = said.into_prompts(&session.control(), &cancel).await;
     let extensions = session.control().extensions().clone();
-    let mut out = std::io::stdout();
+    let mut out = output::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {
         let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out, &mut extension_failed)).await;
         // The last lines say how it ended.
@@ -114,7 +114,7 @@ fn check(options: &Options) -> Result<(), Failure> {
 
 fn print_help() -> Result<ExitCode, Failure> {
     let text = help::text(&[]);
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
+    output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,7 +12,7 @@ use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
 
 use crate::exit::{Failure, warn};
-use crate::{signals, wiring};
+use crate::{output, signals, wiring};
 
 /// Lines of the client that are read ahead.
 const READ_AHEAD: usize = 16;
@@ -126,7 +126,7 @@ fn skip_line(input: &mut impl std::io::BufRead) -> std::io::Result<()> {
 
 /// Writes what comes; ends when nobody reads, or nothing more comes.
 fn write(mut lines: mpsc::Receiver<Bytes>) {
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     let mut gathered = Vec::with_capacity(2 * GATHERED);
     while let Some(line) = lines.blocking_recv() {
         gathered.extend_from_slice(&line);

@@ -19,4 +19,5 @@ mod rpc;
 mod secrets;
 mod security;
 mod sessions;
+mod terminal;
 mod tools;
