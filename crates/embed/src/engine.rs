@@ -13,6 +13,7 @@ use pinch_coding_agent::machine::{LocalMachine, Machine};
 use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_llm::provider::ProviderRegistry;
+use pinch_stdx::cancel::Deadline;
 use pinch_stdx::host::Host;
 use pinch_stdx::pull::{Pulled, pulled};
 use tokio::time::Instant;
@@ -280,6 +281,10 @@ async fn carry_out(
     let resolved = resolve::scope(parts, request)?;
     giver.give(RunEvent::Granted { waited_ms }).await;
     let began = Instant::now();
+    let limited = match resolved.scope.request.timeout {
+        Some(limit) => cancel.child_until(Deadline::after(limit)),
+        None => cancel.child(),
+    };
     // Given back before the lanes are, however the run ends.
     let _locked = match parts.runtime().session_file(&resolved.scope.request) {
         Some(file) => Some(SessionLock::acquire(&file, parts.lock_patience, &parts.host, &cancel).await?),
@@ -289,7 +294,7 @@ async fn carry_out(
         parts,
         scope: &resolved.scope,
         tell: giver,
-        cancel,
+        cancel: limited,
         began,
         replies: Replies::new(resolve::reply_options(parts, &resolved.scope.request)),
         held: Vec::new(),

@@ -11,7 +11,7 @@ use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
-use pinch_stdx::cancel::Cancel;
+use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::Giver;
 use tokio::time::Instant;
 
@@ -81,6 +81,7 @@ pub(crate) struct Runner<'r> {
     pub(crate) parts: &'r Parts,
     pub(crate) scope: &'r RunScope,
     pub(crate) tell: &'r Giver<RunEvent>,
+    /// Stops the run; it has the wall clock of the whole run.
     pub(crate) cancel: Cancel,
     pub(crate) began: Instant,
     pub(crate) replies: Replies,
@@ -179,8 +180,8 @@ impl Runner<'_> {
                         None => Repaired::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
                     // A repair that was stopped says nothing about the conversation.
-                    if self.cancel.is_cancelled() {
-                        return Ok(self.conclude(&Finish::Aborted, &state, model).await);
+                    if let Some(reason) = self.cancel.reason() {
+                        return Ok(self.conclude(&stopped(reason), &state, model).await);
                     }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Repaired(&repaired))
@@ -188,8 +189,8 @@ impl Runner<'_> {
                 Action::Wait(wait) => {
                     self.tell.give(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
-                    if self.cancel.run(tokio::time::sleep(delay)).await.is_err() {
-                        return Ok(self.conclude(&Finish::Aborted, &state, model).await);
+                    if let Err(stop) = self.cancel.run(tokio::time::sleep(delay)).await {
+                        return Ok(self.conclude(&stopped(stop.reason), &state, model).await);
                     }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Waited)
@@ -311,6 +312,11 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// How a run ends that is stopped between two attempts.
+fn stopped(reason: CancelReason) -> Finish {
+    if reason == CancelReason::Deadline { Finish::TimedOut } else { Finish::Aborted }
 }
 
 /// Whether an answer ends here that failed or was stopped.

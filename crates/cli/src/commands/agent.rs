@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL")]
     verbose: Option<String>,
 
-    /// Seconds an attempt may take (default: agents.defaults.timeoutSeconds, or 600).
+    /// Seconds the whole run may take, with all attempts (default: agents.defaults.timeoutSeconds, or 600).
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
 
@@ -118,6 +118,11 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         }
     };
     print(&result, args.json).map_err(|error| unwritten(&error))?;
+    if code.is_none()
+        && let Some(failure) = embedded::incomplete(&result)
+    {
+        tell(&failure);
+    }
     Ok(code.unwrap_or_else(|| embedded::failed(&result).map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
 }
 

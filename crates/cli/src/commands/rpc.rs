@@ -26,6 +26,9 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
     if !options.files.is_empty() {
         return Err(Failure::user("@file arguments are not supported in RPC mode"));
     }
+    if options.timeout.is_some() {
+        return Err(Failure::user("--timeout is not supported in RPC mode: the client sends abort"));
+    }
     let stop = Cancel::new();
     let ui = ClientUi::new(host);
     let (to_writer, outgoing) = mpsc::channel(MAX_WAITING);

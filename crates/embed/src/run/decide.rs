@@ -272,10 +272,10 @@ pub fn decide(state: &mut RunState, seen: Seen<'_>) -> Decision {
 fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
     match &outcome.end {
         AttemptEnd::Aborted(_) => Decision::only(Action::Finish(Finish::Aborted)),
-        AttemptEnd::TimedOut { during_compaction: true } => {
+        AttemptEnd::TimedOut { during_compaction } if *during_compaction || state.is_out_of_time() => {
             Decision::only(Action::Finish(if outcome.has_payload { Finish::Answer } else { Finish::TimedOut }))
         }
-        AttemptEnd::TimedOut { during_compaction: false } => {
+        AttemptEnd::TimedOut { .. } => {
             if state.timeout_compactions < MAX_TIMEOUT_COMPACTIONS && is_long(state, outcome) {
                 state.timeout_compactions += 1;
                 state.pending = Pending::TimedOut { has_payload: outcome.has_payload };

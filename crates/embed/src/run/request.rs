@@ -51,7 +51,7 @@ pub struct RunRequest {
     pub verbose_level: Verbose,
     /// How much of the thinking the user sees.
     pub reasoning_level: ReasoningLevel,
-    /// Wall clock of each attempt; `None` = no limit.
+    /// Wall clock of the whole run, from the grant of the lanes on, with all attempts, repairs and waits; `None` = no limit.
     pub timeout: Option<Duration>,
     /// Correlates all events; the session id unless given.
     pub run_id: String,
@@ -197,7 +197,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets the wall clock of each attempt; `None` = no limit.
+    /// Sets the wall clock of the whole run; `None` = no limit.
     #[must_use]
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeout = timeout;

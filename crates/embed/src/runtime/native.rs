@@ -24,7 +24,7 @@ use pinch_coding_agent::tools::{ToolParts, coding_tools};
 use pinch_llm::model::Model;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions};
-use pinch_stdx::cancel::{Cancel, Deadline};
+use pinch_stdx::cancel::Cancel;
 
 use super::{AttemptEvent, AttemptRuntime, Attempts};
 use crate::run::decide::{Repair, Repaired};
@@ -143,10 +143,7 @@ impl Attempts for NativeAttempts {
         cancel: Cancel,
     ) -> BoxStream<'a, AttemptEvent> {
         Box::pin(async_stream::stream! {
-            let cancel = match self.request.timeout {
-                Some(limit) => cancel.child_until(Deadline::after(limit)),
-                None => cancel.child(),
-            };
+            let cancel = cancel.child();
             self.session.set_provider(authorised(&self.provider, auth));
             if let Err(error) = self.session.set_thinking(plan.thinking).await {
                 yield AttemptEvent::Broken(session_error(error));

@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::world::{
-    FALLBACK, World, answer, attempts, call, fallback_answer, pull_to_text, refusal, said, stream, within,
-};
+use crate::world::{FALLBACK, World, answer, attempts, call, pull_to_text, refusal, said, stream, within};
 
 /// An answer that stops in the middle of a word and hangs.
 fn half_an_answer(text: &str) -> Reply {
@@ -111,17 +109,29 @@ async fn what_was_said_before_the_time_limit_is_the_answer() {
 }
 
 #[tokio::test]
-async fn the_time_limit_is_one_of_each_attempt() {
+async fn all_attempts_share_the_time_limit() {
     let world = World::with(|config| {
-        with_limit(config);
+        config["agents"]["defaults"]["timeoutSeconds"] = 1.into();
         config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
     })
     .await;
-    world.server.reply(Reply::events().then(Fault::Hang)).reply(stream(fallback_answer("In time.")));
+    world.server.reply(Reply::events().then(Fault::Hang)).repeat_last();
+    let began = std::time::Instant::now();
     let result = world.ask("s1", "go").await.unwrap();
-    assert_eq!(said(&result), ["In time."]);
-    assert!(!result.meta.aborted);
-    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout failover", "- local/small ok finish"]);
+    assert!(began.elapsed().as_secs_f64() < 1.9, "{:?}", began.elapsed());
+    assert!(result.meta.aborted);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
+    assert_eq!(world.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_the_time_limit() {
+    let world = World::with(with_limit).await;
+    let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
+    world.server.reply(busy);
+    let result = within(world.ask("s1", "go")).await.unwrap();
+    assert!(matches!(&said(&result)[..], [text] if text.starts_with('!')), "{:?}", said(&result));
+    assert_eq!(world.server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -292,19 +302,6 @@ async fn the_time_limit_ends_a_tool() {
     assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
     assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
     assert_eq!(world.server.requests().len(), 1);
-}
-
-#[tokio::test]
-async fn after_the_time_limit_the_next_profile_goes_on_from_the_log() {
-    let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = 1.into()).await;
-    world.server.reply(half_an_answer("I got th")).reply(stream(answer("m2", "I got there.")));
-    let result = world.ask("s1", "go").await.unwrap();
-    assert_eq!(said(&result), ["I got there."]);
-    assert!(!result.meta.aborted);
-    assert_eq!(world.keys(), ["key-1", "key-2"]);
-    let messages = world.transcript("s1").messages();
-    assert_eq!(messages, ["user: go", "assistant(aborted): I got th", "assistant(stop): I got there."]);
-    assert!(!world.server.requests()[1].json()["messages"].to_string().contains("I got th"));
 }
 
 #[tokio::test]

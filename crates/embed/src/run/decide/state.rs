@@ -55,6 +55,8 @@ pub struct RunTerms {
     pub overflow_compactions: u32,
     /// Limits of the whole run.
     pub budget: Budget,
+    /// The wall clock of the whole run, with all its attempts, repairs and waits; `None`: as long as it takes.
+    pub limit: Option<Duration>,
 }
 
 impl RunTerms {
@@ -75,6 +77,7 @@ impl RunTerms {
             transient_retries: 3,
             overflow_compactions: 3,
             budget: Budget::default(),
+            limit: None,
         }
     }
 }
@@ -143,6 +146,11 @@ impl RunState {
             compactions: 0,
             last_call_usage: None,
         }
+    }
+
+    /// Whether the wall clock of the run has run out.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.terms.limit.is_some_and(|limit| self.elapsed >= limit)
     }
 
     /// The state of the next model of the same run: what was spent counts on, and the prompt is in the log if an attempt was made.
