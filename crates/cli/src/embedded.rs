@@ -47,6 +47,19 @@ fn failed_model(error: &FailoverError) -> Failure {
     Failure::new(Kind::Provider, text)
 }
 
+/// What is said of an answer that did not come to its end; `None` for others.
+pub(crate) fn incomplete(result: &RunResult) -> Option<Failure> {
+    result.meta.partial?;
+    let errors: Vec<&str> = (result.payloads.iter().filter(|payload| payload.is_error))
+        .map(|payload| payload.reply.text.as_str())
+        .collect();
+    let text = match &errors[..] {
+        [] => "The answer was cut off: the time limit of the run was reached".to_owned(),
+        errors => errors.join("\n"),
+    };
+    Some(Failure::new(Kind::Provider, text))
+}
+
 /// Whose failure a result tells of; `None` when it is an answer.
 pub(crate) fn failed(result: &RunResult) -> Option<Kind> {
     if let Some(error) = &result.meta.error {
@@ -60,5 +73,6 @@ pub(crate) fn failed(result: &RunResult) -> Option<Kind> {
     }
     // Who presses Ctrl+C ends the program with the signal's code: what is left is an answer that took too long.
     let only_errors = !result.payloads.is_empty() && result.payloads.iter().all(|payload| payload.is_error);
-    (result.meta.aborted || only_errors).then_some(Kind::Provider)
+    let is_partial = result.meta.partial.is_some();
+    (result.meta.aborted || is_partial || only_errors).then_some(Kind::Provider)
 }

@@ -11,6 +11,8 @@ use pinch_embed::coding_agent::session::SessionError;
 use pinch_embed::coding_agent::store::StoreError;
 use pinch_embed::stdx::text::with_causes;
 
+use crate::output;
+
 /// Whose mistake it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -114,7 +116,7 @@ pub(crate) fn warn(text: &str) {
 
 /// Writes a line to standard error. Where nobody reads it, the exit code has to do.
 pub(crate) fn tell(line: &dyn fmt::Display) {
-    let _unread = writeln!(std::io::stderr(), "{line}");
+    let _unread = writeln!(output::stderr(), "{line}");
 }
 
 /// What went wrong with standard output: nobody reads it, or the disk is full.

@@ -1,5 +1,6 @@
 //! The `pinch` command: arguments in, exit code out.
 
+mod output;
 mod exit;
 mod signals;
 
@@ -19,6 +20,7 @@ mod demo_script;
 mod commands;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -101,7 +103,12 @@ fn read_arguments() -> Result<Asked, ExitCode> {
         return Cli::try_parse_from(program.chain(args)).map(|cli| Asked::Command(cli.command)).map_err(|error| {
             // Help is an answer, not a mistake.
             let code = if error.use_stderr() { ExitCode::from(Kind::User as u8) } else { ExitCode::SUCCESS };
-            if error.print().is_err() { ExitCode::from(Kind::Internal as u8) } else { code }
+            let text = error.render().to_string();
+            let written = match error.use_stderr() {
+                true => output::stderr().write_all(text.as_bytes()),
+                false => output::stdout().write_all(text.as_bytes()),
+            };
+            if written.is_err() { ExitCode::from(Kind::Internal as u8) } else { code }
         });
     }
     let options = Options::parse(args);
@@ -113,8 +120,7 @@ fn read_arguments() -> Result<Asked, ExitCode> {
 
 /// Prints something that is all that was asked for.
 fn answer(text: &str) -> ExitCode {
-    use std::io::Write as _;
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match output::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(Kind::Internal as u8),
     }

@@ -13,6 +13,7 @@ use pinch_embed::stdx::host::Host;
 
 use crate::exit::{Failure, Kind, tell, warn};
 use crate::folders::{Folders, absolute, expand_home};
+use crate::output;
 
 /// Opens the log that the flags name. One whose working directory is gone is refused.
 pub(crate) async fn open_log(
@@ -206,7 +207,7 @@ fn ask_to_fork(named: &str, cwd: &str) -> Result<(), Failure> {
         return Err(Failure::user(format!("{text}. To copy it into this one: --fork {named}")));
     }
     tell(&text);
-    let _unread = write!(std::io::stderr(), "Fork this session into current directory? [y/N] ");
+    let _unread = write!(output::stderr(), "Fork this session into current directory? [y/N] ");
     let is_read = input.lock().read_line(&mut answer).is_ok();
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" if is_read => Ok(()),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pinch_embed::llm::thinking::ThinkingLevel;
 
@@ -35,6 +36,8 @@ pub struct Options {
     pub mode: Option<Mode>,
     /// `--print`.
     pub print: bool,
+    /// `--timeout`: the wall clock of the whole run.
+    pub timeout: Option<Duration>,
     /// `--continue`.
     pub continue_last: bool,
     /// `--resume`.

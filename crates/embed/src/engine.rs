@@ -281,10 +281,9 @@ async fn carry_out(
     let resolved = resolve::scope(parts, request)?;
     giver.give(RunEvent::Granted { waited_ms }).await;
     let began = Instant::now();
-    // All attempts, waits and repairs share the time of the run. Waiting for the lanes does not count.
-    let cancel = match resolved.scope.request.timeout {
+    let limited = match resolved.scope.request.timeout {
         Some(limit) => cancel.child_until(Deadline::after(limit)),
-        None => cancel,
+        None => cancel.child(),
     };
     // Given back before the lanes are, however the run ends.
     let _locked = match parts.runtime().session_file(&resolved.scope.request) {
@@ -295,7 +294,7 @@ async fn carry_out(
         parts,
         scope: &resolved.scope,
         tell: giver,
-        cancel,
+        cancel: limited,
         began,
         replies: Replies::new(resolve::reply_options(parts, &resolved.scope.request)),
         held: Vec::new(),

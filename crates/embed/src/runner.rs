@@ -81,6 +81,7 @@ pub(crate) struct Runner<'r> {
     pub(crate) parts: &'r Parts,
     pub(crate) scope: &'r RunScope,
     pub(crate) tell: &'r Giver<RunEvent>,
+    /// Stops the run; it has the wall clock of the whole run.
     pub(crate) cancel: Cancel,
     pub(crate) began: Instant,
     pub(crate) replies: Replies,
@@ -154,7 +155,6 @@ impl Runner<'_> {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
         };
-        state.limit = self.scope.request.timeout;
         let window = Window { tokens: model.context_window, source: WindowSource::Model };
         if window.is_too_small() {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
@@ -181,7 +181,7 @@ impl Runner<'_> {
                     };
                     // A repair that was stopped says nothing about the conversation.
                     if let Some(reason) = self.cancel.reason() {
-                        return Ok(self.conclude(&stopped_by(reason), &state, model).await);
+                        return Ok(self.conclude(&stopped(reason), &state, model).await);
                     }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Repaired(&repaired))
@@ -189,8 +189,8 @@ impl Runner<'_> {
                 Action::Wait(wait) => {
                     self.tell.give(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
-                    if let Err(stopped) = self.cancel.run(tokio::time::sleep(delay)).await {
-                        return Ok(self.conclude(&stopped_by(stopped.reason), &state, model).await);
+                    if let Err(stop) = self.cancel.run(tokio::time::sleep(delay)).await {
+                        return Ok(self.conclude(&stopped(stop.reason), &state, model).await);
                     }
                     state.elapsed = self.began.elapsed();
                     decide(&mut state, Seen::Waited)
@@ -315,11 +315,8 @@ impl Runner<'_> {
 }
 
 /// How a run ends that is stopped between two attempts.
-fn stopped_by(reason: CancelReason) -> Finish {
-    match reason {
-        CancelReason::Deadline => Finish::TimedOut,
-        _ => Finish::Aborted,
-    }
+fn stopped(reason: CancelReason) -> Finish {
+    if reason == CancelReason::Deadline { Finish::TimedOut } else { Finish::Aborted }
 }
 
 /// Whether an answer ends here that failed or was stopped.

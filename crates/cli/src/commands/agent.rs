@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::embedded::{self, Surroundings};
 use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::show::payloads;
-use crate::{folders, signals};
+use crate::{folders, output, signals};
 
 /// What `pinch agent` takes.
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL")]
     verbose: Option<String>,
 
-    /// Seconds the whole run may take (default: agents.defaults.timeoutSeconds, or 600).
+    /// Seconds the whole run may take, with all attempts (default: agents.defaults.timeoutSeconds, or 600).
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
 
@@ -118,6 +118,11 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         }
     };
     print(&result, args.json).map_err(|error| unwritten(&error))?;
+    if code.is_none()
+        && let Some(failure) = embedded::incomplete(&result)
+    {
+        tell(&failure);
+    }
     Ok(code.unwrap_or_else(|| embedded::failed(&result).map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
 }
 
@@ -128,7 +133,7 @@ fn given(value: Option<&str>) -> Option<&str> {
 
 fn print(result: &RunResult, as_json: bool) -> io::Result<()> {
     let text = if as_json { payloads::json(result) } else { payloads::text(result) };
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if !text.is_empty() {
         writeln!(out, "{text}")?;
     }

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::exit::{Failure, tell, unwritten, warn, warn_of};
 use crate::folders::Folders;
+use crate::output;
 
 /// There are none.
 const NOT_READY: u8 = 1;
@@ -368,7 +369,7 @@ async fn logout(args: &Logout) -> Result<ExitCode, Failure> {
 }
 
 fn print(line: &str) -> Result<(), Failure> {
-    writeln!(std::io::stdout(), "{line}").map_err(|error| unwritten(&error))
+    writeln!(output::stdout(), "{line}").map_err(|error| unwritten(&error))
 }
 
 /// Seconds, or a number of s, m or h.

@@ -2,17 +2,19 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use pinch_cli::options::{Mode, Options, help, misnamed};
 use pinch_embed::coding_agent::modes::print::Printed;
 use pinch_embed::coding_agent::modes::{json, print};
-use pinch_embed::stdx::cancel::Cancel;
+use pinch_embed::coding_agent::runtime::SessionRuntime;
+use pinch_embed::stdx::cancel::{Cancel, CancelReason, Deadline};
 use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, list_models, rpc};
 use crate::exit::{Failure, Kind, extension_failed, unwritten, warn};
 use crate::said::Said;
-use crate::{signals, wiring};
+use crate::{output, signals, wiring};
 
 /// Runs the command.
 pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
@@ -43,16 +45,17 @@ pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
 
 /// Asks, and shows the answer as text or as events.
 async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
-    let cancel = Cancel::new();
     let said = Said::read(options, host)?;
     if said.is_empty() {
         return Err(nothing_to_say(options));
     }
     let mut runtime = wiring::runtime(options, host, None).await?;
+    let limit = options.timeout.or_else(|| set_limit(&runtime));
+    let cancel = limit.map_or_else(Cancel::new, |limit| Cancel::new().child_until(Deadline::after(limit)));
     let session = runtime.session_mut();
     let prompts = said.into_prompts(&session.control(), &cancel).await;
     let extensions = session.control().extensions().clone();
-    let mut out = std::io::stdout();
+    let mut out = output::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {
         let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out, &mut extension_failed)).await;
         // The last lines say how it ended.
@@ -67,6 +70,10 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     if let Some(code) = code {
         return Ok(code);
     }
+    if let Some(limit) = limit.filter(|_| cancel.reason() == Some(CancelReason::Deadline)) {
+        let text = format!("The run was stopped after {} s. Raise --timeout or runTimeoutMs", limit.as_secs_f64());
+        return Err(Failure::new(Kind::Provider, text));
+    }
     match printed {
         Printed::Answer => Ok(ExitCode::SUCCESS),
         Printed::CutOff => {
@@ -76,6 +83,12 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
         Printed::Failed { text } => Err(Failure::bare(Kind::Provider, text)),
         Printed::Aborted { text } => Err(Failure::bare(Kind::User, text)),
     }
+}
+
+/// The wall clock of a run, as the settings say.
+fn set_limit(runtime: &SessionRuntime) -> Option<Duration> {
+    let ms = runtime.services().settings().value("runTimeoutMs")?.as_f64()?;
+    (ms >= 1.0).then(|| Duration::from_millis(ms as u64))
 }
 
 /// What is wrong with the options, and with some of them together.
@@ -114,7 +127,7 @@ fn check(options: &Options) -> Result<(), Failure> {
 
 fn print_help() -> Result<ExitCode, Failure> {
     let text = help::text(&[]);
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
+    output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,6 +11,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::exit::{Failure, unwritten};
+use crate::output;
 use surface::Surface;
 
 /// What `pinch completions` takes.
@@ -43,6 +44,6 @@ pub(crate) fn run(args: &Args, commands: &clap::Command) -> Result<ExitCode, Fai
         Form::Man => manual::roff(&surface),
         Form::Markdown => manual::markdown(&surface),
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
+    output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }

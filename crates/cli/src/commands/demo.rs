@@ -2,7 +2,7 @@
 //!
 //! It runs the production code on a scripted model server of its own, or on a real provider with `--provider` and `--model`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use crate::demo_script as script;
 use crate::embedded::{self, Surroundings};
 use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::folders::{Folders, working_directory};
+use crate::output;
 use crate::show::events::EventLines;
 use crate::show::payloads;
 use crate::show::timeline::Timeline;
@@ -123,7 +124,7 @@ async fn watch(
 
 /// Writes to standard output, at once.
 fn say(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| unwritten(&error))
 }
 

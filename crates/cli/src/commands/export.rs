@@ -19,6 +19,7 @@ use pinch_embed::stdx::text::with_causes;
 use crate::exit::{Failure, unwritten, warn};
 use crate::folders::{Folders, absolute, expand_home};
 use crate::open_log::find_file;
+use crate::output;
 
 /// What `pinch export` takes.
 #[derive(Debug, clap::Args)]
@@ -72,12 +73,12 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             html::export(&log, &look, Some(&path), &folders.cwd).map_err(failure)?
         }
     };
-    writeln!(std::io::stdout(), "Exported to: {}", path.display()).map_err(|error| unwritten(&error))?;
+    writeln!(output::stdout(), "Exported to: {}", path.display()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn print(log: &SessionLog, look: &Look<'_>) -> Result<ExitCode, Failure> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(output::stdout());
     html::write(log, look, &mut out).map_err(failure)?;
     out.flush().map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)

@@ -18,6 +18,7 @@ use pinch_embed::stdx::text::with_causes;
 
 use crate::exit::{Failure, unwritten, warn};
 use crate::folders::Folders;
+use crate::output;
 use crate::signals;
 use crate::wiring::said_of_trust;
 use parse::{Order, Update, Wanted};
@@ -160,5 +161,5 @@ fn failure(error: PackageError) -> Failure {
 
 /// Prints a line; passwords in addresses are left out of it.
 fn say(text: impl Display) -> Result<(), Failure> {
-    writeln!(std::io::stdout(), "{}", without_passwords(&text.to_string())).map_err(|error| unwritten(&error))
+    writeln!(output::stdout(), "{}", without_passwords(&text.to_string())).map_err(|error| unwritten(&error))
 }

@@ -12,7 +12,7 @@ use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
 
 use crate::exit::{Failure, warn};
-use crate::{signals, wiring};
+use crate::{output, signals, wiring};
 
 /// Lines of the client that are read ahead.
 const READ_AHEAD: usize = 16;
@@ -25,6 +25,9 @@ const GATHERED: usize = 32 * 1024;
 pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     if !options.files.is_empty() {
         return Err(Failure::user("@file arguments are not supported in RPC mode"));
+    }
+    if options.timeout.is_some() {
+        return Err(Failure::user("--timeout is not supported in RPC mode: the client sends abort"));
     }
     let stop = Cancel::new();
     let ui = ClientUi::new(host);
@@ -126,7 +129,7 @@ fn skip_line(input: &mut impl std::io::BufRead) -> std::io::Result<()> {
 
 /// Writes what comes; ends when nobody reads, or nothing more comes.
 fn write(mut lines: mpsc::Receiver<Bytes>) {
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     let mut gathered = Vec::with_capacity(2 * GATHERED);
     while let Some(line) = lines.blocking_recv() {
         gathered.extend_from_slice(&line);

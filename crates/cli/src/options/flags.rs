@@ -1,6 +1,7 @@
 //! The table of flags.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pinch_embed::llm::thinking::ThinkingLevel;
 
@@ -152,6 +153,17 @@ pub const FLAGS: &[Flag] = &[
             _ => to.complain(true, format!("Invalid mode \"{word}\". Valid values: text, json, rpc")),
         },
         "How the session is shown: text, json (every event as a line) or rpc (lines of JSON in both directions).",
+    ),
+    value(
+        "--timeout",
+        &[],
+        Group::Output,
+        "SECONDS",
+        |to, word| match word.parse().ok().filter(|secs| *secs > 0) {
+            Some(secs) => to.timeout = Some(Duration::from_secs(secs)),
+            None => to.complain(true, format!("Invalid timeout \"{word}\". Give a number of seconds above 0")),
+        },
+        "Stop the run after this time, with all its retries and prompts (default: runTimeoutMs in settings.json, else never).",
     ),
     value(
         "--provider",

@@ -255,3 +255,24 @@ async fn ctrl_c_ends_the_run_and_leaves_the_session_whole() {
     let asked = user.asked().unwrap().to_string();
     assert!(asked.contains("long") && asked.contains("still there?"), "{asked}");
 }
+
+#[tokio::test]
+async fn an_answer_that_fails_after_some_text_is_a_failure() {
+    let user = user().await;
+    let broken = || {
+        let frames = Response::new("m").text("half of it").stop("end_turn");
+        let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no more"}});
+        let end = frames.len() - 2;
+        Reply::sse(format!("{}event: error\ndata: {error}\n\n", frames[..end].concat()))
+    };
+    user.server.reply(broken());
+    let ran = agent(&user, &["--session-id", "s1", "--message", "x"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "half of it\n"), "{}", ran.err);
+    assert!(ran.err.starts_with("Error: ") && ran.err.contains("no more"), "{}", ran.err);
+    user.server.reply(broken());
+    let ran = agent(&user, &["--session-id", "s2", "--message", "x", "--json"]).await;
+    let printed: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.err.contains("no more"), "{}", ran.err);
+    assert_eq!(printed["meta"]["delivered"], json!({"complete": false, "payloads": 1, "characters": 10}));
+}

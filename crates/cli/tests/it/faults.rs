@@ -288,3 +288,27 @@ async fn too_few_file_descriptors_are_an_error_and_no_panic() {
         }
     }
 }
+
+#[tokio::test]
+async fn all_retries_share_the_time_limit_of_a_run() {
+    let user = User::new().await;
+    let stopped = |limit: &str| {
+        let text = format!("Error: The run was stopped after {limit} s. Raise --timeout or runTimeoutMs\n");
+        move |ran: Ran| assert_eq!((ran.code, ran.out.as_str(), ran.err), (Some(3), "", text))
+    };
+    user.write(
+        "agent/settings.json",
+        r#"{"retry": {"enabled": true, "maxRetries": 50, "baseDelayMs": 100}, "runTimeoutMs": 600}"#,
+    );
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    user.server.reply(Reply::json(503, &overloaded)).repeat_last();
+    stopped("0.6")(user.run(&["--model", "local/m1", "-p", "x", "y"]).await);
+    stopped("1")(user.run(&["--model", "local/m1", "--timeout", "1", "-p", "x"]).await);
+    let user = User::new().await;
+    user.server.reply(Reply::events().gate(&Gate::new()));
+    stopped("1")(user.run(&["--model", "local/m1", "--timeout", "1", "-p", "x"]).await);
+    let wrong = "Error: Invalid timeout \"0\". Give a number of seconds above 0";
+    fails(&user, &["--timeout", "0", "-p", "x"], 1, wrong).await;
+    let rpc = "Error: --timeout is not supported in RPC mode: the client sends abort";
+    fails(&user, &["--timeout", "5", "--mode", "rpc"], 1, rpc).await;
+}

@@ -19,5 +19,6 @@ mod rpc;
 mod secrets;
 mod security;
 mod sessions;
+mod terminal;
 mod timeouts;
 mod tools;

@@ -102,6 +102,7 @@ pub(super) const KEYS: &[Key] = &[
     of_user("selfUpdateCommand", Kind::Scalar, ""),
     key("sessionDir", Kind::Text, ""),
     key("maxInputBytes", Kind::AtLeastOne, "67108864"),
+    key("runTimeoutMs", Kind::Count, "0"),
     key("durability", Kind::Word(&["os", "turn", "entry"]), "\"os\""),
     key("sessionShareDestination", Kind::Text, ""),
     of_user("defaultProjectTrust", Kind::Word(&["ask", "always", "never"]), "\"ask\""),

@@ -51,7 +51,7 @@ pub struct RunRequest {
     pub verbose_level: Verbose,
     /// How much of the thinking the user sees.
     pub reasoning_level: ReasoningLevel,
-    /// Wall clock of the run, from when its lanes were granted: attempts, waits and repairs share it. `None` = no limit.
+    /// Wall clock of the whole run, from the grant of the lanes on, with all attempts, repairs and waits; `None` = no limit.
     pub timeout: Option<Duration>,
     /// Correlates all events; the session id unless given.
     pub run_id: String,

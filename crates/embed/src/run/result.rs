@@ -35,12 +35,23 @@ pub struct RunMeta {
     pub agent: AgentMeta,
     /// The failure the payload tells of, when the run could not be done.
     pub error: Option<MetaError>,
+    /// What was given out of an answer that did not come to its end.
+    pub partial: Option<PartialAnswer>,
     /// A call the caller has to run.
     pub pending_tool_calls: Vec<PendingToolCall>,
     /// Every attempt.
     pub attempts: Vec<AttemptReport>,
     /// Every tool that ran.
     pub tools: Vec<ToolReport>,
+}
+
+/// What was given out of an answer that failed or was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartialAnswer {
+    /// Payloads that tell of no failure.
+    pub payloads: usize,
+    /// Characters of their texts.
+    pub characters: usize,
 }
 
 /// The conversation and its model.
@@ -262,6 +273,10 @@ impl RunMeta {
         object.insert("agentMeta".into(), self.agent.to_json());
         if let Some(error) = &self.error {
             object.insert("error".into(), json!({"kind": error.kind.as_str(), "message": error.message}));
+        }
+        if let Some(PartialAnswer { payloads, characters }) = self.partial {
+            let delivered = json!({"complete": false, "payloads": payloads, "characters": characters});
+            object.insert("delivered".into(), delivered);
         }
         put_list(
             &mut object,

@@ -11,7 +11,7 @@ use crate::run::RunResult;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
-use crate::run::result::{AgentMeta, MetaError, PendingToolCall, RunMeta, ToolReport};
+use crate::run::result::{AgentMeta, MetaError, PartialAnswer, PendingToolCall, RunMeta, ToolReport};
 
 impl Runner<'_> {
     /// Builds the result of a run that came to an end.
@@ -31,6 +31,11 @@ impl Runner<'_> {
             meta.stop_reason = Some("tool_calls".to_owned());
             let arguments = call.params.to_string();
             meta.pending_tool_calls = vec![PendingToolCall { id: call.id.clone(), name: call.name.clone(), arguments }];
+        }
+        let said: Vec<&Payload> = result.payloads.iter().filter(|payload| !payload.is_error).collect();
+        if !said.is_empty() && last.is_some_and(|outcome| !matches!(outcome.end, AttemptEnd::Good)) {
+            let characters = said.iter().map(|payload| payload.reply.text.chars().count()).sum();
+            meta.partial = Some(PartialAnswer { payloads: said.len(), characters });
         }
         meta.attempts.clone_from(&self.reports);
         meta.tools = tool_reports(&self.outcomes);

@@ -32,5 +32,6 @@ pub(super) fn of(parts: &Parts, scope: &RunScope, model: &Arc<Model>, candidate:
     terms.retries = parts.config.agents.defaults.run_retries;
     terms.transient_retries = parts.settings.recovery.turn.max_retries;
     terms.budget = request.budget;
+    terms.limit = request.timeout;
     terms
 }

@@ -113,7 +113,7 @@ async fn what_was_said_before_the_time_limit_is_the_answer() {
 #[tokio::test]
 async fn all_attempts_share_the_time_limit() {
     let world = World::with(|config| {
-        with_limit(config);
+        config["agents"]["defaults"]["timeoutSeconds"] = 1.into();
         config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
     })
     .await;
@@ -125,15 +125,13 @@ async fn all_attempts_share_the_time_limit() {
 }
 
 #[tokio::test]
-async fn the_time_limit_ends_a_wait_between_attempts() {
-    let world = World::with(|config| {
-        with_limit(config);
-        config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
-    })
-    .await;
-    world.server.reply(crate::world::refusal(529, "overloaded_error", "Overloaded")).repeat_last();
-    let result = world.ask("s1", "go").await;
-    assert!(world.server.requests().len() < 4, "{:?}", result.map(|result| said(&result)));
+async fn a_wait_ends_with_the_time_limit() {
+    let world = World::with(with_limit).await;
+    let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
+    world.server.reply(busy);
+    let result = within(world.ask("s1", "go")).await.unwrap();
+    assert!(matches!(&said(&result)[..], [text] if text.starts_with('!')), "{:?}", said(&result));
+    assert_eq!(world.server.requests().len(), 1);
 }
 
 #[tokio::test]

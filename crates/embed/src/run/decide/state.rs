@@ -55,6 +55,8 @@ pub struct RunTerms {
     pub overflow_compactions: u32,
     /// Limits of the whole run.
     pub budget: Budget,
+    /// The wall clock of the whole run, with all its attempts, repairs and waits; `None`: as long as it takes.
+    pub limit: Option<Duration>,
 }
 
 impl RunTerms {
@@ -75,6 +77,7 @@ impl RunTerms {
             transient_retries: 3,
             overflow_compactions: 3,
             budget: Budget::default(),
+            limit: None,
         }
     }
 }
@@ -95,8 +98,6 @@ pub struct RunState {
     pub terms: RunTerms,
     /// Wall clock since the run began. The runner brings it up to date before each decision.
     pub elapsed: Duration,
-    /// How long the run may take with all its attempts, waits and repairs; `None` = no limit.
-    pub limit: Option<Duration>,
     pub(super) current: Option<usize>,
     pub(super) thinking: ThinkingLevel,
     pub(super) tried_thinking: Vec<ThinkingLevel>,
@@ -126,18 +127,12 @@ pub(super) enum Pending {
 }
 
 impl RunState {
-    /// Whether the run has used up its time.
-    pub fn is_out_of_time(&self) -> bool {
-        self.limit.is_some_and(|limit| self.elapsed >= limit)
-    }
-
     /// Nothing has happened yet.
     pub fn new(terms: RunTerms) -> Self {
         Self {
             thinking: terms.thinking,
             terms,
             elapsed: Duration::ZERO,
-            limit: None,
             current: None,
             tried_thinking: Vec::new(),
             overflow: OverflowProgress::default(),
@@ -151,6 +146,11 @@ impl RunState {
             compactions: 0,
             last_call_usage: None,
         }
+    }
+
+    /// Whether the wall clock of the run has run out.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.terms.limit.is_some_and(|limit| self.elapsed >= limit)
     }
 
     /// The state of the next model of the same run: what was spent counts on, and the prompt is in the log if an attempt was made.
