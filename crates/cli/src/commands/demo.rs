@@ -16,7 +16,7 @@ use pinch_embed::replies::chunk::{BreakPreference, Chunking};
 use pinch_embed::run::request::BlockReplies;
 use pinch_embed::run::{RunRequest, RunResult};
 use pinch_embed::stdx::cancel::Cancel;
-use pinch_embed::stdx::fs::{Access, write_atomic};
+use pinch_embed::stdx::fs::{Access, create_private_dir, write_atomic};
 use pinch_embed::stdx::host::Host;
 use pinch_testing::server::Server;
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ fn prepare(args: &Args, host: &Host) -> Result<Place, Failure> {
     let workspace = root.join("workspace");
     let notes = format!("notes/{date}-product-sync.md");
     let make = |folder: &Path| {
-        std::fs::create_dir_all(folder)
+        create_private_dir(folder)
             .map_err(|error| Failure::internal(format!("Cannot make {}: {error}", folder.display())))
     };
     make(&workspace.join("notes"))?;
@@ -213,9 +213,9 @@ fn prepare(args: &Args, host: &Host) -> Result<Place, Failure> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let folder = path.parent().map_or(Ok(()), create_private_dir);
     folder
-        .and_then(|()| write_atomic(path, text.as_bytes(), Access::Keep))
+        .and_then(|()| write_atomic(path, text.as_bytes(), Access::NewPrivate))
         .map_err(|error| Failure::internal(format!("Cannot write {}: {error}", path.display())))
 }
 

@@ -36,8 +36,12 @@ async fn settings_choose_tools_until_a_flag_does() {
     set(r#"["read", "ls"]"#);
     assert_eq!(offered(&user, &["-xt", "ls"]).await, ["read"]);
     set(r#"["frob"]"#);
-    assert_eq!(offered(&user, &[]).await, ["read", "bash", "edit", "write"]);
+    assert!(offered(&user, &[]).await.is_empty(), "what nobody asked for is not there");
+    set(r#"["-bash", "+frob"]"#);
+    assert_eq!(offered(&user, &[]).await, ["read", "edit", "write"]);
+    set(r#"["read", "frob"]"#);
+    assert_eq!(offered(&user, &[]).await, ["read"]);
     let ran = user.run(&["--model", "nowhere/m1", "--no-session", "-p", "x"]).await;
-    let warning = "Warning: defaultTools in settings.json is ignored. Unknown tool name: frob. There are: read,";
+    let warning = "Warning: defaultTools in settings.json: what is unknown is left out. Unknown tool name: frob. There are: read,";
     assert!(ran.err.starts_with(warning), "{}", ran.err);
 }

@@ -319,8 +319,8 @@ fn choose_tools(
         None => usual,
         Some((names, left_out)) => {
             if !left_out.is_empty() && options.without_tools == WithoutTools::None {
-                let left_out = left_out.join(", ");
-                notes.push(format!("defaultTools in settings.json: no such tool: {left_out}. It is left out"));
+                let why = unknown(left_out.join(", "));
+                notes.push(format!("defaultTools in settings.json: what is unknown is left out. {why}"));
             }
             names
         }

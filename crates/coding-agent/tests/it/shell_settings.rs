@@ -99,7 +99,7 @@ async fn default_tools_never_give_more_than_was_asked_for() {
     };
     let (names, notes) = tools(json!(["read", "codemode"])).await;
     assert_eq!(names, "read");
-    assert!(notes.contains("no such tool: codemode"), "{notes}");
+    assert!(notes.contains("Unknown tool name: codemode"), "{notes}");
     let (names, notes) = tools(json!(["-bash", "+codemode"])).await;
     assert_eq!(names, "read edit write");
     assert!(notes.contains("codemode"), "{notes}");
