@@ -1,7 +1,7 @@
 //! `bash`: runs a shell command.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -69,12 +69,31 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// The tool.
 #[derive(Clone)]
 pub struct BashTool {
-    spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
     shell: Shell,
     facts: SessionFacts,
 }
+
+/// What a model is told of it: the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "required": ["command"],
+        "properties": {
+            "command": {"type": "string", "description": "Shell command to run"},
+            "timeout": {"type": "number", "description": "Seconds after which the command is ended (none by default)"},
+        },
+    }))
+    .lenient();
+    let about = format!(
+        "Runs a shell command in the working directory and returns its output, standard output and error together. \
+         Of long output the last {MAX_LINES} lines or {}KB are returned, whichever is less; all of it is kept in a temporary file \
+         whose path the result names.",
+        MAX_BYTES / 1024
+    );
+    super::spec("bash", about, parameters)
+});
 
 impl BashTool {
     /// The same on another machine.
@@ -85,23 +104,7 @@ impl BashTool {
 
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::new(json!({
-            "type": "object",
-            "required": ["command"],
-            "properties": {
-                "command": {"type": "string", "description": "Shell command to run"},
-                "timeout": {"type": "number", "description": "Seconds after which the command is ended (none by default)"},
-            },
-        })).lenient();
-        let about = format!(
-            "Runs a shell command in the working directory and returns its output, standard output and error together. \
-             Of long output the last {MAX_LINES} lines or {}KB are returned, whichever is less; all of it is kept in a temporary file \
-             whose path the result names.",
-            MAX_BYTES / 1024
-        );
-        let spec = super::spec("bash", about, parameters);
         Self {
-            spec,
             machine: Arc::clone(&parts.machine),
             place: parts.place.clone(),
             shell: parts.shell.clone(),
@@ -112,7 +115,7 @@ impl BashTool {
 
 impl Tool for BashTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -1,6 +1,6 @@
 //! `edit`: changes places in a file.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -25,25 +25,28 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The tool.
 pub struct EditTool {
-    spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
     files: FileQueue,
 }
 
+/// What a model is told of it: the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let about = "Changes places in one file. Every oldText must match the file exactly and stand there once; \
+                 edits must be small and must not overlap.";
+    super::spec("edit", about, parameters())
+});
+
 impl EditTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let about = "Changes places in one file. Every oldText must match the file exactly and stand there once; \
-                     edits must be small and must not overlap.";
-        let spec = super::spec("edit", about, parameters());
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
+        Self { machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
 }
 
 impl Tool for EditTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {

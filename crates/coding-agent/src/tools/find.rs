@@ -1,7 +1,7 @@
 //! `find`: paths by their names.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -20,34 +20,38 @@ const DEFAULT_LIMIT: usize = 1000;
 
 /// The tool.
 pub struct FindTool {
-    spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
 }
 
+/// What a model is told of it: the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "required": ["pattern"],
+        "properties": {
+            "pattern": {"type": "string", "description": "Glob for names, e.g. '*.rs', or for paths, e.g. 'src/**/*.rs'"},
+            "path": {"type": "string", "description": "Folder to search (default: the working directory)"},
+            "limit": {"type": "number", "description": "Most results to return (default: 1000)"},
+        },
+    })).lenient();
+    let about = "Finds files and folders by a glob and returns their paths relative to the searched folder, sorted. \
+                 Honours .gitignore; hidden names are found too. Returns at most 1000 results or 50KB, whichever is less.";
+    let mut spec = super::spec("find", about, parameters);
+    spec.effect = ToolEffect::Reads;
+    spec
+});
+
 impl FindTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::new(json!({
-            "type": "object",
-            "required": ["pattern"],
-            "properties": {
-                "pattern": {"type": "string", "description": "Glob for names, e.g. '*.rs', or for paths, e.g. 'src/**/*.rs'"},
-                "path": {"type": "string", "description": "Folder to search (default: the working directory)"},
-                "limit": {"type": "number", "description": "Most results to return (default: 1000)"},
-            },
-        })).lenient();
-        let about = "Finds files and folders by a glob and returns their paths relative to the searched folder, sorted. \
-                     Honours .gitignore; hidden names are found too. Returns at most 1000 results or 50KB, whichever is less.";
-        let mut spec = super::spec("find", about, parameters);
-        spec.effect = ToolEffect::Reads;
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+        Self { machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
 }
 
 impl Tool for FindTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

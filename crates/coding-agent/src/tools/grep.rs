@@ -1,7 +1,7 @@
 //! `grep`: lines of files.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -23,39 +23,43 @@ const MAX_LINE_CHARS: usize = 500;
 
 /// The tool.
 pub struct GrepTool {
-    spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
 }
 
+/// What a model is told of it: the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "required": ["pattern"],
+        "properties": {
+            "pattern": {"type": "string", "description": "Regular expression, or plain text with `literal`"},
+            "path": {"type": "string", "description": "Folder or file to search (default: the working directory)"},
+            "glob": {"type": "string", "description": "Only files that fit this glob, e.g. '*.rs' or 'src/**/*.ts'"},
+            "ignoreCase": {"type": "boolean", "description": "Take capital and small letters for the same (default: false)"},
+            "literal": {"type": "boolean", "description": "Take the pattern as plain text (default: false)"},
+            "context": {"type": "number", "description": "Lines to show before and after each match (default: 0)"},
+            "limit": {"type": "number", "description": "Most matches to return (default: 100)"},
+        },
+    })).lenient();
+    let about = "Searches files for a pattern and returns matching lines with file paths and line numbers. Honours .gitignore; \
+                 hidden files are searched too. Returns at most 100 matches or 50KB, whichever is less; \
+                 lines longer than 500 characters are cut.";
+    let mut spec = super::spec("grep", about, parameters);
+    spec.effect = ToolEffect::Reads;
+    spec
+});
+
 impl GrepTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::new(json!({
-            "type": "object",
-            "required": ["pattern"],
-            "properties": {
-                "pattern": {"type": "string", "description": "Regular expression, or plain text with `literal`"},
-                "path": {"type": "string", "description": "Folder or file to search (default: the working directory)"},
-                "glob": {"type": "string", "description": "Only files that fit this glob, e.g. '*.rs' or 'src/**/*.ts'"},
-                "ignoreCase": {"type": "boolean", "description": "Take capital and small letters for the same (default: false)"},
-                "literal": {"type": "boolean", "description": "Take the pattern as plain text (default: false)"},
-                "context": {"type": "number", "description": "Lines to show before and after each match (default: 0)"},
-                "limit": {"type": "number", "description": "Most matches to return (default: 100)"},
-            },
-        })).lenient();
-        let about = "Searches files for a pattern and returns matching lines with file paths and line numbers. Honours .gitignore; \
-                     hidden files are searched too. Returns at most 100 matches or 50KB, whichever is less; \
-                     lines longer than 500 characters are cut.";
-        let mut spec = super::spec("grep", about, parameters);
-        spec.effect = ToolEffect::Reads;
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+        Self { machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
 }
 
 impl Tool for GrepTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -1,7 +1,7 @@
 //! `ls`: what is in a folder.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, ToolOutput, ToolSpec};
@@ -19,33 +19,37 @@ const DEFAULT_LIMIT: usize = 500;
 
 /// The tool.
 pub struct LsTool {
-    spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
 }
 
+/// What a model is told of it: the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Folder to list (default: the working directory)"},
+            "limit": {"type": "number", "description": "Most entries to return (default: 500)"},
+        },
+    }))
+    .lenient();
+    let about = "Lists what is in a folder, in alphabetical order and with hidden names. Folders end with /. \
+                 Returns at most 500 entries or 50KB, whichever is less.";
+    let mut spec = super::spec("ls", about, parameters);
+    spec.effect = ToolEffect::Reads;
+    spec
+});
+
 impl LsTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::new(json!({
-            "type": "object",
-            "properties": {
-                "path": {"type": "string", "description": "Folder to list (default: the working directory)"},
-                "limit": {"type": "number", "description": "Most entries to return (default: 500)"},
-            },
-        }))
-        .lenient();
-        let about = "Lists what is in a folder, in alphabetical order and with hidden names. Folders end with /. \
-                     Returns at most 500 entries or 50KB, whichever is less.";
-        let mut spec = super::spec("ls", about, parameters);
-        spec.effect = ToolEffect::Reads;
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone() }
+        Self { machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
 }
 
 impl Tool for LsTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

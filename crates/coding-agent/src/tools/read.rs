@@ -1,7 +1,7 @@
 //! `read`: looks into a file, text or image.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -22,36 +22,41 @@ const BLIND: &str = "\n[Current model does not support images. The image will be
 
 /// The tool.
 pub struct ReadTool {
-    spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
     facts: SessionFacts,
     images: Intake,
 }
 
+/// What a model is told of it: the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "required": ["path"],
+        "properties": {
+            "path": {"type": "string", "description": "File to read, relative to the working directory or absolute"},
+            "offset": {"type": "number", "description": "First line to return, counted from 1"},
+            "limit": {"type": "number", "description": "Most lines to return"},
+        },
+    }))
+    .lenient();
+    let about = format!(
+        "Reads a file. Text comes from the start of the file or from `offset`, at most {MAX_LINES} lines or {}KB, whichever is less; \
+         the result says how to go on. Images ({}) are attached.",
+        MAX_BYTES / 1024,
+        images::FORMATS
+    );
+    let mut spec = super::spec("read", about, parameters);
+    spec.effect = ToolEffect::Reads;
+    spec
+});
+
 impl ReadTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::new(json!({
-            "type": "object",
-            "required": ["path"],
-            "properties": {
-                "path": {"type": "string", "description": "File to read, relative to the working directory or absolute"},
-                "offset": {"type": "number", "description": "First line to return, counted from 1"},
-                "limit": {"type": "number", "description": "Most lines to return"},
-            },
-        })).lenient();
-        let about = format!(
-            "Reads a file. Text comes from the start of the file or from `offset`, at most {MAX_LINES} lines or {}KB, whichever is less; \
-             the result says how to go on. Images ({}) are attached.",
-            MAX_BYTES / 1024,
-            images::FORMATS
-        );
-        let mut spec = super::spec("read", about, parameters);
-        spec.effect = ToolEffect::Reads;
         let facts = parts.facts.clone();
         let images = parts.images.clone();
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts, images }
+        Self { machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts, images }
     }
 }
 
@@ -74,7 +79,7 @@ impl Window {
 
 impl Tool for ReadTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
@@ -86,7 +91,12 @@ impl Tool for ReadTool {
             let given = text(&input, "path")?;
             let window = Window::of(&input)?;
             let path = self.place.resolve_read(given, &*self.machine).await;
-            self.read(given, &path, &window).await
+            let mut output = self.read(given, &path, &window).await?;
+            // As pi 1.5.2: what was read is the result for programs, too. A picture is not repeated.
+            if let [Block::Text(text)] = &output.content[..] {
+                output.structured = Some(text.text.clone().into());
+            }
+            Ok(output)
         };
         Box::pin(super::reading(cx, work))
     }

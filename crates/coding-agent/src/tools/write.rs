@@ -1,6 +1,6 @@
 //! `write`: creates a file, or replaces one as a whole.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -15,32 +15,36 @@ use crate::machine::Machine;
 
 /// The tool.
 pub struct WriteTool {
-    spec: ToolSpec,
     machine: Arc<dyn Machine>,
     place: Place,
     files: FileQueue,
 }
 
+/// What a model is told of it: the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "required": ["path", "content"],
+        "properties": {
+            "path": {"type": "string", "description": "File to write, relative to the working directory or absolute"},
+            "content": {"type": "string", "description": "The whole new content"},
+        },
+    }))
+    .lenient();
+    let about = "Writes a file as a whole: creates it together with its folders, or replaces what was there.";
+    super::spec("write", about, parameters)
+});
+
 impl WriteTool {
     /// Builds it.
     pub fn new(parts: &ToolParts) -> Self {
-        let parameters = Schema::new(json!({
-            "type": "object",
-            "required": ["path", "content"],
-            "properties": {
-                "path": {"type": "string", "description": "File to write, relative to the working directory or absolute"},
-                "content": {"type": "string", "description": "The whole new content"},
-            },
-        })).lenient();
-        let about = "Writes a file as a whole: creates it together with its folders, or replaces what was there.";
-        let spec = super::spec("write", about, parameters);
-        Self { spec, machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
+        Self { machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
 }
 
 impl Tool for WriteTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
