@@ -1,5 +1,6 @@
 //! From flags to a session: folders, services, wishes, a log.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use pinch_embed::coding_agent::session::create::{ModelWish, WithoutTools};
 use pinch_embed::coding_agent::session::{CreateError, SessionOptions};
 use pinch_embed::coding_agent::startup_moves;
 use pinch_embed::llm::model::Model;
+use pinch_embed::llm::provider::missing_feature;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
@@ -93,12 +95,29 @@ fn loaded(runtime: &SessionRuntime) -> Vec<String> {
 pub(crate) fn available_models(options: &Options, host: &Host) -> Result<Vec<Arc<Model>>, Failure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let services = services(options, &folders, host);
-    let models = services.available_models();
+    let mut models = services.available_models();
+    leave_out_missing(&mut models);
     services.take_problems().iter().for_each(|problem| warn(problem));
     // What is wrong with models of others is told as well: this is where one looks for a model that is not there.
     services.models().problems();
     services.models().take_new_problems().iter().for_each(|problem| warn(&problem.to_string()));
     Ok(models)
+}
+
+/// Leaves out the models that this build cannot speak with, and says so.
+fn leave_out_missing(models: &mut Vec<Arc<Model>>) {
+    let mut missing: BTreeMap<(String, &str), usize> = BTreeMap::new();
+    models.retain(|model| {
+        let feature = missing_feature(&model.api);
+        if let Some(feature) = feature {
+            *missing.entry((model.provider.to_string(), feature)).or_default() += 1;
+        }
+        feature.is_none()
+    });
+    for ((provider, feature), n_models) in missing {
+        let noun = if n_models == 1 { "model" } else { "models" };
+        warn(&format!("{n_models} {noun} of {provider} not listed: this build lacks the feature {feature}"));
+    }
 }
 
 fn services(options: &Options, folders: &Folders, host: &Host) -> Services {

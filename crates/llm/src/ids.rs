@@ -113,6 +113,8 @@ impl ApiId {
     pub const GOOGLE_GENERATIVE_AI: &'static str = "google-generative-ai";
     /// The same over Google's cloud.
     pub const GOOGLE_VERTEX: &'static str = "google-vertex";
+    /// Google's format in the envelope of Cloud Code Assist.
+    pub const CLOUD_CODE_ASSIST: &'static str = "google-gemini-cli";
     /// Mistral's chat format.
     pub const MISTRAL_CONVERSATIONS: &'static str = "mistral-conversations";
 }

@@ -152,15 +152,22 @@ pub enum UnknownApi {
 const GATED: &[(&str, &str)] = &[
     #[cfg(not(feature = "vertex"))]
     (ApiId::GOOGLE_VERTEX, "vertex"),
+    #[cfg(not(feature = "cloud-code-assist"))]
+    (ApiId::CLOUD_CODE_ASSIST, "cloud-code-assist"),
     #[cfg(not(feature = "bedrock"))]
     (ApiId::BEDROCK_CONVERSE_STREAM, "bedrock"),
 ];
 
+/// The feature that brings a wire format, when this build lacks it.
+pub fn missing_feature(api: &ApiId) -> Option<&'static str> {
+    GATED.iter().find(|(gated, _)| *api == **gated).map(|(_, feature)| *feature)
+}
+
 impl UnknownApi {
     fn of(api: &ApiId) -> Self {
         let api = api.clone();
-        match GATED.iter().find(|(gated, _)| api == **gated) {
-            Some((_, feature)) => Self::NotBuiltIn { api, feature },
+        match missing_feature(&api) {
+            Some(feature) => Self::NotBuiltIn { api, feature },
             None => Self::Unknown { api },
         }
     }

@@ -40,6 +40,9 @@ pub mod mistral;
 #[cfg(feature = "vertex")]
 pub mod vertex;
 
+#[cfg(feature = "cloud-code-assist")]
+pub mod cloud_code;
+
 #[cfg(feature = "bedrock")]
 pub mod bedrock;
 
@@ -72,6 +75,8 @@ pub enum Encoding {
     MarkedCalls,
     /// With the least thinking the model knows, where none was asked for.
     LeastThinking,
+    /// The same at another address of the provider.
+    OtherAddress,
 }
 
 /// What is sent: always a POST of JSON.
@@ -179,6 +184,8 @@ pub fn builtin() -> Vec<Box<dyn WireFormat>> {
         Box::new(mistral::Mistral),
         #[cfg(feature = "vertex")]
         Box::new(vertex::Vertex),
+        #[cfg(feature = "cloud-code-assist")]
+        Box::new(cloud_code::CloudCode),
         #[cfg(feature = "bedrock")]
         Box::new(bedrock::Bedrock),
     ]

@@ -312,3 +312,19 @@ async fn all_retries_share_the_time_limit_of_a_run() {
     let rpc = "Error: --timeout is not supported in RPC mode: the client sends abort";
     fails(&user, &["--timeout", "5", "--mode", "rpc"], 1, rpc).await;
 }
+
+#[cfg(not(feature = "cloud-code-assist"))]
+#[tokio::test]
+async fn models_that_this_build_cannot_speak_with_are_not_listed() {
+    let user = User::new().await;
+    let models = r#"{"providers": {
+        "local": {"baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}]},
+        "google-gemini-cli": {"baseUrl": "http://127.0.0.1:1", "api": "google-gemini-cli", "apiKey": "none", "models": [{"id": "g1"}]}
+    }}"#;
+    user.write("agent/models.json", models);
+    let ran = user.run(&["--list-models"]).await;
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("m1") && !ran.out.contains("g1"), "{}", ran.out);
+    let left_out = "Warning: 1 model of google-gemini-cli not listed: this build lacks the feature cloud-code-assist\n";
+    assert_eq!(ran.err, left_out);
+}

@@ -244,7 +244,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Provider for ScriptedProvider {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
         let answer = lock(&self.answers).pop_front();
-        let answer = answer.unwrap_or_else(|| Answer::Ready(Reply::error(self.exhausted.clone())));
+        let answer = answer.unwrap_or_else(|| {
+            Answer::Ready(Reply { fail_before_start: Some(self.exhausted.clone()), ..Reply::default() })
+        });
         let n_call = {
             let mut requests = lock(&self.requests);
             requests.push(request.clone());

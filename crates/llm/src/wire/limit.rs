@@ -43,7 +43,11 @@ fn room(model: &Model, request: &Request) -> Option<u64> {
     if room >= COMFORTABLE_ROOM {
         return Some(room);
     }
-    Some(COMFORTABLE_ROOM.min(model.context_window.saturating_sub(input).saturating_sub(SMALL_MARGIN)))
+    let left = model.context_window.saturating_sub(input);
+    let room = COMFORTABLE_ROOM.min(left.saturating_sub(SMALL_MARGIN));
+    // The margin is for larger windows: a small one keeps an eighth free, and half of what is left when that is less.
+    let is_small = model.context_window < 2 * SMALL_MARGIN;
+    Some(if is_small { left.saturating_sub(model.context_window / 8).max(left / 2) } else { room })
 }
 
 /// Tokens of a request: the usage of the last answer that tells one, and an estimate of what came after it.

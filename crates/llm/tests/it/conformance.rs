@@ -17,6 +17,8 @@ pinch_testing::wire_suite! {
     google => Google::Generative, gaps: [Scenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
     #[cfg(feature = "vertex")]
     vertex => Google::Vertex, gaps: [Scenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
+    #[cfg(feature = "cloud-code-assist")]
+    cloud_code => Google::CodeAssist, gaps: [Scenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
     mistral => Mistral, gaps: [];
     #[cfg(feature = "bedrock")]
     bedrock => Bedrock, gaps: [];

@@ -364,8 +364,14 @@ async fn nothing_goes_out_twice_when_it_would_be_the_same() {
 #[tokio::test]
 async fn models_that_cannot_stop_thinking_think_as_little_as_they_can() {
     let server = Server::start().await.unwrap();
-    server.reply(refusal("Budget 0 is invalid. This model only works in thinking mode.")).reply(answer());
+    server.reply(answer());
     let mut request = at(&server.url(), "gemini-2.5-pro", json!({}));
+    request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Off);
+    assert!(end_of(request).await.is_ok());
+    assert_eq!(server.requests()[0].json()["generationConfig"]["thinkingConfig"]["thinkingBudget"], 128);
+    let server = Server::start().await.unwrap();
+    server.reply(refusal("Budget 0 is invalid. This model only works in thinking mode.")).reply(answer());
+    let mut request = at(&server.url(), "gemini-2.5-flash", json!({}));
     request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Off);
     assert!(end_of(request).await.is_ok());
     let budget =

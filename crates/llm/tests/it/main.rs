@@ -8,6 +8,8 @@ mod aws_credentials;
 #[cfg(feature = "bedrock")]
 mod bedrock;
 mod broken;
+#[cfg(feature = "cloud-code-assist")]
+mod cloud_code;
 mod compressed;
 mod conformance;
 mod deadlines;

@@ -132,7 +132,15 @@ fn thinking_in_each_servers_words() {
     let format = |name: &str| json!({"thinkingFormat": name});
     check(json!({}), json!({"reasoning_effort": "high"}), json!({}));
     check(format("openrouter"), json!({"reasoning": {"effort": "high"}}), json!({"reasoning": {"effort": "none"}}));
-    check(format("qwen"), json!({"enable_thinking": true}), json!({"enable_thinking": false}));
+    let on = json!({"enable_thinking": true, "reasoning_effort": "high"});
+    check(format("qwen"), on, json!({"enable_thinking": false}));
+    let on = json!({"thinking": {"type": "enabled", "clear_thinking": false}, "reasoning_effort": "high"});
+    check(format("zai"), on, json!({"thinking": {"type": "disabled"}}));
+    check(
+        json!({"thinkingFormat": "qwen", "supportsReasoningEffort": false}),
+        json!({"enable_thinking": true}),
+        json!({"enable_thinking": false}),
+    );
     check(format("string-thinking"), json!({"thinking": "high"}), json!({"thinking": "none"}));
     check(format("ant-ling"), json!({}), json!({}));
     check(
@@ -170,6 +178,20 @@ fn the_answer_gets_the_room_that_is_left() {
     assert_eq!(body(&request)["max_completion_tokens"], 1);
     request.options.omit_output_limit = true;
     assert_eq!(body(&request).get("max_completion_tokens"), None);
+}
+
+#[test]
+fn small_windows_leave_a_usable_answer() {
+    for (window, characters, limit) in
+        [(4_096, 35, 4_096 - 512 - 11), (4_096, 13_300, 147), (2_048, 35, 2_048 - 256 - 11), (4_096, 350_000, 1)]
+    {
+        let mut request = request(model_with(APIS[1], "http://localhost", json!({"contextWindow": window})));
+        request.messages.clear();
+        request.system = SystemPrompt::text("x".repeat(characters - 3));
+        request.messages = messages(json!([{"role": "user", "content": "abc", "timestamp": 1}]));
+        let sent = body(&request)["max_completion_tokens"].as_u64().unwrap();
+        assert!(sent.abs_diff(limit) <= 2, "{window} {characters}: {sent} {limit}");
+    }
 }
 
 #[test]

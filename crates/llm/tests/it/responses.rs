@@ -182,6 +182,15 @@ fn ends() {
     assert!(end(vec!["data: {\"type\":\n\n".into()]).contains("StreamCut Started Could not parse event: "));
 }
 
+#[tokio::test]
+async fn a_failed_response_keeps_its_status() {
+    let server = pinch_testing::server::Server::start().await.unwrap();
+    let failed = json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "server_error", "message": "boom"}}});
+    server.reply(pinch_testing::server::Reply::sse(format!("data: {failed}\n\n")));
+    let end = crate::support::end_of(crate::support::request(crate::support::model(OPENAI, &server.url()))).await;
+    assert_eq!(end.message.raw_stop_reason.as_deref(), Some("failed"));
+}
+
 #[test]
 fn caches_and_tiers_have_their_price() {
     let usage = json!({"input_tokens": 1000, "output_tokens": 10, "input_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 100},

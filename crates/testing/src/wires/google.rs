@@ -102,6 +102,18 @@ pub enum Google {
     Generative,
     /// Google's cloud.
     Vertex,
+    /// Cloud Code Assist: the same chunks, each in an envelope.
+    CodeAssist,
+}
+
+impl Google {
+    fn wrapped(self, frames: Vec<String>) -> Vec<String> {
+        let wrap = |frame: String| match frame.trim_end().strip_prefix("data: ") {
+            Some(chunk) => format!("data: {{\"response\":{chunk},\"traceId\":\"t\"}}\n\n"),
+            None => frame,
+        };
+        if matches!(self, Self::CodeAssist) { frames.into_iter().map(wrap).collect() } else { frames }
+    }
 }
 
 impl Wire for Google {
@@ -109,6 +121,7 @@ impl Wire for Google {
         match self {
             Self::Generative => "google-generative-ai",
             Self::Vertex => "google-vertex",
+            Self::CodeAssist => "google-gemini-cli",
         }
     }
 
@@ -128,7 +141,7 @@ impl Wire for Google {
         let Tokens { input, output, cached } = answer.tokens;
         let usage = json!({"promptTokenCount": input + cached, "candidatesTokenCount": output,
             "cachedContentTokenCount": cached, "totalTokenCount": input + cached + output});
-        super::bytes(match &answer.end {
+        let frames = match &answer.end {
             End::Stop | End::Calls => response.usage(&usage).stop("STOP"),
             End::Length => response.usage(&usage).stop("MAX_TOKENS"),
             End::Word(word) => response.usage(&usage).stop(word),
@@ -136,7 +149,8 @@ impl Wire for Google {
                 let error = json!({"error": {"code": 500, "status": "INTERNAL", "message": message}});
                 response.chunk(error).frames()
             }
-        })
+        };
+        super::bytes(self.wrapped(frames))
     }
 
     fn unknown_event(&self) -> Vec<u8> {

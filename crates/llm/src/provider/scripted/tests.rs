@@ -29,6 +29,13 @@ async fn end(provider: &ScriptedProvider) -> Finished {
 }
 
 #[tokio::test]
+async fn without_replies_there_is_an_error_and_nothing_before_it() {
+    let provider = ScriptedProvider::new([]);
+    let events: Vec<StreamEvent> = provider.stream(request(), Cancel::new()).collect().await;
+    assert!(matches!(&events[..], [StreamEvent::End(end)] if !end.is_ok()), "{events:?}");
+}
+
+#[tokio::test]
 async fn replies_come_in_their_order_and_then_no_more() {
     let provider = ScriptedProvider::new([Reply::text("a")]);
     provider.push(Reply::blocks([text("b")]));

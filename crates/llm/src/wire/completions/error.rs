@@ -43,11 +43,26 @@ fn code(error: &Value) -> Option<String> {
     error["code"].as_str().or_else(|| error["type"].as_str()).map(str::to_owned)
 }
 
-/// OpenRouter keeps what the server behind it said.
+/// OpenRouter keeps what the server behind it said; its message may say it already.
 fn with_raw(text: String, error: &Value) -> String {
     match &error["metadata"]["raw"] {
         Value::Null => text,
+        Value::String(raw) if text.contains(raw.as_str()) => text,
         Value::String(raw) => format!("{text}\n{raw}"),
+        raw if text.contains(&raw.to_string()) => text,
         raw => format!("{text}\n{raw}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_message_says_already_is_not_said_again() {
+        let error = |raw: &str| serde_json::json!({"message": "failed: slow down", "metadata": {"raw": raw}});
+        let said = |raw: &str| with_raw("failed: slow down".into(), &error(raw));
+        assert_eq!(said("slow down"), "failed: slow down");
+        assert_eq!(said("other words"), "failed: slow down\nother words");
     }
 }

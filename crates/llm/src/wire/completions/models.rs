@@ -65,8 +65,6 @@ pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort:
     let enabled = effort.is_some();
     let word = effort.map(|effort| effort.word.as_str());
     let kind = if enabled { "enabled" } else { "disabled" };
-    // Servers with a switch of their own know efforts only for models whose record spells them.
-    let is_mapped = effort.is_some_and(|effort| effort.level.is_some_and(|level| model.thinking.word(level).is_some()));
     let mut send_effort = wire.reasoning_effort;
     match wire.thinking_format {
         ThinkingFormat::OpenAi => {
@@ -80,14 +78,9 @@ pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort:
             send_effort = false;
         }
         ThinkingFormat::DeepSeek => put("thinking", json!({"type": kind})),
-        ThinkingFormat::Zai => {
-            put("thinking", json!({"type": kind, "clear_thinking": false}));
-            send_effort &= is_mapped;
-        }
-        ThinkingFormat::Qwen => {
-            put("enable_thinking", enabled.into());
-            send_effort &= is_mapped;
-        }
+        ThinkingFormat::Zai if enabled => put("thinking", json!({"type": kind, "clear_thinking": false})),
+        ThinkingFormat::Zai => put("thinking", json!({"type": kind})),
+        ThinkingFormat::Qwen => put("enable_thinking", enabled.into()),
         ThinkingFormat::QwenChatTemplate => {
             put("chat_template_kwargs", json!({"enable_thinking": enabled, "preserve_thinking": true}));
             send_effort = false;

@@ -55,7 +55,8 @@ fn off(model: &Model, off_budget: u64) -> Value {
     if cannot_stop {
         put_level(&mut config, model, clamp(model, ThinkingLevel::Off), &ThinkingBudgets::default());
     } else {
-        config["thinkingBudget"] = off_budget.into();
+        let needs_some = model.id.as_str().to_ascii_lowercase().contains("2.5-pro");
+        config["thinkingBudget"] = if needs_some { off_budget.max(LEAST_BUDGET) } else { off_budget }.into();
     }
     config
 }

@@ -383,6 +383,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         self.known(outcome);
         self.usage(outcome, emit);
         let reason = outcome.incomplete_details.as_ref().and_then(|details| details.reason.non_empty());
+        self.reply.message.raw_stop_reason = outcome.status.non_empty().map(str::to_owned);
         let failure = Failure { error: outcome.error.clone(), incomplete: reason };
         let error = self.manner.failed(&self.reply.model, &failure);
         self.reply.fail(error, emit);

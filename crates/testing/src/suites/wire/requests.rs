@@ -302,7 +302,10 @@ pub(super) fn stable_bytes(wire: &dyn Wire) -> Result<(), String> {
         request.options.cache_retention = Some(pinch_llm::request::CacheRetention::None);
         let made = encode(&request)?;
         equal("the same request", made.body.to_string(), encode(&request)?.body.to_string())?;
-        let messages = ["messages", "input", "contents"].iter().find_map(|name| made.body.get(*name)).cloned();
+        // Some formats have an envelope.
+        let places = [Some(&made.body), made.body.get("request")];
+        let member = |name: &str| places.iter().flatten().find_map(|body| body.get(name));
+        let messages = ["messages", "input", "contents"].iter().find_map(|name| member(name)).cloned();
         let messages = messages.ok_or_else(|| format!("no messages in {}", made.body))?;
         if let Some(before) = &earlier {
             let (before, now) = (before.to_string(), messages.to_string());

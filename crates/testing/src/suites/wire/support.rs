@@ -33,7 +33,8 @@ pub(super) fn model_at(wire: &dyn Wire, server: &str, more: &Value) -> Model {
 
 pub(super) fn request_of(wire: &dyn Wire, model: Model, messages: Vec<Message>) -> Request {
     // Where a format knows other ways of transport, the suite is about HTTP.
-    let native = [("transport".to_owned(), Value::from("sse"))].into_iter().collect();
+    let native = [("transport", "sse"), ("project", "p")];
+    let native = native.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
     Request {
         model: Arc::new(model),
         system: SystemPrompt::text("Be brief."),

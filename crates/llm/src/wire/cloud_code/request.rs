@@ -1,0 +1,148 @@
+//! Requests to Cloud Code Assist.
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::keys;
+use crate::request::Request;
+use crate::wire::google::request as google;
+use crate::wire::headers::{self, Layers};
+use crate::wire::{Call, Encoding, HttpRequest, address};
+
+/// Where the service is.
+const SERVICE: &str = "https://cloudcode-pa.googleapis.com";
+/// Where Antigravity asks first. What is refused there may pass at [`SERVICE`].
+const SANDBOX: &str = "https://daily-cloudcode-pa.sandbox.googleapis.com";
+const METHOD: &str = "v1internal:streamGenerateContent?alt=sse";
+const ANTIGRAVITY: &str = "google-antigravity";
+/// What a client is asked to say about itself.
+const METADATA: &str = r#"{"ideType":"IDE_UNSPECIFIED","platform":"PLATFORM_UNSPECIFIED","pluginType":"GEMINI"}"#;
+
+const NO_KEY: &str = "Google Cloud Code Assist requires OAuth authentication. Use /login to authenticate.";
+const BAD_KEY: &str = "Invalid Google Cloud Code Assist credentials. Use /login to re-authenticate.";
+const HALF_KEY: &str = "Missing token or projectId in Google Cloud credentials. Use /login to re-authenticate.";
+
+/// What authorises, and the project that is charged.
+struct Credentials {
+    token: String,
+    project: String,
+}
+
+pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    let request = call.request;
+    let Credentials { token, project } = credentials(request)?;
+    let id = google::model_id(request)?;
+    let is_antigravity = is_antigravity(request);
+    let url = address::url_under(request, base(call), METHOD)?;
+    let mut layers = Layers::new(&request.model);
+    headers::common(&mut layers)?;
+    layers.set("accept", "text/event-stream")?;
+    layers.set("authorization", &format!("Bearer {token}"))?;
+    layers.set("x-goog-api-client", "gl-node/22.17.0")?;
+    layers.set("client-metadata", METADATA)?;
+    if !is_antigravity {
+        layers.set("user-agent", "google-cloud-sdk vscode_cloudshelleditor/0.1")?;
+    }
+    if is_claude(id) && request.model.reasoning {
+        layers.set("anthropic-beta", "interleaved-thinking-2025-05-14")?;
+    }
+    layers.lay(&request.model.headers)?;
+    layers.lay(&request.auth.headers)?;
+    headers::provider_quirks(&mut layers, request)?;
+    layers.lay(&request.options.headers)?;
+    let (agent, prefix) = if is_antigravity { ("antigravity", "agent") } else { ("pi-coding-agent", "pi") };
+    let inner = inner(call, id);
+    let request_id = format!("{prefix}-{}-{}", call.timestamp, digest(&inner));
+    let mut body =
+        json!({"project": project, "model": id, "request": inner, "userAgent": agent, "requestId": request_id});
+    if is_antigravity {
+        body["requestType"] = "agent".into();
+    }
+    Ok(HttpRequest { url, headers: layers.finish(), body })
+}
+
+/// Names a request by what it says: equal requests are equal byte for byte.
+fn digest(body: &Value) -> String {
+    let digest = Sha256::digest(body.to_string().as_bytes());
+    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Google's body, as the service wants it.
+fn inner(call: &Call<'_>, id: &str) -> Value {
+    let mut body = google::body(call);
+    let Some(members) = body.as_object_mut() else { return body };
+    if let Some(prompt) = members.get_mut("systemInstruction").and_then(Value::as_object_mut) {
+        prompt.shift_remove("role");
+    }
+    if is_claude(id) {
+        let tools = members.get_mut("tools").and_then(|tools| tools[0]["functionDeclarations"].as_array_mut());
+        for tool in tools.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if let Some(schema) = tool.shift_remove("parametersJsonSchema") {
+                tool.insert("parameters".into(), schema);
+            }
+        }
+    }
+    if let Some(session) = headers::session(call.request) {
+        members.insert("sessionId".into(), session.into());
+    }
+    body
+}
+
+fn is_claude(id: &str) -> bool {
+    id.starts_with("claude-")
+}
+
+fn is_antigravity(request: &Request) -> bool {
+    request.model.provider == *ANTIGRAVITY
+}
+
+/// The service's address: the record's, else the provider's own.
+fn base<'a>(call: &Call<'a>) -> &'a str {
+    let given = address::base(call.request);
+    let usual = if is_antigravity(call.request) { SANDBOX } else { SERVICE };
+    match given {
+        _ if call.encoding == Encoding::OtherAddress => SERVICE,
+        "" => usual,
+        given => given,
+    }
+}
+
+/// What the sandbox refuses is asked for at the service itself; the rest is as with Google's own format.
+pub(super) fn reencode(call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+    let is_elsewhere = matches!(error.status, Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND));
+    if call.encoding == Encoding::Usual && is_elsewhere && base(call).trim_end_matches('/') == SANDBOX {
+        return Some(Encoding::OtherAddress);
+    }
+    google::reencode(call, error)
+}
+
+fn credentials(request: &Request) -> Result<Credentials, LlmError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Given {
+        token: Option<String>,
+        project_id: Option<String>,
+    }
+    let failed = |text: &str| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, text);
+    let key = request.auth.key.as_ref().filter(|key| !keys::is_placeholder(key)).ok_or_else(|| failed(NO_KEY))?;
+    let key = key.reveal().trim();
+    let named = || {
+        let variables = ["GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_PROJECT_ID"];
+        let native = request.options.native.get("project").and_then(Value::as_str).filter(|name| !name.is_empty());
+        native.or_else(|| variables.iter().find_map(|name| request.host.env().non_empty(name))).map(str::to_owned)
+    };
+    let given = match serde_json::from_str::<Given>(key) {
+        Ok(given) => given,
+        // A token alone.
+        Err(_) if !key.starts_with('{') && named().is_some() => Given { token: Some(key.to_owned()), project_id: None },
+        Err(_) => return Err(failed(BAD_KEY)),
+    };
+    let text = |member: Option<String>| member.filter(|text| !text.is_empty());
+    match (text(given.token), text(given.project_id).or_else(named)) {
+        (Some(token), Some(project)) => Ok(Credentials { token, project }),
+        _ => Err(failed(HALF_KEY)),
+    }
+}
