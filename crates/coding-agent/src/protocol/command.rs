@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_llm::message::Image;
+use pinch_stdx::json;
+use pinch_stdx::json::partial::PartialJson;
 use serde_json::{Map, Value};
 
 use crate::entry::EntryId;
@@ -238,7 +240,9 @@ pub enum ClientLine {
 pub fn parse(line: &[u8]) -> Result<ClientLine, Refused> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let of_line = |error: String| Refused::no_command(&error);
-    let value: Value = serde_json::from_slice(line).map_err(|error| of_line(error.to_string()))?;
+    // As JavaScript reads it: halves of surrogate pairs and bytes that are no UTF-8 become U+FFFD.
+    let value: Value =
+        json::from_slice(line).map_err(|error| Refused { id: id_of(line), ..of_line(error.to_string()) })?;
     let Value::Object(fields) = value else { return Err(of_line("a command is a JSON object".into())) };
     let id = fields.get("id").cloned();
     let Some(name) = fields.get("type").and_then(Value::as_str).map(str::to_owned) else {
@@ -258,6 +262,16 @@ pub fn parse(line: &[u8]) -> Result<ClientLine, Refused> {
         Ok(None) => Err(Refused { id, error: format!("Unknown command: {name}"), name }),
         Err(why) => Err(Refused { id, error: format!("Invalid command: {why}"), name }),
     }
+}
+
+/// The id of a line that is broken behind it. One that may be cut off itself is none.
+fn id_of(line: &[u8]) -> Option<Value> {
+    let mut read = PartialJson::new();
+    read.push(&String::from_utf8_lossy(line));
+    let id = read.object().remove("id").filter(|id| id.is_string() || id.is_number())?;
+    // A number or a text that is still open takes a digit in.
+    read.push("0");
+    (read.object().get("id") == Some(&id)).then_some(id)
 }
 
 fn command(name: &str, fields: &Fields<'_>) -> Result<Option<Command>, String> {
@@ -432,6 +446,21 @@ mod tests {
         assert_eq!(request.id, Some(json!("1")));
         let Ok(ClientLine::Command(request)) = parse(b"{\"type\":\"get_state\"}\r") else { panic!() };
         assert_eq!((request.id, request.command), (None, Command::GetState));
+    }
+
+    #[test]
+    fn lines_are_read_as_javascript_reads_them_and_ids_are_recovered() {
+        let Ok(ClientLine::Command(request)) =
+            parse(b"{\"id\":\"7\",\"type\":\"prompt\",\"message\":\"a\\ud83d \xff\"}")
+        else {
+            panic!()
+        };
+        let said = Said { text: "a\u{fffd} \u{fffd}".into(), images: Vec::new() };
+        assert_eq!((request.id, request.command), (Some(json!("7")), Command::Prompt { said, queue: None }));
+        let id = |line: &str| parse(line.as_bytes()).unwrap_err().id;
+        assert_eq!(id(r#"{"id":"7","type":"prompt","message":"x"#), Some(json!("7")));
+        assert_eq!(id(r#"{"id":7,"type":}"#), Some(json!(7)));
+        assert_eq!(["{\"id\":\"7", "{oops", "{\"id\":[7],\"type\":}", "[1"].map(id), [const { None }; 4]);
     }
 
     #[test]
