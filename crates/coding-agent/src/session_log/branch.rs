@@ -79,6 +79,21 @@ pub struct Node {
     pub label: Option<Label>,
 }
 
+impl Tree {
+    /// Whether a walk from the roots comes upon at most so many nodes.
+    fn has_at_most(&self, max: usize) -> bool {
+        let mut waiting: Vec<usize> = self.roots.clone();
+        for _ in 0..max {
+            let Some(at) = waiting.pop() else { return true };
+            waiting.extend(&self.nodes[at].children);
+            if waiting.len() > max {
+                return false;
+            }
+        }
+        waiting.is_empty()
+    }
+}
+
 impl SessionLog {
     /// The branch that ends in an entry.
     ///
@@ -93,21 +108,25 @@ impl SessionLog {
         Branch::new(&self.index, self.leaf)
     }
 
-    /// All entries as trees. Roots stand in file order, children by time. Of entries with the same id the last one stands in the tree. Every entry
-    /// stands in it once at most, whatever the file says: where parents lead in a cycle, its first entry is a root.
+    /// All entries as trees. Roots stand in file order, children by time. Of entries with the same id the last one stands in the tree.
+    ///
+    /// Every entry stands in it once, whatever the file says: where parents lead in a cycle, its first entry is a root. One exception: an older
+    /// program could write the same lines twice. Such copies stand where pi shows them, beside the entry that they are copies of, as long as
+    /// the whole has at most twice as many nodes as the file has entries.
     pub fn tree(&self) -> Tree {
         let slots = self.index.slots();
         let last_of = |at: usize| self.index.find(slots[at].id.as_str()).unwrap_or(at);
         let mut parents: Vec<Option<usize>> =
             (0..slots.len()).map(|at| self.index.parent(at).map(last_of).filter(|parent| *parent != at)).collect();
+        let mut with_copies = false;
         if self.index.n_duplicates() > 0 {
             // An entry that was appended later can take the place of another's parent.
-            for at in circles::cuts(parents.len(), |at| parents[at]) {
-                parents[at] = None;
-            }
+            let cuts = circles::cuts(parents.len(), |at| parents[at]);
+            let is_copy = |at: usize| last_of(at) == at || self.index.line(at) == self.index.line(last_of(at));
+            with_copies = cuts.is_empty() && self.index.n_cycles == 0 && (0..slots.len()).all(is_copy);
+            cuts.into_iter().for_each(|at| parents[at] = None);
         }
         let mut tree = Tree::default();
-        let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
         for (at, slot) in slots.iter().enumerate() {
             let type_name = match slot.kind {
                 Kind::Message => "message".to_owned(),
@@ -115,21 +134,35 @@ impl SessionLog {
             };
             let label = self.index.label(&slot.id).cloned();
             tree.nodes.push(Node { id: slot.id.clone(), type_name, children: Vec::new(), label });
-            if last_of(at) != at {
-                continue;
-            }
-            match parents[at] {
-                Some(parent) => children.entry(parent).or_default().push(at),
-                None => tree.roots.push(at),
-            }
         }
-        for (parent, mut list) in children {
-            if list.len() > 1 {
-                list.sort_by_cached_key(|at| self.index.entry(*at).timestamp_ms().unwrap_or_default());
-            }
-            tree.nodes[parent].children = list;
+        self.connect(&mut tree, &parents, with_copies);
+        if with_copies && !tree.has_at_most(2 * slots.len()) {
+            self.connect(&mut tree, &parents, false);
         }
         tree
+    }
+
+    /// Hangs the nodes of a tree under their parents; of entries with the same id the last one, and with `with_copies` as often as there are
+    /// such entries.
+    fn connect(&self, tree: &mut Tree, parents: &[Option<usize>], with_copies: bool) {
+        tree.roots.clear();
+        let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, parent) in parents.iter().enumerate() {
+            let node = self.index.find(self.index.slots()[at].id.as_str()).unwrap_or(at);
+            if node != at && !with_copies {
+                continue;
+            }
+            match parent {
+                Some(parent) => children.entry(*parent).or_default().push(node),
+                None => tree.roots.push(node),
+            }
+        }
+        for (at, node) in tree.nodes.iter_mut().enumerate() {
+            node.children = children.remove(&at).unwrap_or_default();
+            if node.children.len() > 1 {
+                node.children.sort_by_cached_key(|at| self.index.entry(*at).timestamp_ms().unwrap_or_default());
+            }
+        }
     }
 
     /// The children of an entry in file order.
