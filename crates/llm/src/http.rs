@@ -12,6 +12,7 @@ use crate::model::detect;
 
 mod coding;
 pub mod idle;
+mod probe;
 mod proxy;
 #[cfg(feature = "codex-ws")]
 pub(crate) mod websocket;
@@ -126,7 +127,13 @@ impl HttpClient {
         // Compressed events would wait in the compressor's buffer.
         headers.entry(header::ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         let sent = client.request(method, &url).headers(headers).body(body).send().await;
-        let response = sent.map_err(|error| send_error(error, &url))?;
+        let response = match sent {
+            Ok(response) => response,
+            Err(error) => {
+                let answered = what_answered(&error, &url, env).await;
+                return Err(answered.unwrap_or_else(|| send_error(error, &url)));
+            }
+        };
         let coding = Coding::of(response.headers())?;
         Ok(Incoming { response, coding })
     }
@@ -219,6 +226,26 @@ impl Incoming {
     }
 }
 
+/// What stands at the other end, when something answered that is not the server that was meant. `None` for all other failures.
+async fn what_answered(error: &reqwest::Error, url: &str, env: &Env) -> Option<HttpError> {
+    let cause = root_cause(error);
+    // reqwest has no names for these failures.
+    let is_tunnel = error.is_connect() && (cause.contains("tunnel") || cause.contains("proxy"));
+    let is_plain = error.is_connect() && cause.contains("InvalidContentType");
+    let is_foreign = !error.is_connect() && cause.starts_with("invalid HTTP");
+    let (who, answer) = if is_tunnel {
+        let proxy = Proxies::of(env).for_tunnels()?;
+        ("the proxy answered", probe::proxy(&proxy, url).await?)
+    } else if is_plain {
+        ("the server does not speak TLS; it answered", probe::server(url).await?)
+    } else if is_foreign {
+        ("the server does not speak HTTP; it answered", probe::server(url).await?)
+    } else {
+        return None;
+    };
+    Some(HttpError::Connect { cause: format!("{who} {answer}"), place: near_place(url) })
+}
+
 fn send_error(error: reqwest::Error, url: &str) -> HttpError {
     if error.is_builder() {
         return HttpError::Invalid { cause: root_cause(&error) };
@@ -228,10 +255,14 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
         return HttpError::Reset { source: error.without_url() };
     }
     let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
+    HttpError::Connect { cause, place: near_place(url) }
+}
+
+/// The URL, when it is on this machine or its network.
+fn near_place(url: &str) -> String {
     let host = detect::host(url);
     let is_near = matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127.") || host.ends_with(".local");
-    let place = if is_near { format!(" ({})", detect::without_secrets(url)) } else { String::new() };
-    HttpError::Connect { cause, place }
+    if is_near { format!(" ({})", detect::without_secrets(url)) } else { String::new() }
 }
 
 /// The innermost cause: the outer ones repeat the URL, which may hold secrets.

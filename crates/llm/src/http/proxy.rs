@@ -26,6 +26,11 @@ impl Proxies {
         self.http.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
 
+    /// The proxy that is asked for tunnels.
+    pub(super) fn for_tunnels(&self) -> Option<String> {
+        self.https.clone()
+    }
+
     pub(super) fn to_reqwest(&self) -> Result<Vec<reqwest::Proxy>, reqwest::Error> {
         let exceptions = || self.none_for.as_deref().and_then(reqwest::NoProxy::from_string);
         let http = self.http.as_ref().map(reqwest::Proxy::http);

@@ -11,6 +11,9 @@ use pinch_llm::stdx::host::{Env, Host};
 use pinch_testing::server::{Reply, Server};
 use pinch_testing::wires::completions;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use crate::support::{APIS, end_of, model, request};
 
@@ -121,4 +124,42 @@ async fn errors_in_a_stream_name_their_status() {
         let error = end_of(request(model(api, &server.url()))).await.error.unwrap();
         assert_eq!(error.kind, kind, "{api} {code}: {error:?}");
     }
+}
+
+/// A server that reads something and answers this, to each connection.
+async fn answering(answer: &'static str) -> (u16, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _n_read = stream.read(&mut request).await;
+            let _result = stream.write_all(answer.as_bytes()).await;
+            let _result = stream.shutdown().await;
+        }
+    });
+    (port, tasks)
+}
+
+#[tokio::test]
+async fn a_wrong_port_and_a_proxy_are_told_by_what_they_answer() {
+    let (port, _tasks) = answering("SSH-2.0-OpenSSH_9.6\r\n").await;
+    let error = end_of(request(model(APIS[1], &format!("http://127.0.0.1:{port}")))).await.error.unwrap();
+    let text = "Connection error: the server does not speak HTTP; it answered \"SSH-2.0-OpenSSH_9.6\"";
+    assert!(error.kind == LlmErrorKind::Connect && error.text.starts_with(text), "{}", error.text);
+
+    let (port, _tasks) = answering("HTTP/1.1 400 Bad Request\r\n\r\nplain HTTP only\n").await;
+    let error = end_of(request(model(APIS[1], &format!("https://127.0.0.1:{port}")))).await.error.unwrap();
+    let text = "Connection error: the server does not speak TLS; it answered \"HTTP/1.1 400 Bad Request\": \"plain HTTP only\"";
+    assert!(error.text.starts_with(text), "{}", error.text);
+
+    let (port, _tasks) = answering("HTTP/1.1 403 Forbidden\r\n\r\nblocked for user:password-1\n").await;
+    let mut request = request(model(APIS[1], "https://model.test/v1"));
+    let env = [("HTTPS_PROXY", format!("http://user:password-1@127.0.0.1:{port}"))].into_iter().collect();
+    request.host = Host::builder().clock(1, 0).env(env).build();
+    let error = end_of(request).await.error.unwrap();
+    let text = "Connection error: the proxy answered \"HTTP/1.1 403 Forbidden\": \"blocked for user:[hidden]\"";
+    assert_eq!(error.text, text);
 }
