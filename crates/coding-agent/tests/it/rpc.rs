@@ -607,3 +607,15 @@ async fn a_dialog_nobody_can_answer_any_more_is_over() {
     assert!(heard.iter().any(|line| line["title"] == "one: None"), "{heard:#?}");
     assert!(heard.iter().any(|line| line["id"] == 1 && line["data"]["disposition"] == "handled"));
 }
+
+#[tokio::test]
+async fn the_result_of_a_command_is_data_too() {
+    let arguments = json!({"command": "echo hi; exit 3"}).as_object().cloned().unwrap();
+    let mut client = Client::new([Reply::call("c1", "bash", arguments), Reply::text("done")]).await;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    let mut result = client.event("tool_execution_end").await["result"]["structuredContent"].take();
+    assert!(result["wall_time_seconds"].take().is_number());
+    assert_eq!(result, json!({"output": "hi\n", "truncated": false, "exit_code": 3, "wall_time_seconds": null}));
+    client.event("agent_settled").await;
+    assert!(client.leave().await.0.is_ok());
+}
