@@ -98,6 +98,21 @@ fn read_arguments() -> Result<Asked, ExitCode> {
             report(&Failure::user(format!("An argument is not valid UTF-8: {}", arg.to_string_lossy())))
         })?);
     }
+    if let [first, rest @ ..] = &mut args[..]
+        && first == "auth"
+    {
+        match rest.first() {
+            None => args.push("--help".to_owned()),
+            Some(word) => {
+                if let Some(text) = commands::auth::unknown(word) {
+                    return Err(report(&Failure::user(text)));
+                }
+                if word == "help" {
+                    rest[0] = "--help".to_owned();
+                }
+            }
+        }
+    }
     if args.first().is_some_and(|first| Command::is_named(first)) {
         let program = std::iter::once("pinch".to_owned());
         return Cli::try_parse_from(program.chain(args)).map(|cli| Asked::Command(cli.command)).map_err(|error| {

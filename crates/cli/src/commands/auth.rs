@@ -16,9 +16,9 @@ use pinch_embed::llm::oauth::Credential;
 use pinch_embed::llm::request::Auth as Credentials;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::text::with_causes;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use crate::exit::{Failure, tell, unwritten, warn, warn_of};
+use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::folders::Folders;
 use crate::output;
 
@@ -27,10 +27,16 @@ const NOT_READY: u8 = 1;
 /// There are some that cannot be used.
 const INVALID: u8 = 2;
 
+/// What is refused without a provider and a model.
+const PRINTING: &str = "Credential printing requires";
+
+/// The commands below `auth`.
+const COMMANDS: [&str; 4] = ["logout", "print-api-key", "print-bearer-token", "check"];
+
 /// What is done with credentials.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Auth {
-    /// Says whether requests to a provider would carry credentials.
+    /// Says whether requests to a provider would carry credentials: ready, not_ready or invalid.
     Check(Check),
     /// Prints the API key of a provider.
     PrintApiKey(Of),
@@ -104,6 +110,16 @@ pub(crate) struct Logout {
     agent_dir: Option<PathBuf>,
 }
 
+/// What is said of a command below `auth` that there is not.
+pub(crate) fn unknown(word: &str) -> Option<String> {
+    if word.starts_with('-') || word == "help" || COMMANDS.contains(&word) {
+        return None;
+    }
+    let known = COMMANDS.map(|name| format!("\"pinch auth {name}\""));
+    let (last, others) = known.split_last()?;
+    Some(format!("Unknown auth command \"{word}\". Use {}, or {last}.", others.join(", ")))
+}
+
 /// Runs the command.
 pub(crate) async fn run(command: Auth) -> Result<ExitCode, Failure> {
     match command {
@@ -115,15 +131,14 @@ pub(crate) async fn run(command: Auth) -> Result<ExitCode, Failure> {
 }
 
 impl Whose {
-    /// Exactly one of the two must be named; `what` is asked for.
+    /// One of the two must be named; `what` is asked for.
     fn check(&self, what: &str, code: u8) -> Result<(), ExitCode> {
         let wrong = |text: &str| {
             tell(&format_args!("Error: {text}"));
             Err(ExitCode::from(code))
         };
         match (&self.provider, &self.model) {
-            (None, None) => wrong(&format!("{what} require --provider <provider> or --model <model>")),
-            (Some(_), Some(_)) => wrong("--provider and --model cannot be combined here: a model names its provider"),
+            (None, None) => wrong(&format!("{what} --provider <provider> or --model <model>")),
             _ => Ok(()),
         }
     }
@@ -140,24 +155,33 @@ struct Scene {
 }
 
 impl Scene {
-    /// Reads the documents. `Err` holds the name of a provider or model that nobody knows.
+    /// The same as [`Scene::read`]; what is wrong in documents is said.
     fn set(of: &Of) -> Result<Result<Self, String>, Failure> {
+        let scene = Self::read(of)?;
+        if let Ok(scene) = &scene {
+            warn_of(&scene.problems);
+        }
+        Ok(scene)
+    }
+
+    /// Reads the documents. `Err` holds the name of a provider or model that nobody knows.
+    fn read(of: &Of) -> Result<Result<Self, String>, Failure> {
         let host = Host::system();
         let folders = Folders::find(of.agent_dir.as_deref(), &host)?;
         let (registry, mut problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
         let (storage, more) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
         problems.extend(more);
-        warn_of(&problems);
         let registry = Arc::new(registry);
         let auth = RegistryAuth::new(Arc::clone(&registry), storage, None, host.clone());
         let provider = match (&of.whose.provider, &of.whose.model) {
-            (Some(name), _) => {
+            (Some(name), None) => {
                 let stored = auth.storage().providers().into_iter().find(|id| id.as_str() == name);
                 registry.provider(name).or(stored).ok_or_else(|| name.clone())
             }
-            (None, model) => {
+            (name, model) => {
                 let model = model.as_deref().unwrap_or_default();
-                let found = pattern::resolve(&registry, None, model, &|provider| auth.is_configured(provider));
+                let is_configured = |provider: &ProviderId| auth.is_configured(provider);
+                let found = pattern::resolve(&registry, name.as_deref(), model, &is_configured);
                 match found {
                     Ok(found) => Ok(found.model.provider.clone()),
                     Err(error @ pattern::NotFound::Ambiguous { .. }) => return Err(Failure::user(error.to_string())),
@@ -170,13 +194,11 @@ impl Scene {
 
     /// The credentials of a request, or why there are none.
     async fn credentials(&self, no_refresh: bool) -> Result<Credentials, Answer> {
-        let now = self.host.now_ms();
         let login = self.auth.storage().get(&self.provider).filter(|entry| entry["type"] == "oauth");
         if no_refresh && let Some(login) = login {
-            return match Credential::from_value(&login).filter(|login| !login.is_over(now)) {
-                Some(login) => Ok(Credentials::key(login.access)),
-                None => Err(Answer::Invalid("The login is over, and it was not to be renewed".to_owned())),
-            };
+            let login =
+                Credential::from_value(&login).ok_or_else(|| Answer::Invalid("the login is broken".to_owned()))?;
+            return Ok(Credentials::key(login.access));
         }
         let found = match self.registry.default_model(&self.provider) {
             Some(model) => self.auth.key_and_headers(&model, Ask::Value).await,
@@ -187,13 +209,17 @@ impl Scene {
         let is_there = |auth: &Credentials| auth.key.is_some() || auth.keyless;
         match found {
             Ok(Some(found)) if is_there(&found) => Ok(found),
-            Ok(_) | Err(AuthError::Missing { .. } | AuthError::MissingForHeader { .. }) => {
+            Ok(_)
+            | Err(AuthError::Missing { .. } | AuthError::MissingForHeader { .. } | AuthError::Unresolved { .. })
+                if !self.auth.is_configured(&self.provider) =>
+            {
                 // What cannot be read may hold them.
                 match self.problems.first() {
                     Some(problem) => Err(Answer::Invalid(problem.to_string())),
                     None => Err(Answer::NotConfigured),
                 }
             }
+            Ok(_) => Err(Answer::NotConfigured),
             Err(error) => Err(Answer::Invalid(error.to_string())),
         }
     }
@@ -209,6 +235,8 @@ enum Answer {
     UnknownProvider,
     /// There are none.
     NotConfigured,
+    /// Requests carry something, but neither a key nor a token.
+    NotAvailable,
     /// There are some that cannot be used; why.
     Invalid(String),
 }
@@ -218,13 +246,14 @@ impl Answer {
         match self {
             Self::UnknownProvider => "provider_not_found",
             Self::NotConfigured => "credentials_not_configured",
+            Self::NotAvailable => "credential_not_available",
             Self::Invalid(_) => "invalid_state",
         }
     }
 
     fn status(&self) -> (&'static str, u8) {
         match self {
-            Self::UnknownProvider | Self::NotConfigured => ("not_ready", NOT_READY),
+            Self::UnknownProvider | Self::NotConfigured | Self::NotAvailable => ("not_ready", NOT_READY),
             Self::Invalid(_) => ("invalid", INVALID),
         }
     }
@@ -233,7 +262,7 @@ impl Answer {
     fn tell(&self, name: &str) -> ExitCode {
         let text = match self {
             Self::UnknownProvider => format!("Unknown provider \"{name}\""),
-            Self::NotConfigured => format!("No credentials are configured for {name}"),
+            Self::NotConfigured | Self::NotAvailable => format!("No credentials are configured for {name}"),
             Self::Invalid(why) => format!("The credentials of {name} cannot be used: {why}"),
         };
         tell(&format_args!("Error: {text}"));
@@ -242,82 +271,78 @@ impl Answer {
 }
 
 async fn check(args: &Check) -> Result<ExitCode, Failure> {
-    if let Err(code) = args.of.whose.check("Auth checks", INVALID) {
+    if let Err(code) = args.of.whose.check("Auth checks require", INVALID) {
         return Ok(code);
     }
-    let (name, done) = match Scene::set(&args.of)? {
+    // The answer stands alone: `doctor` says more.
+    let (name, done) = match Scene::read(&args.of)? {
+        // Which provider serves a model that nobody knows, nobody knows either.
+        Err(name) if args.of.whose.model.is_some() => (name, Err(Answer::Invalid("no such model".to_owned()))),
         Err(name) => (name, Err(Answer::UnknownProvider)),
         Ok(scene) => {
-            if let Some(hint) = scene.auth.hint(&scene.provider) {
-                warn(&hint);
-            }
             let found = scene.credentials(args.no_refresh).await;
             (scene.provider.to_string(), found.map(|found| (found, scene.auth_type())))
         }
     };
+    let done = done.and_then(|(found, auth_type)| match bearer(&found) {
+        None if args.credentials => Err(Answer::NotAvailable),
+        bearer => Ok((bearer.filter(|_| args.credentials), auth_type)),
+    });
     let (status, code) = done.as_ref().map_or_else(Answer::status, |_| ("ready", 0));
     if args.json {
         let mut shown = json!({"status": status, "provider": name});
         match &done {
-            Ok((found, auth_type)) => {
+            Ok((bearer, auth_type)) => {
                 shown["authType"] = (*auth_type).into();
-                if args.credentials {
-                    shown["credentials"] = show(found);
+                if let Some(bearer) = bearer {
+                    shown["credentials"] = bearer.as_str().into();
                 }
             }
             Err(answer) => shown["reason"] = answer.reason().into(),
         }
         print(&shown.to_string())?;
-        return Ok(ExitCode::from(code));
+    } else {
+        print(done.as_ref().ok().and_then(|(bearer, _)| bearer.as_deref()).unwrap_or(status))?;
     }
-    match &done {
-        Ok((found, auth_type)) => {
-            print(&format!("{name}: ready ({auth_type})"))?;
-            if args.credentials {
-                print(&show(found).to_string())?;
-            }
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(answer) => Ok(answer.tell(&name)),
-    }
+    Ok(ExitCode::from(code))
 }
 
-/// What requests carry.
-fn show(auth: &Credentials) -> Value {
-    let mut shown = Map::new();
-    if let Some(key) = &auth.key {
-        shown.insert("apiKey".into(), key.reveal().into());
+/// The key or the token that requests carry.
+fn bearer(found: &Credentials) -> Option<String> {
+    if let Some(key) = &found.key {
+        return Some(key.reveal().to_owned());
     }
-    if !auth.headers.is_empty() {
-        let headers: Map<String, Value> =
-            auth.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-        shown.insert("headers".into(), headers.into());
-    }
-    if let Some(url) = &auth.base_url {
-        shown.insert("baseUrl".into(), url.as_str().into());
-    }
-    shown.into()
+    let mut headers = found.headers.iter();
+    let (_, value) = headers.find(|(name, _)| name.eq_ignore_ascii_case("authorization"))?;
+    let (scheme, token) = value.as_deref()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start().to_owned())
 }
 
 async fn print_api_key(of: &Of) -> Result<ExitCode, Failure> {
+    if let Err(code) = of.whose.check(PRINTING, NOT_READY) {
+        return Ok(code);
+    }
     let scene = match Scene::set(of)? {
         Ok(scene) => scene,
         Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
     };
     let name = scene.provider.as_str();
     if scene.auth.is_using_oauth(&scene.provider) {
-        tell(&format_args!("Error: {name} has a login and no API key. Use print-bearer-token"));
+        tell(&format_args!("Error: Provider \"{name}\" is configured with OAuth, not an API key"));
         return Ok(ExitCode::from(NOT_READY));
     }
     match scene.credentials(false).await {
         Ok(Credentials { key: Some(key), .. }) => print(key.reveal()).map(|()| ExitCode::SUCCESS),
-        Ok(_) => Ok(Answer::NotConfigured.tell(name)),
+        Ok(_) | Err(Answer::NotConfigured) => {
+            tell(&"Error: No usable API key is configured");
+            Ok(ExitCode::from(NOT_READY))
+        }
         Err(answer) => Ok(answer.tell(name)),
     }
 }
 
 async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
-    if let Err(code) = args.of.whose.check("Bearer tokens", NOT_READY) {
+    if let Err(code) = args.of.whose.check(PRINTING, NOT_READY) {
         return Ok(code);
     }
     let min_expiry = parse_time(&args.min_expiry)

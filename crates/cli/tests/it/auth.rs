@@ -48,28 +48,58 @@ async fn check_says_what_there_is() {
     assert_eq!(check(&["--model", "m-of-x"]).await, ready("x", "api_key"));
     assert_eq!(check(&["--provider", "openai"]).await, not_ready("openai", "credentials_not_configured"));
     assert_eq!(check(&["--provider", "nobody"]).await, not_ready("nobody", "provider_not_found"));
-    assert_eq!(check(&["--model", "no-such"]).await, not_ready("no-such", "provider_not_found"));
-    assert_eq!(check(&["--provider", "bad"]).await, invalid("bad"));
-    assert_eq!(check(&["--provider", "openai-codex", "--no-refresh"]).await, invalid("openai-codex"));
+    assert_eq!(check(&["--model", "no-such"]).await, invalid("no-such"));
+    assert_eq!(check(&["--provider", "bad"]).await, not_ready("bad", "credentials_not_configured"));
+    // A login that is over is there all the same.
+    assert_eq!(check(&["--provider", "openai-codex", "--no-refresh"]).await, ready("openai-codex", "oauth"));
+    assert_eq!(check(&["--provider", "x", "--model", "m-of-x"]).await, ready("x", "api_key"));
     let (code, shown) = check(&["--provider", "x", "--credentials"]).await;
-    assert_eq!((code, &shown["credentials"]), (Some(0), &json!({"apiKey": "from-command", "headers": {"x-h": "v"}})));
+    assert_eq!((code, &shown["credentials"]), (Some(0), &json!("from-command")));
     assert!(auth(&user, "check", &[]).await.code != Some(0));
-    assert!(auth(&user, "check", &["--provider", "groq", "--model", "m"]).await.code != Some(0));
 }
 
 #[tokio::test]
-async fn check_for_people() {
+async fn check_prints_one_word_or_the_credential() {
     let user = user().await;
-    let ran = auth(&user, "check", &["--provider", "groq"]).await;
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "groq: ready (api_key)\n"));
-    // A variable of that name is set: an older file meant it.
-    assert!(ran.err.contains("Write \"$HOME\" to use it"), "{}", ran.err);
-    let ran = auth(&user, "check", &["--provider", "bad"]).await;
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-    assert!(ran.err.contains("from environment variable: NOPE"), "{}", ran.err);
+    let says = |code: i32, word: &str| Ran { code: Some(code), out: format!("{word}\n"), err: String::new() };
+    for (args, wanted) in [
+        (&["--provider", "groq"][..], says(0, "ready")),
+        (&["--provider", "x", "--credentials"], says(0, "from-command")),
+        (&["--provider", "anthropic", "--credentials"], says(0, "A0")),
+        (&["--provider", "openai-codex", "--no-refresh", "--credentials"], says(0, "A1")),
+        (&["--provider", "bad"], says(1, "not_ready")),
+        (&["--provider", "openai", "--credentials"], says(1, "not_ready")),
+        (&["--provider", "nobody"], says(1, "not_ready")),
+        (&["--model", "no-such"], says(2, "invalid")),
+    ] {
+        assert_eq!(auth(&user, "check", args).await, wanted, "{args:?}");
+    }
     user.write("agent/auth.json", "{broken");
-    let ran = auth(&user, "check", &["--provider", "anthropic"]).await;
-    assert_eq!(ran.code, Some(2), "what cannot be read may hold them: {}", ran.err);
+    // What cannot be read may hold them.
+    assert_eq!(auth(&user, "check", &["--provider", "anthropic"]).await, says(2, "invalid"));
+    let ran = auth(&user, "check", &[]).await;
+    let text = "Error: Auth checks require --provider <provider> or --model <model>\n";
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(2), "", text));
+}
+
+#[tokio::test]
+async fn refused_commands_name_those_there_are() {
+    let user = user().await;
+    let ran = user.run_program(&["auth", "frob"]).await;
+    let text = "Error: Unknown auth command \"frob\". Use \"pinch auth logout\", \"pinch auth print-api-key\", \
+         \"pinch auth print-bearer-token\", or \"pinch auth check\".\n";
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(1), "", text));
+    for args in [&["auth"][..], &["auth", "help"], &["auth", "--help"]] {
+        let ran = user.run_program(args).await;
+        assert!(ran.code == Some(0) && ran.out.contains("print-bearer-token"), "{ran:?}");
+    }
+    let err = async |command: &str, args: &[&str]| auth(&user, command, args).await.err;
+    let none = "Error: Credential printing requires --provider <provider> or --model <model>\n";
+    assert_eq!(err("print-api-key", &[]).await, none);
+    assert_eq!(err("print-bearer-token", &[]).await, none);
+    assert_eq!(err("print-api-key", &["--provider", "openai"]).await, "Error: No usable API key is configured\n");
+    let login = "Error: Provider \"anthropic\" is configured with OAuth, not an API key\n";
+    assert_eq!(err("print-api-key", &["--provider", "anthropic"]).await, login);
 }
 
 #[tokio::test]

@@ -68,16 +68,18 @@ impl Registered {
         if merged.stream.is_some() && definition.api.is_none() {
             return Err(fail(format!("Provider {id}: \"api\" is required when registering streamSimple.")));
         }
-        let lacks_url = |model: &Value| model.get("baseUrl").is_none();
-        if definition.base_url.is_none() && models.iter().any(lacks_url) {
-            return Err(fail(format!("Provider {id}: \"baseUrl\" is required when defining models.")));
-        }
-        let replaces = !models.is_empty();
         let lacks_api = |model: &&Value| definition.api.is_none() && model.is_object() && model.get("api").is_none();
         if let Some(model) = models.iter().find(lacks_api) {
             let model = model["id"].as_str().unwrap_or_default();
-            return Err(fail(format!("Provider {id}, model {model}: no \"api\" specified.")));
+            return Err(fail(format!(
+                "Provider {id}, model {model}: no \"api\" specified. Set at provider or model level."
+            )));
         }
+        let lacks_url = |model: &Value| model.get("baseUrl").is_none();
+        if definition.base_url.is_none() && models.iter().any(lacks_url) {
+            return Err(fail(format!("Provider {id}: \"baseUrl\" is required when defining custom models.")));
+        }
+        let replaces = !models.is_empty();
         let mut findings = Findings { file: Path::new("config"), all: Vec::new() };
         definition.add_models(id, "config", models, true, &mut findings);
         let broken = findings.all.into_iter().find(|finding| finding.sort != Sort::Warning);

@@ -108,11 +108,12 @@ impl RegistryAuth {
 
     /// Where a provider's credentials come from, as far as can be told without running commands or asking servers.
     pub fn status(&self, provider: &ProviderId) -> AuthStatus {
+        // What is given for a run is used first.
+        if self.given_for(provider).is_some() {
+            return AuthStatus::of(AuthSource::Runtime, None);
+        }
         if self.storage.has(provider) {
             return AuthStatus::of(AuthSource::Stored, None);
-        }
-        if self.given_for(provider).is_some() {
-            return AuthStatus::of(AuthSource::Runtime, Some("--api-key".to_owned()));
         }
         let env = self.env(provider);
         if let Some(value) = self.registry.key_value(provider).filter(|value| config_value::is_set(value, &env)) {

@@ -10,12 +10,15 @@ use pinch_llm::schema::Schema;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::process::tail::{Cleaning, OutputTail, TailLimits};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::facts::{SESSION_VARIABLES, SessionFacts};
 use super::path::Place;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_tail};
 use super::{ToolParts, missing_folder, text};
 use crate::machine::{CommandSpec, Ended, Exit, Machine, Process};
+
+mod structured;
 
 /// How commands are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,10 +126,15 @@ impl Tool for BashTool {
             cx.cancel.check().map_err(|_| ToolError::aborted())?;
             let command = text(&input, "command")?;
             let timeout = timeout(&input)?;
+            let began = Instant::now();
             let mut process = self.start(command).await?;
             cx.progress.report(ToolOutput::default());
             let (output, end) = follow(&mut *process, self.new_tail(Cleaning::None), timeout, cx).await?;
-            Ok(result(&output, end, timeout))
+            let structured = match &end {
+                Ended::Exited(exit) => Some(structured::content(&output, exit.status(), began.elapsed())),
+                Ended::TimedOut(_) | Ended::Cancelled(..) => None,
+            };
+            Ok(ToolOutput { structured, ..result(&output, end, timeout) })
         })
     }
 }

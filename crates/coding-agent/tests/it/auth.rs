@@ -246,6 +246,10 @@ async fn what_is_there_is_known_without_running_anything() {
         ["x", "free", "run", "groq", "openai"].map(shown),
         ["stored ", "models_json_key ", "models_json_command ", "environment GROQ_API_KEY", "- ",]
     );
+    // What is given for a run comes before what is stored.
+    let given = self::scene(json!({"x": key("stored")}), &[], Some("x"));
+    let status = given.auth.status(&"x".into());
+    assert_eq!((status.source.map(|source| source.as_str()), status.label), (Some("runtime"), None));
     // The command is taken at its word until a request needs it.
     let model = scene.registry.find(&"run".into(), "m").unwrap();
     scene.auth.check(&model, &Cancel::new()).await.unwrap();

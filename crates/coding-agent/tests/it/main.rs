@@ -34,6 +34,7 @@ mod refresh;
 mod replay;
 mod resources;
 mod rpc;
+mod rpc_sessions;
 mod search;
 mod security;
 mod session;

@@ -197,9 +197,15 @@ fn providers_come_and_go() {
     registry.register_provider("p", config(json!({"baseUrl": "http://q"}))).unwrap();
     assert_eq!(registry.find(&"p".into(), "of-document").unwrap().base_url, "http://q");
     let without_url = registry.register_provider("new", config(json!({"api": "x", "models": [{"id": "m"}]})));
-    assert_eq!(without_url.unwrap_err().to_string(), "Provider new: \"baseUrl\" is required when defining models.");
+    assert_eq!(
+        without_url.unwrap_err().to_string(),
+        "Provider new: \"baseUrl\" is required when defining custom models."
+    );
     let without_api = registry.register_provider("new", config(json!({"baseUrl": "u", "models": [{"id": "m"}]})));
-    assert_eq!(without_api.unwrap_err().to_string(), "Provider new, model m: no \"api\" specified.");
+    assert_eq!(
+        without_api.unwrap_err().to_string(),
+        "Provider new, model m: no \"api\" specified. Set at provider or model level."
+    );
     assert!(!registry.providers().contains(&"new".into()));
 }
 

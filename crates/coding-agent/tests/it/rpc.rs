@@ -67,7 +67,12 @@ impl Client {
     }
 
     /// A client of a session whose model is wished for.
-    async fn wishing(wish: ModelWish, folder: TempDir, replies: impl IntoIterator<Item = Reply>, log: LogWish) -> Self {
+    pub(crate) async fn wishing(
+        wish: ModelWish,
+        folder: TempDir,
+        replies: impl IntoIterator<Item = Reply>,
+        log: LogWish,
+    ) -> Self {
         Self::made(wish, folder, replies, log, Vec::new()).await
     }
 
@@ -373,90 +378,6 @@ async fn what_a_client_does_not_read_is_bounded() {
     let updates = client.heard.iter().filter(|line| line["type"] == "bash_execution_update");
     assert!(updates.clone().all(|line| line["delta"].as_str().unwrap().len() <= 64 * 1024));
     assert!(updates.count() > 1);
-}
-
-/// Where a client stands: model, level, switches.
-async fn standing(client: &mut Client) -> Value {
-    let state = client.ask(json!({"id": "s", "type": "get_state"})).await["data"].clone();
-    json!([state["model"]["id"], state["steeringMode"], state["followUpMode"], state["autoCompactionEnabled"]])
-}
-
-/// Settings and models of somebody who prefers `m1`.
-fn two_models() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let agent = folder.path().join("agent");
-    std::fs::create_dir(&agent).unwrap();
-    let models = json!({"providers": {"local": {
-        "baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}, {"id": "m2"}, {"id": "m3"}],
-    }}});
-    std::fs::write(agent.join("models.json"), models.to_string()).unwrap();
-    let settings = json!({"defaultProvider": "local", "defaultModel": "m1", "retry": {"enabled": true, "maxRetries": 1, "baseDelayMs": 1}});
-    std::fs::write(agent.join("settings.json"), settings.to_string()).unwrap();
-    folder
-}
-
-#[tokio::test]
-async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
-    let replies = || (0..3).map(|_| Reply::text("ok"));
-    let mut client = Client::wishing(ModelWish::Usual, two_models(), replies(), LogWish::New).await;
-    client.ask(json!({"id": 1, "type": "set_model", "provider": "local", "modelId": "m2"})).await;
-    client.ask(json!({"id": 2, "type": "set_auto_compaction", "enabled": false})).await;
-    client.ask(json!({"id": 3, "type": "set_steering_mode", "mode": "all"})).await;
-    client.ask(json!({"id": 4, "type": "set_follow_up_mode", "mode": "all"})).await;
-    client.ask(json!({"id": 5, "type": "set_auto_retry", "enabled": false})).await;
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
-    client.ask(json!({"id": 6, "type": "prompt", "message": "x"})).await;
-    client.event("agent_settled").await;
-    let file = client.ask(json!({"id": 7, "type": "get_state"})).await["data"]["sessionFile"].clone();
-    client.ask(json!({"id": 8, "type": "clone"})).await;
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
-    client.ask(json!({"id": 9, "type": "new_session"})).await;
-    assert_eq!(standing(&mut client).await, json!(["m1", "all", "all", false]));
-    let switched = client.ask(json!({"id": 10, "type": "switch_session", "sessionPath": file})).await;
-    assert_eq!(switched["data"]["cancelled"], false);
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
-    let points = client.ask(json!({"id": 11, "type": "get_fork_messages"})).await["data"]["messages"].clone();
-    let forked = client.ask(json!({"id": 12, "type": "fork", "entryId": points[0]["entryId"]})).await;
-    assert_eq!(forked["data"], json!({"text": "x", "cancelled": false}), "{forked}");
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
-    // Retries stay off.
-    client.model.push(Reply::error("overloaded"));
-    client.ask(json!({"id": 13, "type": "prompt", "message": "x"})).await;
-    client.event("agent_settled").await;
-    assert!(!client.heard.iter().any(|line| line["type"] == "auto_retry_start"));
-    let saved = std::fs::read_to_string(client.folder.path().join("agent/settings.json")).unwrap();
-    assert!(saved.contains("\"m1\"") && !saved.contains("\"m2\""), "{saved}");
-}
-
-#[tokio::test]
-async fn settings_that_cannot_be_written_are_no_success() {
-    let mut client = Client::wishing(ModelWish::Usual, two_models(), [], LogWish::InMemory).await;
-    // Nobody can write a file below a file.
-    let agent = client.folder.path().join("agent");
-    std::fs::remove_dir_all(&agent).unwrap();
-    std::fs::write(&agent, "").unwrap();
-    let answer = client.ask(json!({"id": 1, "type": "set_auto_retry", "enabled": false})).await;
-    assert_eq!(answer["success"], false, "{answer}");
-    assert!(answer["error"].as_str().unwrap().starts_with("It is set for this run only. "), "{answer}");
-}
-
-#[tokio::test]
-async fn the_model_that_is_named_for_a_run_is_that_of_its_sessions() {
-    let named = ModelWish::Named { provider: None, pattern: "local/m3".into() };
-    let mut client = Client::wishing(named, two_models(), [Reply::text("ok")], LogWish::New).await;
-    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
-    client.event("agent_settled").await;
-    let file = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
-    for command in [
-        json!({"id": 4, "type": "clone"}),
-        json!({"id": 4, "type": "switch_session", "sessionPath": file}),
-        json!({"id": 4, "type": "new_session"}),
-    ] {
-        client.ask(json!({"id": 3, "type": "set_model", "provider": "local", "modelId": "m2"})).await;
-        assert_eq!(standing(&mut client).await[0], "m2");
-        assert_eq!(client.ask(command).await["success"], true);
-        assert_eq!(standing(&mut client).await[0], "m3");
-    }
 }
 
 /// An extension with a command that asks.

@@ -168,12 +168,12 @@ impl Reply {
         self.fail(error, emit);
     }
 
-    /// Takes the names of the answer and of the model that gives it, where they were not told before.
+    /// Takes the names of the answer and of the model that gives it, where they were not told before. The model that was asked is no news.
     pub(crate) fn identify(&mut self, id: Option<&str>, model: Option<&str>) {
         if let Some(id) = id.filter(|_| self.message.response_id.is_none()) {
             self.message.response_id = Some(id.to_owned());
         }
-        if let Some(model) = model.filter(|_| self.message.response_model.is_none()) {
+        if let Some(model) = model.filter(|model| self.message.response_model.is_none() && self.model.id != **model) {
             self.message.response_model = Some(model.to_owned());
         }
     }

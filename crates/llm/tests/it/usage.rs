@@ -69,3 +69,19 @@ async fn cached_tokens_beside_the_counts_are_cache_reads() {
         assert_eq!((usage.input, usage.cache_read), expected, "{told}");
     }
 }
+
+#[tokio::test]
+async fn thinking_tokens_are_told_and_the_model_that_was_asked_is_no_news() {
+    let told = json!({"input_tokens": 1, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 7}});
+    let answer = |usage: &Value| anthropic::Response::with_usage("m", usage).text("a").stop("end_turn");
+    assert_eq!(usage_of(APIS[0], answer(&told)).await.reasoning, Some(7));
+    assert_eq!(usage_of(APIS[0], answer(&json!({"input_tokens": 1}))).await.reasoning, None);
+    let asked = model(APIS[1], "http://localhost").id.to_string();
+    for (model_of_answer, expected) in [(asked.as_str(), None), ("another", Some("another"))] {
+        let server = Server::start().await.unwrap();
+        let answer = completions::Response::new("c1", model_of_answer).text("a").finish("stop");
+        server.reply(Reply::sse(answer.done().concat()));
+        let end = end_of(request(model(APIS[1], &server.url()))).await;
+        assert_eq!(end.message.response_model.as_deref(), expected);
+    }
+}

@@ -8,7 +8,8 @@ use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Members that are ignored where a case lacks them.
-const LATER: [&str; 5] = ["disposition", "aborted", "durationMs", "thinkingLevel", "totalFromProvider"];
+const LATER: [&str; 6] =
+    ["structuredContent", "disposition", "aborted", "durationMs", "thinkingLevel", "totalFromProvider"];
 
 /// Runs a case.
 pub(super) fn run(case: &Case<'_>) -> Outcome {

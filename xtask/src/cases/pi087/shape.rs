@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 /// Members that later versions of pi write and pinch too; they count only where a case has them.
-const LATER: [&str; 5] = ["durationMs", "thinkingLevel", "totalFromProvider", "aborted", "disposition"];
+const LATER: [&str; 6] =
+    ["structuredContent", "durationMs", "thinkingLevel", "totalFromProvider", "aborted", "disposition"];
 
 /// Brings both sides into one form: the order of sections counts, declared tools are names, later members are gone.
 pub(crate) fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {

@@ -63,6 +63,14 @@ struct WireUsage {
     cache_creation_input_tokens: Option<u64>,
     #[serde(default)]
     cache_creation: Option<CacheCreation>,
+    #[serde(default)]
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize, Default)]
+struct OutputDetails {
+    #[serde(default, deserialize_with = "json_read::count")]
+    thinking_tokens: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -191,7 +199,8 @@ impl AnthropicDecoder {
         self.began = true;
         let answer = &mut self.reply.message;
         answer.response_id = message.id.non_empty().map(str::to_owned);
-        answer.response_model = message.model.non_empty().map(str::to_owned);
+        answer.response_model =
+            message.model.non_empty().filter(|model| self.reply.model.id != **model).map(str::to_owned);
         if let Some(model) = message.model.non_empty() {
             let asked = &self.reply.model;
             let other = asked.dialect.wire.fallbacks.iter().find(|f| f.model == model && asked.id != *model);
@@ -214,6 +223,8 @@ impl AnthropicDecoder {
         };
         let hour = told.cache_creation.as_ref().and_then(|split| split.ephemeral_1h_input_tokens);
         usage.cache_write_1h = Some(hour.or(old.cache_write_1h).unwrap_or(0));
+        let thinking = told.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens);
+        usage.reasoning = thinking.or(old.reasoning);
         usage.total_tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
         self.reply.set_usage(usage, emit);
     }

@@ -339,7 +339,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         if let Some(id) = outcome.id.non_empty() {
             message.response_id = Some(id.to_owned());
         }
-        if let Some(model) = outcome.model.non_empty() {
+        if let Some(model) = outcome.model.non_empty().filter(|model| self.reply.model.id != **model) {
             message.response_model = Some(model.to_owned());
         }
     }
