@@ -5,8 +5,8 @@
 
 use pinch_stdx::queue::{Merge, Room};
 
-pub mod so_far;
 pub mod sinks;
+pub mod so_far;
 mod pump;
 
 pub(crate) use pump::Pump;

@@ -7,8 +7,8 @@ use super::Stage;
 use super::piece::{BlockReply, Out, Piece};
 use super::tokens::is_silent;
 
-mod line;
 pub mod media;
+mod line;
 pub mod threading;
 
 use line::MAX_TAG;

@@ -6,6 +6,9 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
+/// How long a prompt that was taken may take.
+const MAX_SETTLING: Duration = Duration::from_secs(10);
+
 /// The program's two ends, and everything it has said.
 pub(super) struct Talk<'a> {
     input: Option<ChildStdin>,
@@ -53,6 +56,9 @@ impl<'a> Talk<'a> {
                 }
             }
         }
+        if end["settles"] == true {
+            self.until_settled().await?;
+        }
         let after = &end["signalAfter"];
         match end["signalEnd"].as_str().or_else(|| after["signal"].as_str()) {
             Some(signal) => {
@@ -64,6 +70,15 @@ impl<'a> Talk<'a> {
         }
         while self.next().await?.is_some() {}
         Ok(self.said)
+    }
+
+    /// Waits until the last prompt that was taken has been answered: closing standard input would abort it.
+    async fn until_settled(&mut self) -> Result<(), String> {
+        let taken = |line: &Value| line["type"] == "response" && line["command"] == "prompt" && line["success"] == true;
+        let Some(last) = self.said.iter().rposition(taken) else { return Ok(()) };
+        // A prompt may be a command of an extension, which starts no run.
+        let settled = self.until(last, |line| line["type"] == "agent_settled");
+        tokio::time::timeout(MAX_SETTLING, settled).await.unwrap_or(Ok(()))
     }
 
     async fn write(&mut self, line: &str) -> Result<(), String> {
