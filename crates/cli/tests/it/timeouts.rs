@@ -45,3 +45,14 @@ async fn each_setting_reaches_the_request() {
     assert_eq!(code, Some(3));
     assert!(err.starts_with("Connection error: connect timeout"), "{err}");
 }
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_is_said() {
+    let user = User::new().await;
+    user.write("agent/settings.json", "{}");
+    let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
+    user.server.reply(Reply::json(429, &body).header("retry-after", "3600"));
+    let ran = user.run(PRINT).await;
+    assert_eq!((ran.code, user.server.requests().len()), (Some(3), 1));
+    assert!(ran.err.starts_with("Server requested 3600s retry delay (max: 60s). 429 "), "{}", ran.err);
+}

@@ -387,6 +387,26 @@ mod tests {
     }
 
     #[test]
+    fn each_time_limit_has_its_key_and_zero_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        let text = r#"{"httpConnectTimeoutMs": 1, "websocketConnectTimeoutMs": 2, "httpHeadersTimeoutMs": 3,
+            "httpFirstContentTimeoutMs": 0, "httpIdleTimeoutMs": "disabled", "retry": {"provider": {"timeoutMs": 9}}}"#;
+        std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
+        let (settings, problems) = Settings::load(&path);
+        let ms = |n| Some(Duration::from_millis(n));
+        let deadlines = Deadlines {
+            connect: ms(1),
+            websocket: ms(2),
+            headers: ms(3),
+            first_content: None,
+            idle: None,
+            total: None,
+        };
+        assert_eq!((settings.deadlines, problems.len()), (deadlines, 0));
+    }
+
+    #[test]
     fn defaults_are_those_of_the_parts() {
         let settings = Settings::default();
         assert_eq!(settings.recovery, RecoveryPlan::default());

@@ -362,6 +362,30 @@ async fn silence_is_an_end_and_no_reason_to_ask_again() {
     assert_eq!(bench.server.requests().len(), 1);
 }
 
+#[tokio::test]
+async fn a_socket_that_only_pings_is_given_up() {
+    let bench = Bench::new().await;
+    bench.socket((0..40).fold(bench.script().hear(), |script, _| script.ping(b"p")));
+    let mut request = bench.request(Some("s"));
+    request.options.deadlines.first_content = Some(Duration::from_millis(40));
+    let error = bench.call(&request).await.error.unwrap();
+    assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Stream idle timeout"));
+}
+
+#[tokio::test]
+async fn the_limit_of_the_whole_call_goes_on_without_a_socket() {
+    let bench = Bench::new().await;
+    bench.server.reply(Reply::fault(Fault::Hang)).reply(Reply::fault(Fault::Hang));
+    let mut request = bench.request(Some("s"));
+    request.options.deadlines.websocket = Some(Duration::from_millis(300));
+    request.options.deadlines.total = Some(Duration::from_millis(500));
+    let began = std::time::Instant::now();
+    let error = bench.call(&request).await.error.unwrap();
+    assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Request timed out."));
+    assert!(began.elapsed() < Duration::from_millis(780), "{:?}", began.elapsed());
+    assert_eq!(bench.server.requests().len(), 2);
+}
+
 /// Lets time pass at once. Nothing may be on its way: the network's time is real.
 async fn wait(time: Duration) {
     tokio::time::pause();
