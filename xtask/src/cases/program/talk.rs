@@ -6,11 +6,16 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
+/// How long the rest of an answer is waited for.
+const REST: Duration = Duration::from_secs(10);
+
 /// The program's two ends, and everything it has said.
 pub(super) struct Talk<'a> {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     said: Vec<Value>,
+    /// Lines that were written.
+    n_written: usize,
     /// How much had been said when the last line was written.
     mark: usize,
     /// Answers to requests of extensions, by method.
@@ -22,7 +27,7 @@ impl<'a> Talk<'a> {
     pub(super) fn new(child: &mut Child, replies: &'a Value) -> Result<Self, String> {
         let input = Some(child.stdin.take().ok_or("no standard input")?);
         let output = BufReader::new(child.stdout.take().ok_or("no standard output")?).lines();
-        Ok(Self { input, output, said: Vec::new(), mark: 0, replies, saved: Vec::new() })
+        Ok(Self { input, output, said: Vec::new(), n_written: 0, mark: 0, replies, saved: Vec::new() })
     }
 
     /// Does what the lines of a case say; what the program says is in the answer, whole.
@@ -55,14 +60,37 @@ impl<'a> Talk<'a> {
                 self.listen_for(Duration::from_millis(end["settle"].as_u64().unwrap_or(100))).await?;
                 send_signal(child, signal)?;
             }
-            None => drop(self.input.take()),
+            None => {
+                self.rest().await?;
+                drop(self.input.take());
+            }
         }
         while self.next().await?.is_some() {}
         Ok(self.said)
     }
 
+    /// Waits until all commands are answered and all prompts are done: the end of its input cancels what the program is at.
+    async fn rest(&mut self) -> Result<(), String> {
+        let until = tokio::time::Instant::now() + REST;
+        loop {
+            let count = |is_it: &dyn Fn(&Value) -> bool| self.said.iter().filter(|line| is_it(line)).count();
+            let n_answered = count(&|line| line["type"] == "response");
+            let n_started = count(&|line| line["data"]["disposition"] == "started");
+            let n_settled = count(&|line| line["type"] == "agent_settled");
+            if n_answered >= self.n_written && n_settled >= n_started {
+                return Ok(());
+            }
+            match tokio::time::timeout_at(until, self.next()).await {
+                Ok(Ok(Some(_))) => {}
+                Ok(Err(why)) => return Err(why),
+                Err(_) | Ok(Ok(None)) => return Ok(()),
+            }
+        }
+    }
+
     async fn write(&mut self, line: &str) -> Result<(), String> {
         self.mark = self.said.len();
+        self.n_written += 1;
         let input = self.input.as_mut().ok_or("standard input is closed")?;
         // A program that has ended cannot be told; what it said before counts.
         drop(input.write_all(format!("{line}\n").as_bytes()).await);
