@@ -164,9 +164,7 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, 
         let work = async {
             if is_talk {
                 let talk = talk::Talk::new(&mut child, &input["replies"])?;
-                let mut end = input.clone();
-                end["settles"] = is_old.into();
-                lines = talk.run(&child, &input["lines"], &end, |text| places.fill(text)).await?;
+                lines = talk.run(&child, &input["lines"], input, |text| places.fill(text)).await?;
             } else if let (Some(text), Some(mut to)) = (piped, child.stdin.take()) {
                 to.write_all(text.as_bytes()).await.map_err(|why| why.to_string())?;
             }

@@ -6,14 +6,16 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-/// How long a prompt that was taken may take.
-const MAX_SETTLING: Duration = Duration::from_secs(10);
+/// How long the rest of an answer is waited for.
+const REST: Duration = Duration::from_secs(10);
 
 /// The program's two ends, and everything it has said.
 pub(super) struct Talk<'a> {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     said: Vec<Value>,
+    /// Lines that were written.
+    n_written: usize,
     /// How much had been said when the last line was written.
     mark: usize,
     /// Answers to requests of extensions, by method.
@@ -25,7 +27,7 @@ impl<'a> Talk<'a> {
     pub(super) fn new(child: &mut Child, replies: &'a Value) -> Result<Self, String> {
         let input = Some(child.stdin.take().ok_or("no standard input")?);
         let output = BufReader::new(child.stdout.take().ok_or("no standard output")?).lines();
-        Ok(Self { input, output, said: Vec::new(), mark: 0, replies, saved: Vec::new() })
+        Ok(Self { input, output, said: Vec::new(), n_written: 0, mark: 0, replies, saved: Vec::new() })
     }
 
     /// Does what the lines of a case say; what the program says is in the answer, whole.
@@ -56,9 +58,6 @@ impl<'a> Talk<'a> {
                 }
             }
         }
-        if end["settles"] == true {
-            self.until_settled().await?;
-        }
         let after = &end["signalAfter"];
         match end["signalEnd"].as_str().or_else(|| after["signal"].as_str()) {
             Some(signal) => {
@@ -66,23 +65,37 @@ impl<'a> Talk<'a> {
                 self.listen_for(Duration::from_millis(ms)).await?;
                 send_signal(child, signal)?;
             }
-            None => drop(self.input.take()),
+            None => {
+                self.rest().await?;
+                drop(self.input.take());
+            }
         }
         while self.next().await?.is_some() {}
         Ok(self.said)
     }
 
-    /// Waits until the last prompt that was taken has been answered: closing standard input would abort it.
-    async fn until_settled(&mut self) -> Result<(), String> {
-        let taken = |line: &Value| line["type"] == "response" && line["command"] == "prompt" && line["success"] == true;
-        let Some(last) = self.said.iter().rposition(taken) else { return Ok(()) };
-        // A prompt may be a command of an extension, which starts no run.
-        let settled = self.until(last, |line| line["type"] == "agent_settled");
-        tokio::time::timeout(MAX_SETTLING, settled).await.unwrap_or(Ok(()))
+    /// Waits until all commands are answered and all prompts are done: the end of its input cancels what the program is at.
+    async fn rest(&mut self) -> Result<(), String> {
+        let until = tokio::time::Instant::now() + REST;
+        loop {
+            let count = |is_it: &dyn Fn(&Value) -> bool| self.said.iter().filter(|line| is_it(line)).count();
+            let n_answered = count(&|line| line["type"] == "response");
+            let n_started = count(&|line| line["data"]["disposition"] == "started");
+            let n_settled = count(&|line| line["type"] == "agent_settled");
+            if n_answered >= self.n_written && n_settled >= n_started {
+                return Ok(());
+            }
+            match tokio::time::timeout_at(until, self.next()).await {
+                Ok(Ok(Some(_))) => {}
+                Ok(Err(why)) => return Err(why),
+                Err(_) | Ok(Ok(None)) => return Ok(()),
+            }
+        }
     }
 
     async fn write(&mut self, line: &str) -> Result<(), String> {
         self.mark = self.said.len();
+        self.n_written += 1;
         let input = self.input.as_mut().ok_or("standard input is closed")?;
         // A program that has ended cannot be told; what it said before counts.
         drop(input.write_all(format!("{line}\n").as_bytes()).await);
