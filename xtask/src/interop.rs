@@ -39,10 +39,10 @@ enum Peer {
     Llama,
     /// Compares our requests with those of the official clients of Anthropic, OpenAI and Google. Needs node and npm.
     Sdk,
-    /// Lets three versions of pi read our session files, and us theirs. Needs npm.
+    /// Lets four versions of pi read our session files, and us theirs. Needs npm.
     Pi,
     /// Drives pinch's RPC mode with pi's own client, and pi's beside it. Needs npm.
-    Rpc,
+    Rpc(rpc::Args),
     /// Runs pi's program and pinch with the same command lines, in print and JSON mode, and compares what they ask the model, say and write.
     ///
     /// Each scenario runs in folders of its own against a scripted server on the loopback. Needs npm for pi, and cargo for the programs it
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         Peer::Llama => llama::run(),
         Peer::Sdk => sdk::run(),
         Peer::Pi => pi::run(),
-        Peer::Rpc => rpc::run(),
+        Peer::Rpc(args) => rpc::run(args),
         Peer::Modes(args) => modes::run(args),
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::matrix::{Cell, Matrix};
 use super::neutral::{self, KnownList};
-use super::pi::peer::{Installed, TARGET};
+use super::pi::peer::{Installed, Version};
 use crate::cases::program::{self, Program};
 use known::{KNOWN, KNOWN_OF_1};
 use scenarios::Scenario;
@@ -36,10 +36,11 @@ pub(super) struct Args {
 
 /// Runs the check.
 pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
-    let (installed, bundle) = Installed::bundle(&args.pi)?;
+    let version = Version::find(&args.pi)?;
+    let installed = Installed::get(&[version])?;
     let pi = Program {
-        path: bundle.node,
-        first_args: vec![bundle.program.into()],
+        path: installed.node_of(version),
+        first_args: vec![installed.program(version).into()],
         variables: vec![("PATH", installed.with_search_programs()?)],
     };
     let pinch = Program { path: program::pinch().map_err(anyhow::Error::msg)?.to_owned(), ..Program::default() };
@@ -51,7 +52,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
         scenarios.iter().map(|scenario| scenario.name).collect(),
     );
     let configuration = scenarios::configuration();
-    let list = if args.pi == TARGET.number { KNOWN_OF_1 } else { KNOWN };
+    let list = if version.is_target() { KNOWN_OF_1 } else { KNOWN };
     let mut known = KnownList::new(list);
     for (row, scenario) in scenarios.iter().enumerate() {
         let said = [("pi", &pi), ("pinch", &pinch)].map(|(name, program)| {

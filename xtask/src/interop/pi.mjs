@@ -7,9 +7,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const load = (file) => import(pathToFileURL(join(process.argv[2], "dist", "core", file)).href);
-const { SessionManager } = await load("session-manager.js");
-const { convertToLlm } = await load("messages.js");
+const load = (...file) => import(pathToFileURL(join(process.argv[2], "dist", ...file)).href);
+// Since 1.5 the tarball holds the library as one bundle.
+const isBundle = process.argv[2].endsWith("package");
+const { SessionManager } = await load(...(isBundle ? ["bundle", "index.js"] : ["core", "session-manager.js"]));
+const { convertToLlm } = await load(...(isBundle ? ["bundle", "index.js"] : ["core", "messages.js"]));
 
 let session;
 let context;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::matrix::{Cell, Matrix};
 use crate::cases::compare::same;
-use peer::{Installed, VERSIONS};
+use peer::{Installed, TARGET, VERSIONS, Version};
 use program::{Pinch, Program};
 use scenarios::{KNOWN, Known, Scenario};
 
@@ -40,18 +40,21 @@ impl Direction {
     }
 }
 
+/// The versions that are compared; the lines of the first are pinch's byte for byte.
+const COMPARED: [Version; 4] = [VERSIONS[0], TARGET, VERSIONS[1], VERSIONS[2]];
+
 /// Runs the check.
 pub(super) fn run() -> anyhow::Result<bool> {
-    let installed = Installed::get(&VERSIONS)?;
+    let installed = Installed::get(&COMPARED)?;
     let mut pinch = Pinch::new()?;
     let mut columns: Vec<String> = Vec::new();
-    for version in VERSIONS {
+    for version in COMPARED {
         columns.extend(Direction::ALL.map(|direction| format!("{} {}", version.number, direction.word())));
     }
-    columns.push(format!("{} same bytes", VERSIONS[0].number));
+    columns.push(format!("{} same bytes", COMPARED[0].number));
     let scenarios = scenarios::all();
     let mut matrix = Matrix::new(columns, scenarios.iter().map(|scenario| scenario.name).collect());
-    for (nth, version) in VERSIONS.into_iter().enumerate() {
+    for (nth, version) in COMPARED.into_iter().enumerate() {
         let mut pi = installed.start(version)?;
         for (row, scenario) in scenarios.iter().enumerate() {
             for (at, direction) in Direction::ALL.into_iter().enumerate() {
@@ -59,7 +62,7 @@ pub(super) fn run() -> anyhow::Result<bool> {
                 matrix.set(row, nth * Direction::ALL.len() + at, cell);
             }
             if nth == 0 {
-                matrix.set(row, VERSIONS.len() * Direction::ALL.len(), same_bytes(&mut pinch, &mut pi, scenario));
+                matrix.set(row, COMPARED.len() * Direction::ALL.len(), same_bytes(&mut pinch, &mut pi, scenario));
             }
         }
     }

