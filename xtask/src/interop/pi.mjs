@@ -4,7 +4,6 @@
 
 import { copyFileSync, existsSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const load = (...file) => import(pathToFileURL(join(process.argv[2], "dist", ...file)).href);
@@ -123,7 +122,16 @@ const measure = {
 	},
 };
 
-for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+// Lines end at line feeds only: `readline` splits at U+2028, too.
+async function* lines(input) {
+	let rest = "";
+	for await (const chunk of input.setEncoding("utf8")) {
+		rest += chunk;
+		for (let at; (at = rest.indexOf("\n")) >= 0; rest = rest.slice(at + 1)) yield rest.slice(0, at);
+	}
+}
+
+for await (const line of lines(process.stdin)) {
 	let answer;
 	try {
 		const { do: what, ...given } = JSON.parse(line);

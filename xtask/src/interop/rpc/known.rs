@@ -35,20 +35,56 @@ pub(super) const KNOWN: &[Known] = &[
     known("exportHtml by itself", "/lines/*/data/path", EXPORT),
 ];
 
+const BILLED: &str =
+    "pi says of each cost that the provider did not name it; pinch says it of those that the provider named";
+
+const UNSAVED: &str = "pi names another way to save a session; pinch says what 0.87.1 says";
+const DETAILS: &str =
+    "pi leaves details out of a command that fails, and says in its result that it did; pinch writes them empty";
+const RETRY: &str = "pi calls a run aborted whose wait for another try was; pinch calls it failed";
+const DURATION: &str =
+    "pi says of a request which was never sent how long it took and with what level; pinch says neither";
+
 /// What is known to differ from pi 1.5.2.
 pub(super) const KNOWN_OF_1: &[Known] = &[
     known("a prompt with broken calls", "/lines", BROKEN),
     known("abort", "/lines", OPEN),
     known("abort with a queue", "/lines", OPEN),
     known("newSession while a prompt runs", "/lines", OPEN),
-    known("abort of a command", "/lines/*/message/errorMessage", FETCH),
-    known("abort of a command", "/lines/*/message/stopReason", FETCH),
     known("several at once", "/lines", ONE_BY_ONE),
     known("an image that is none", "/lines", IMAGE),
     known("compact", "/lines/*/result/estimatedTokensAfter", PROMPT),
-    known("compact", "/lines/*/data/estimatedTokensAfter", PROMPT),
-    known("compact", "/result/estimatedTokensAfter", PROMPT),
     known("switchSession to nothing", "", MISSING),
     known("exportHtml by itself", "/result/path", EXPORT),
     known("exportHtml by itself", "/lines/*/data/path", EXPORT),
+    known("*", "/lines/*/message/usage/cost/totalFromProvider", BILLED),
+    known("*", "/lines/*/result/usage/cost/totalFromProvider", BILLED),
+    known("*", "/lines/*/data/messages/*/usage/cost/totalFromProvider", BILLED),
+    known("*", "/lines/*/data/entries/*/message/usage/cost/totalFromProvider", BILLED),
+    known("*", "/lines/*/data/tree/*/entry/message/usage/cost/totalFromProvider", BILLED),
+    known("*", "/result/*/usage/cost/totalFromProvider", BILLED),
+    known("*", "/result/entries/*/message/usage/cost/totalFromProvider", BILLED),
+    known("*", "/result/tree/*/entry/message/usage/cost/totalFromProvider", BILLED),
+    known("clone of nothing", "/error", UNSAVED),
+    known("a prompt with several tools", "/lines/*/result/isError", DETAILS),
+    known("a prompt with several tools", "/lines/*/result/details", DETAILS),
+    known("a prompt with several tools", "/lines/*/message/details", DETAILS),
+    known("*", "/lines/*/data/messages/*/details", DETAILS),
+    known("*", "/lines/*/data/entries/*/message/details", DETAILS),
+    known("*", "/lines/*/data/tree/*/entry/message/details", DETAILS),
+    known("*", "/result/*/details", DETAILS),
+    known("*", "/result/entries/*/message/details", DETAILS),
+    known("*", "/result/tree/*/entry/message/details", DETAILS),
+    known("abort of a retry", "/lines/*/aborted", RETRY),
+    known("compact", "/lines/*/data/estimatedTokensAfter", PROMPT),
+    known("abort of a command", "/lines/*/message/durationMs", DURATION),
+    known("clone of nothing", "/lines/*/error", UNSAVED),
+    known("*", "/lines/*/data/usage/cost/totalFromProvider", BILLED),
+    known("*", "/lines/*/data/entries/*/usage/cost/totalFromProvider", BILLED),
+    known("*", "/lines/*/data/tree/*/entry/usage/cost/totalFromProvider", BILLED),
+    known("abort of a command", "/lines/*/message/errorMessage", FETCH),
+    known("compact", "/result/estimatedTokensAfter", PROMPT),
+    known("*", "/result/entries/*/usage/cost/totalFromProvider", BILLED),
+    known("*", "/result/tree/*/entry/usage/cost/totalFromProvider", BILLED),
+    known("abort of a command", "/lines/*/message/thinkingLevel", DURATION),
 ];

@@ -14,6 +14,8 @@ const NO_SYSTEM: &str = "does not know system messages: it keeps old ones after 
 const NO_EDITS: &str = "does not know context edits and shows what was there before";
 const NO_REPAIR: &str = "shows null as it is, where 0.87.1 and pinch show an empty list";
 
+const TWICE: &str = "shows an entry as often as its line stands in the file; in pinch's tree it stands once";
+
 /// The scenario whose messages have members of no version.
 pub(super) const UNKNOWN: &str = "members that nobody knows";
 const NOT_IN_MEMORY: &str = "has unknown members of messages in memory, too; pinch leaves them in the file";
@@ -42,8 +44,13 @@ pub(in super::super) const KNOWN: &[Known] = &[
     },
     Known { version: "0.73.1", scenario: "null content", members: &["messages", "sent"], reason: NO_REPAIR },
     Known { version: "0.49.3", scenario: "null content", members: &["messages", "sent"], reason: NO_REPAIR },
+    Known { version: "1.5.2", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
     Known { version: "0.87.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
     Known { version: "0.73.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
     Known { version: "0.49.3", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    Known { version: "1.5.2", scenario: "written twice", members: &["tree"], reason: TWICE },
+    Known { version: "0.87.1", scenario: "written twice", members: &["tree"], reason: TWICE },
+    Known { version: "0.73.1", scenario: "written twice", members: &["tree"], reason: TWICE },
+    Known { version: "0.49.3", scenario: "written twice", members: &["tree"], reason: TWICE },
     Known { version: "0.49.3", scenario: "*", members: &["labelTimes"], reason: "does not tell when labels were set" },
 ];
