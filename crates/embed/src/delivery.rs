@@ -1,7 +1,7 @@
 //! What leaves a run while it goes on, and how it reaches whoever wants it.
 //!
 //! Replies come as [`ReplyEvent`]s. A run never waits for its readers: they take events from one bounded queue, in which what belongs
-//! together merges ([`pump`]).
+//! together merges.
 
 use pinch_stdx::queue::{Merge, Room};
 

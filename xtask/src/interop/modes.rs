@@ -16,7 +16,6 @@ use super::matrix::{Cell, Matrix};
 use super::neutral::{self, KnownList};
 use super::pi::peer::{Installed, Version};
 use crate::cases::program::{self, Program};
-use known::{KNOWN, KNOWN_OF_1};
 use scenarios::Scenario;
 use view::ASPECTS;
 
@@ -52,8 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
         scenarios.iter().map(|scenario| scenario.name).collect(),
     );
     let configuration = scenarios::configuration();
-    let list = if version.is_target() { KNOWN_OF_1 } else { KNOWN };
-    let mut known = KnownList::new(list);
+    let mut known = KnownList::new(&known::of(version));
     for (row, scenario) in scenarios.iter().enumerate() {
         let said = [("pi", &pi), ("pinch", &pinch)].map(|(name, program)| {
             let said = said(program, &configuration, scenario).with_context(|| format!("{name}: {}", scenario.name))?;
@@ -123,7 +121,7 @@ mod tests {
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{name} stands there twice");
         }
-        for known in KNOWN {
+        for known in known::all() {
             assert!(known.step == "*" || names.contains(&known.step), "no scenario {}", known.step);
             let aspect = known.at.split('/').nth(1).unwrap_or_default();
             assert!(ASPECTS.contains(&aspect), "no aspect {aspect}");
@@ -132,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_is_new_fails_and_what_is_known_does_not() {
-        let mut known = KnownList::new(&[neutral::Known { step: "s", at: "/exit", reason: "why" }]);
+        let mut known = KnownList::new(&[&[neutral::Known { step: "s", at: "/exit", reason: "why" }]]);
         let side = |exit: i32| json!({"exit": [exit], "events": [], "stdout": ["x"]});
         assert_eq!(compare(&mut known, "s", "exit", &side(1), &side(2)), Cell::Known("why".into()));
         assert_eq!(compare(&mut known, "s", "stdout", &side(1), &side(2)), Cell::Ok);

@@ -216,13 +216,15 @@ impl Known {
 
 /// What is known to differ, and what of it has shown.
 pub(super) struct KnownList {
-    list: &'static [Known],
+    list: Vec<&'static Known>,
     shown: Vec<bool>,
 }
 
 impl KnownList {
-    pub(super) fn new(list: &'static [Known]) -> Self {
-        Self { list, shown: vec![false; list.len()] }
+    /// What stands in several lists.
+    pub(super) fn new(lists: &[&'static [Known]]) -> Self {
+        let list: Vec<&'static Known> = lists.iter().copied().flatten().collect();
+        Self { shown: vec![false; list.len()], list }
     }
 
     /// The difference that is new, and else the reasons of those that are known.
@@ -242,7 +244,7 @@ impl KnownList {
 
     /// What was known and has not shown.
     pub(super) fn gone(&self) -> Vec<&'static Known> {
-        self.list.iter().zip(&self.shown).filter(|(_, shown)| !**shown).map(|(known, _)| known).collect()
+        self.list.iter().zip(&self.shown).filter(|(_, shown)| !**shown).map(|(known, _)| *known).collect()
     }
 }
 
@@ -269,7 +271,7 @@ mod tests {
         let found = differences(&theirs, &ours);
         let places: Vec<&str> = found.iter().map(|difference| difference.at.as_str()).collect();
         assert_eq!(places, ["/list/0/x", "/list/1/x", "/only", "/own"]);
-        let mut known = KnownList::new(KNOWN);
+        let mut known = KnownList::new(&[KNOWN]);
         assert_eq!(known.judge("s", found).err().map(|new| new.at).as_deref(), Some("/only"));
         let known_only = differences(&json!({"list": [{"x": 1}]}), &json!({"list": [{"x": 2}]}));
         assert_eq!(known.judge("s", known_only).ok(), Some(vec!["known"]));

@@ -22,7 +22,6 @@ use super::pi::peer::{Installed, Version};
 use crate::cases::program;
 use crate::cases::program::places::Places;
 use crate::cases::program::server::{Calls, reply};
-use known::{KNOWN, KNOWN_OF_1};
 
 /// Methods of the client that others of its methods call.
 const INTERNAL: [&str; 6] =
@@ -206,7 +205,7 @@ fn said_last(request: &Recorded) -> String {
 
 /// Prints the table; true when nothing is new.
 fn print(version: Version, theirs: &Talk, ours: &Talk) -> anyhow::Result<bool> {
-    let mut known = KnownList::new(if version.is_target() { KNOWN_OF_1 } else { KNOWN });
+    let mut known = KnownList::new(&known::of(version));
     let (mut n_same, mut n_known, mut failures) = (0, 0, Vec::new());
     println!("  {:<28} {:<40} {:<30} {:<30}", "method", "step", format!("pi {}", version.number), "pinch");
     for (n, their_row) in theirs.rows.iter().enumerate() {

@@ -1,6 +1,7 @@
-//! What is known to differ between pinch and pi 0.87.1 in print and JSON mode.
+//! What is known to differ between pinch and pi 0.87.1 or 1.5.2 in print and JSON mode.
 
 use crate::interop::neutral::Known;
+use crate::interop::pi::peer::Version;
 
 const EMPTY: &str = "pi ends without a word when nothing is asked; pinch says that there is no message";
 const FOLDER: &str = "pi dies of a folder; pinch says that it is no file";
@@ -45,111 +46,6 @@ const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Kn
     Known { step, at, reason }
 }
 
-/// What is known. A difference that does not show any more is a failure, too.
-pub(super) const KNOWN: &[Known] = &[
-    known("without anything to say", "/stderr", EMPTY),
-    known("without anything to say", "/exit", EMPTY),
-    known("an empty message", "/stderr", EMPTY),
-    known("an empty message", "/exit", EMPTY),
-    known("a folder as file", "/stderr", FOLDER),
-    known("the list of models", "/stdout", BLANKS),
-    known("standard input and a message", "/requests/0/body/messages/1/content/0/text", BLANK),
-    known("standard input and a message", "/session/0/entries/4/message/content/0/text", BLANK),
-    known("standard input without -p", "/requests/0/body/messages/1/content/0/text", BLANK),
-    known("standard input without -p", "/session/0/entries/4/message/content/0/text", BLANK),
-    known("standard input, a file and messages", "/requests/*/body/messages/1/content/0/text", BLANK),
-    known("standard input, a file and messages", "/events/5/message/content/0/text", BLANK),
-    known("standard input, a file and messages", "/session/0/entries/4/message/content/0/text", BLANK),
-    known("a model that two have", "/stderr", AMBIGUOUS),
-    known("a provider without a model", "/requests", PROVIDER),
-    known("a provider without a model", "/session", PROVIDER),
-    known("a provider without a model", "/stdout", PROVIDER),
-    known("a provider without a model", "/stderr", PROVIDER),
-    known("a provider without a model", "/exit", PROVIDER),
-    known("a tool that nobody has", "/requests", NO_TOOL),
-    known("a tool that nobody has", "/events", NO_TOOL),
-    known("a tool that nobody has", "/session", NO_TOOL),
-    known("a tool that nobody has", "/stderr", NO_TOOL),
-    known("a tool that nobody has", "/exit", NO_TOOL),
-    known("prompts of a project that is not trusted", "/stderr", TRUST),
-    known("settings that are none", "/stderr", DOCUMENT),
-    known("models that are none", "/stderr", DOCUMENT),
-    known("models that are none", "/exit", CODES),
-    known("skills of a project", "/stderr", COLLISION),
-    known("skills", "/stderr", SKILL),
-    known("no model at all", "/stderr", ADVICE),
-    known("no model at all", "/exit", CODES),
-    known("a model without a key", "/stderr", ADVICE),
-    known("a model without a key", "/exit", CODES),
-    known("bash that takes too long", "/events/*/result/content/0/text", TIMEOUT),
-    known("bash that takes too long", "/events/*/message/content/0/text", TIMEOUT),
-    known("bash that takes too long", "/session/0/entries/*/message/content/0/text", TIMEOUT),
-    known("bash that takes too long", "/requests/*/body/messages/*/content", TIMEOUT),
-    known("*", "/events/*/result/details/truncation/content", REPEATED),
-    known("*", "/events/*/message/details/truncation/content", REPEATED),
-    known("*", "/session/0/entries/*/message/details/truncation/content", REPEATED),
-    known("a call that is cut off", "/events", BROKEN),
-    known("a call that is cut off", "/session", BROKEN),
-    known("a call that is cut off", "/requests", BROKEN),
-    known("edit in other forms", "/requests/*/body/messages/*/tool_calls/0/function/arguments", PREPARED),
-    known("edit in other forms", "/events/*/message", PREPARED),
-    known("write", "/requests/*/body/messages/*/content", MKDIR),
-    known("write", "/events/*/result/content/0/text", MKDIR),
-    known("write", "/events/*/message/content/0/text", MKDIR),
-    known("write", "/session/0/entries/*/message/content/0/text", MKDIR),
-    known("grep", "/requests/*/body/messages/*/content", WINDOWS),
-    known("grep", "/events/*/result/content/0/text", WINDOWS),
-    known("grep", "/events/*/message/content/0/text", WINDOWS),
-    known("grep", "/session/0/entries/*/message/content/0/text", WINDOWS),
-    known("find", "/requests/*/body/messages/*/content", LIMIT),
-    known("find", "/events/*/result", LIMIT),
-    known("find", "/events/*/message", LIMIT),
-    known("find", "/session/0/entries/*/message", LIMIT),
-    known("go on with other tools", "/requests/2", TOOLS),
-    known("go on with other tools", "/events", TOOLS),
-    known("go on with other tools", "/session", TOOLS),
-    known("go on with claude who is told of changes", "/requests", BY_VALUE),
-    known("go on with another model", "/requests/2/body/reasoning_effort", CHANGES),
-    known("go on with another model", "/session", CHANGES),
-    known("go on with another provider", "/requests/1/body/messages", FOREIGN),
-    known("go on with another provider", "/session", CHANGES),
-    known("summed up between turns", "/events/*/result/summary", REQUEST),
-    known("summed up between turns", "/session/0/entries/*/summary", REQUEST),
-    known("summed up between turns", "/requests/*/body/messages/*/content", REQUEST),
-    known("summed up between turns", "/events/*/result/estimatedTokensAfter", PROMPT),
-    known("summed up between turns", "/events/*/result/tokensBefore", LOG),
-    known("summed up between turns", "/session/0/entries/*/tokensBefore", LOG),
-    known("a summary that is cut", "/events/*/errorMessage", CAP),
-    known("an extension that keeps something", "/events", BEGUN),
-    known("a command of an extension", "/requests", ASKED),
-    known("a command of an extension", "/session", ASKED),
-    known("a command of an extension", "/stdout", ASKED),
-    known("an extension that cannot be loaded", "/requests", LOADED),
-    known("an extension that cannot be loaded", "/session", LOADED),
-    known("an extension that cannot be loaded", "/stdout", LOADED),
-    known("an extension that cannot be loaded", "/stderr", LOADED),
-    known("an extension that cannot be loaded", "/exit", LOADED),
-    known("an error in print mode", "/exit", CODES),
-    known("tried again in vain in print mode", "/exit", CODES),
-    known("a connection that breaks off", "/events/*/message/errorMessage", CAUSE),
-    known("a connection that breaks off", "/session/0/entries/*/message/errorMessage", CAUSE),
-    known("nobody at the other end", "/events/*/message/errorMessage", CAUSE),
-    known("nobody at the other end", "/session/0/entries/*/message/errorMessage", CAUSE),
-    known("an answer that is cut in print mode", "/stderr", CUT),
-    known("an answer that is cut in print mode", "/exit", CUT),
-    known("an interrupt in print mode", "/session", ENDS),
-    known("an interrupt in json mode", "/events", ENDS),
-    known("an interrupt in json mode", "/session", ENDS),
-    known("an interrupt while a tool works", "/events", ENDS),
-    known("an interrupt while a tool works", "/session", ENDS),
-    known("an end in print mode", "/session", ENDS),
-    known("an end in json mode", "/events", ENDS),
-    known("an end in json mode", "/session", ENDS),
-    known("an end while a tool works", "/events", ENDS),
-    known("an end while a tool works", "/session", ENDS),
-    known("a line that is cut", "/session", ENDS),
-];
-
 const BILLED: &str =
     "pi says of each cost that the provider did not name it; pinch says it of those that the provider named";
 
@@ -159,12 +55,18 @@ const DURATION: &str = "pi says that a call which was refused took no time";
 const VALIDATION: &str = "what is wrong with an argument is each program's own wording";
 const ABORTED: &str = "pi says on standard error that a run was aborted whose process a signal ends";
 
-/// What is known to differ from pi 1.5.2.
-pub(super) const KNOWN_OF_1: &[Known] = &[
-    known("*", "/session/*/entries/*/message/usage/cost/totalFromProvider", BILLED),
-    known("*", "/session/*/entries/*/usage/cost/totalFromProvider", BILLED),
-    known("*", "/events/*/message/usage/cost/totalFromProvider", BILLED),
-    known("*", "/files/*/*/message/usage/cost/totalFromProvider", BILLED),
+/// What is known of a version. A difference that does not show any more is a failure, too.
+pub(super) fn of(version: Version) -> [&'static [Known]; 2] {
+    [OF_BOTH, if version.is_target() { OF_1 } else { OF_0 }]
+}
+
+/// Everything that is known.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = &'static Known> {
+    OF_BOTH.iter().chain(OF_0).chain(OF_1)
+}
+
+const OF_BOTH: &[Known] = &[
     known("without anything to say", "/stderr", EMPTY),
     known("without anything to say", "/exit", EMPTY),
     known("an empty message", "/stderr", EMPTY),
@@ -248,6 +150,36 @@ pub(super) const KNOWN_OF_1: &[Known] = &[
     known("an end in json mode", "/events", ENDS),
     known("an end while a tool works", "/events", ENDS),
     known("an end while a tool works", "/session", ENDS),
+];
+
+/// Of 0.87.1 only.
+const OF_0: &[Known] = &[
+    known("a provider without a model", "/requests", PROVIDER),
+    known("a provider without a model", "/session", PROVIDER),
+    known("a provider without a model", "/stdout", PROVIDER),
+    known("a provider without a model", "/exit", PROVIDER),
+    known("*", "/events/*/message/details/truncation/content", REPEATED),
+    known("a call that is cut off", "/requests", BROKEN),
+    known("go on with other tools", "/requests/2", TOOLS),
+    known("go on with other tools", "/events", TOOLS),
+    known("go on with other tools", "/session", TOOLS),
+    known("go on with another model", "/requests/2/body/reasoning_effort", CHANGES),
+    known("go on with another provider", "/requests/1/body/messages", FOREIGN),
+    known("summed up between turns", "/events/*/result/summary", REQUEST),
+    known("summed up between turns", "/events/*/result/estimatedTokensAfter", PROMPT),
+    known("summed up between turns", "/events/*/result/tokensBefore", LOG),
+    known("an answer that is cut in print mode", "/exit", CUT),
+    known("an end in print mode", "/session", ENDS),
+    known("an end in json mode", "/session", ENDS),
+    known("a line that is cut", "/session", ENDS),
+];
+
+/// Of 1.5.2 only.
+const OF_1: &[Known] = &[
+    known("*", "/session/*/entries/*/message/usage/cost/totalFromProvider", BILLED),
+    known("*", "/session/*/entries/*/usage/cost/totalFromProvider", BILLED),
+    known("*", "/events/*/message/usage/cost/totalFromProvider", BILLED),
+    known("*", "/files/*/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/events/*/result/usage/cost/totalFromProvider", BILLED),
     known("*", "/events/*/result/structuredContent", STRUCTURED),
     known("bash that fails", "/events/*/result/isError", STRUCTURED),

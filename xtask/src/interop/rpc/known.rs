@@ -1,6 +1,7 @@
-//! What is known to differ between pinch and pi 0.87.1 over RPC.
+//! What is known to differ between pinch and pi 0.87.1 or 1.5.2 over RPC.
 
 use crate::interop::neutral::Known;
+use crate::interop::pi::peer::Version;
 
 const BROKEN: &str = "pi fills up arguments that are cut off; pinch refuses them, as pi does since 1.3";
 const OPEN: &str = "of an answer that is aborted pi ends the open text first; pinch leaves it open";
@@ -17,24 +18,6 @@ const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Kn
     Known { step, at, reason }
 }
 
-/// What is known. A difference that does not show any more is a failure, too.
-pub(super) const KNOWN: &[Known] = &[
-    known("a prompt with broken calls", "/lines", BROKEN),
-    known("abort", "/lines", OPEN),
-    known("abort with a queue", "/lines", OPEN),
-    known("newSession while a prompt runs", "/lines", OPEN),
-    known("abort of a command", "/lines/*/message/errorMessage", FETCH),
-    known("abort of a command", "/lines/*/message/stopReason", FETCH),
-    known("several at once", "/lines", ONE_BY_ONE),
-    known("an image that is none", "/lines", IMAGE),
-    known("compact", "/lines/*/result/estimatedTokensAfter", PROMPT),
-    known("compact", "/lines/*/data/estimatedTokensAfter", PROMPT),
-    known("compact", "/result/estimatedTokensAfter", PROMPT),
-    known("switchSession to nothing", "", MISSING),
-    known("exportHtml by itself", "/result/path", EXPORT),
-    known("exportHtml by itself", "/lines/*/data/path", EXPORT),
-];
-
 const BILLED: &str =
     "pi says of each cost that the provider did not name it; pinch says it of those that the provider named";
 
@@ -45,18 +28,32 @@ const RETRY: &str = "pi calls a run aborted whose wait for another try was; pinc
 const DURATION: &str =
     "pi says of a request which was never sent how long it took and with what level; pinch says neither";
 
-/// What is known to differ from pi 1.5.2.
-pub(super) const KNOWN_OF_1: &[Known] = &[
+/// What is known of a version. A difference that does not show any more is a failure, too.
+pub(super) fn of(version: Version) -> [&'static [Known]; 2] {
+    [OF_BOTH, if version.is_target() { OF_1 } else { OF_0 }]
+}
+
+const OF_BOTH: &[Known] = &[
     known("a prompt with broken calls", "/lines", BROKEN),
     known("abort", "/lines", OPEN),
     known("abort with a queue", "/lines", OPEN),
     known("newSession while a prompt runs", "/lines", OPEN),
+    known("abort of a command", "/lines/*/message/errorMessage", FETCH),
     known("several at once", "/lines", ONE_BY_ONE),
     known("an image that is none", "/lines", IMAGE),
     known("compact", "/lines/*/result/estimatedTokensAfter", PROMPT),
+    known("compact", "/lines/*/data/estimatedTokensAfter", PROMPT),
+    known("compact", "/result/estimatedTokensAfter", PROMPT),
     known("switchSession to nothing", "", MISSING),
     known("exportHtml by itself", "/result/path", EXPORT),
     known("exportHtml by itself", "/lines/*/data/path", EXPORT),
+];
+
+/// Of 0.87.1 only.
+const OF_0: &[Known] = &[known("abort of a command", "/lines/*/message/stopReason", FETCH)];
+
+/// Of 1.5.2 only.
+const OF_1: &[Known] = &[
     known("*", "/lines/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/result/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/data/messages/*/usage/cost/totalFromProvider", BILLED),
@@ -76,14 +73,11 @@ pub(super) const KNOWN_OF_1: &[Known] = &[
     known("*", "/result/entries/*/message/details", DETAILS),
     known("*", "/result/tree/*/entry/message/details", DETAILS),
     known("abort of a retry", "/lines/*/aborted", RETRY),
-    known("compact", "/lines/*/data/estimatedTokensAfter", PROMPT),
     known("abort of a command", "/lines/*/message/durationMs", DURATION),
     known("clone of nothing", "/lines/*/error", UNSAVED),
     known("*", "/lines/*/data/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/data/entries/*/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/data/tree/*/entry/usage/cost/totalFromProvider", BILLED),
-    known("abort of a command", "/lines/*/message/errorMessage", FETCH),
-    known("compact", "/result/estimatedTokensAfter", PROMPT),
     known("*", "/result/entries/*/usage/cost/totalFromProvider", BILLED),
     known("*", "/result/tree/*/entry/usage/cost/totalFromProvider", BILLED),
     known("abort of a command", "/lines/*/message/thinkingLevel", DURATION),
