@@ -67,6 +67,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Known> {
 }
 
 const OF_BOTH: &[Known] = &[
+    known("*", "/events/*/message/details/truncation/content", REPEATED),
     known("without anything to say", "/stderr", EMPTY),
     known("without anything to say", "/exit", EMPTY),
     known("an empty message", "/stderr", EMPTY),
@@ -158,7 +159,6 @@ const OF_0: &[Known] = &[
     known("a provider without a model", "/session", PROVIDER),
     known("a provider without a model", "/stdout", PROVIDER),
     known("a provider without a model", "/exit", PROVIDER),
-    known("*", "/events/*/message/details/truncation/content", REPEATED),
     known("a call that is cut off", "/requests", BROKEN),
     known("go on with other tools", "/requests/2", TOOLS),
     known("go on with other tools", "/events", TOOLS),
