@@ -67,6 +67,9 @@ pub(super) fn all() -> impl Iterator<Item = &'static Known> {
 }
 
 const OF_BOTH: &[Known] = &[
+    known("summed up between turns", "/events/*/result/summary", REQUEST),
+    known("summed up between turns", "/events/*/result/tokensBefore", LOG),
+    known("summed up between turns", "/events/*/result/estimatedTokensAfter", PROMPT),
     known("*", "/events/*/message/details/truncation/content", REPEATED),
     known("without anything to say", "/stderr", EMPTY),
     known("without anything to say", "/exit", EMPTY),
@@ -165,9 +168,6 @@ const OF_0: &[Known] = &[
     known("go on with other tools", "/session", TOOLS),
     known("go on with another model", "/requests/2/body/reasoning_effort", CHANGES),
     known("go on with another provider", "/requests/1/body/messages", FOREIGN),
-    known("summed up between turns", "/events/*/result/summary", REQUEST),
-    known("summed up between turns", "/events/*/result/estimatedTokensAfter", PROMPT),
-    known("summed up between turns", "/events/*/result/tokensBefore", LOG),
     known("an answer that is cut in print mode", "/exit", CUT),
     known("an end in print mode", "/session", ENDS),
     known("an end in json mode", "/session", ENDS),
