@@ -19,7 +19,7 @@ use super::steady::{RATE, Steady};
 use crate::bench::{Figure, process};
 
 /// How many runs are tried, until they need too much.
-const SIZES: [usize; 8] = [100, 300, 600, 1_000, 1_500, 2_000, 2_500, 3_000];
+const SIZES: [usize; 9] = [100, 300, 600, 800, 1_000, 1_500, 2_000, 2_500, 3_000];
 
 /// The part of one core that they may need.
 const MAX_CORES: f64 = 0.8;
