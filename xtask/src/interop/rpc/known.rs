@@ -81,4 +81,5 @@ const OF_1: &[Known] = &[
     known("*", "/result/entries/*/usage/cost/totalFromProvider", BILLED),
     known("*", "/result/tree/*/entry/usage/cost/totalFromProvider", BILLED),
     known("abort of a command", "/lines/*/message/thinkingLevel", DURATION),
+    known("*", "/result/usage/cost/totalFromProvider", BILLED),
 ];
