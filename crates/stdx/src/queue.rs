@@ -1,12 +1,10 @@
 //! A queue between a run that must not wait and a reader that may be slow.
 //!
-//! The writer never waits. Items that belong together merge in the queue; when it is full, neighbours merge that would not otherwise. What
+//! The writer never waits, and wakes nobody: the reader looks again when the writer has had its turn. Items that belong together merge in the queue; when it is full, neighbours merge that would not otherwise. What
 //! cannot merge is kept, full or not: nothing is ever lost, so whoever reads too slowly has to be cut off by other means.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::Notify;
 
 /// How much room is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +47,6 @@ impl Default for Bounds {
 pub struct MergeQueue<T> {
     bounds: Bounds,
     state: Mutex<State<T>>,
-    ready: Notify,
 }
 
 #[derive(Debug)]
@@ -63,7 +60,7 @@ impl<T: Merge> MergeQueue<T> {
     /// An empty queue.
     pub fn new(bounds: Bounds) -> Self {
         let state = State { items: VecDeque::new(), bytes: 0, closed: false };
-        Self { bounds, state: Mutex::new(state), ready: Notify::new() }
+        Self { bounds, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
@@ -79,37 +76,26 @@ impl<T: Merge> MergeQueue<T> {
         if state.closed {
             return Err(item);
         }
+        if state.exceeds(self.bounds) {
+            // What waits has been merged already: only the end can change.
+            state.add(item, Room::Full);
+            return Ok(());
+        }
         state.add(item, Room::Enough);
-        if state.items.len() > self.bounds.items || state.bytes > self.bounds.bytes {
+        if state.exceeds(self.bounds) {
             state.squeeze();
         }
-        drop(state);
-        self.ready.notify_one();
         Ok(())
     }
 
     /// Nothing more will be put in; what is there can still be read.
     pub fn close(&self) {
         self.state().closed = true;
-        self.ready.notify_one();
     }
 
     /// Whether nothing more will be put in.
     pub fn is_closed(&self) -> bool {
         self.state().closed
-    }
-
-    /// The next item; `None` when the queue is closed and empty. Dropping the future loses nothing.
-    pub async fn next(&self) -> Option<T> {
-        loop {
-            if let Some(item) = self.try_next() {
-                return Some(item);
-            }
-            if self.state().closed {
-                return None;
-            }
-            self.ready.notified().await;
-        }
     }
 
     /// The next item, if there is one now.
@@ -119,19 +105,13 @@ impl<T: Merge> MergeQueue<T> {
         state.bytes = state.bytes.saturating_sub(item.weight());
         Some(item)
     }
-
-    /// How many items wait.
-    pub fn len(&self) -> usize {
-        self.state().items.len()
-    }
-
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 impl<T: Merge> State<T> {
+    fn exceeds(&self, bounds: Bounds) -> bool {
+        self.items.len() > bounds.items || self.bytes > bounds.bytes
+    }
+
     fn add(&mut self, item: T, room: Room) {
         let item = match self.items.back_mut() {
             Some(last) => {
@@ -192,12 +172,18 @@ mod tests {
         assert_eq!(filled(1, &["!", "!", "!"]), ["!", "!", "!"].map(str::to_owned));
     }
 
-    #[tokio::test]
-    async fn the_reader_gets_the_rest_after_the_end() {
+    #[test]
+    fn a_full_queue_merges_what_comes() {
+        assert_eq!(filled(1, &["!", "!", "a", "C", "e", "!"]), ["!", "!", "aCe", "!"].map(str::to_owned));
+    }
+
+    #[test]
+    fn the_reader_gets_the_rest_after_the_end() {
         let queue = MergeQueue::new(Bounds::default());
         queue.push("a".to_owned()).unwrap();
         queue.close();
         assert_eq!(queue.push("b".to_owned()), Err("b".to_owned()));
-        assert_eq!((queue.next().await, queue.next().await), (Some("a".to_owned()), None));
+        assert_eq!((queue.try_next(), queue.try_next()), (Some("a".to_owned()), None));
+        assert!(queue.is_closed());
     }
 }
