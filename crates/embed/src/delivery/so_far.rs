@@ -12,7 +12,7 @@ pub struct SoFar {
     media_urls: Vec<String>,
     formatted: String,
     raw: String,
-    /// Where the part of the reasoning begins that the last growth added; 0 when it changed what stood there before.
+    /// Where the part begins that the last growth added to the formatted reasoning; 0 when it changed what was there.
     reasoning_at: usize,
 }
 
@@ -38,8 +38,10 @@ impl SoFar {
 
     /// The reasoning grew.
     pub fn reason(&mut self, growth: &ReasoningGrowth) {
-        let at = growth.formatted.at;
-        self.reasoning_at = if at == self.formatted.len() { at } else { 0 };
+        // Only the end of the text is replaced, and often by itself with more behind it.
+        let is_extension =
+            self.formatted.get(growth.formatted.at..).is_some_and(|end| growth.formatted.text.starts_with(end));
+        self.reasoning_at = if is_extension { self.formatted.len() } else { 0 };
         growth.formatted.apply(&mut self.formatted);
         growth.raw.apply(&mut self.raw);
     }
@@ -56,5 +58,25 @@ impl SoFar {
             delta: &self.formatted[self.reasoning_at..],
             media_urls: &[],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replies::reasoning::Follow;
+
+    #[test]
+    fn the_delta_of_reasoning_is_what_extends_it_or_all_of_it() {
+        let (mut follow, mut so_far) = (Follow::default(), SoFar::default());
+        for (added, delta) in
+            [("one", "Reasoning:\n_one_"), ("\ntwo", "\n_two_"), (" more", "Reasoning:\n_one_\n_two more_")]
+        {
+            so_far.reason(&follow.add(added).unwrap());
+            match so_far.reasoning_event() {
+                AgentData::Text(reply) => assert_eq!(reply.delta, delta, "{added}"),
+                AgentData::Value(value) => panic!("{value}"),
+            }
+        }
     }
 }
