@@ -5,19 +5,11 @@ use serde_json::Value;
 
 use super::node::Node;
 
-/// Tools by group, as deny lists name them. Tools that do not exist here are left out.
-const GROUPS: [(&str, &[&str]); 10] = [
-    ("fs", &["read", "write", "edit", "grep", "find", "ls"]),
-    ("runtime", &["exec"]),
-    ("web", &[]),
-    ("memory", &[]),
-    ("sessions", &[]),
-    ("ui", &[]),
-    ("automation", &[]),
-    ("messaging", &[]),
-    ("nodes", &[]),
-    ("openclaw", &[]),
-];
+/// Tools by group, as deny lists name them.
+const GROUPS: [(&str, &[&str]); 2] = [("fs", &["read", "write", "edit", "grep", "find", "ls"]), ("runtime", &["exec"])];
+
+/// Groups of OpenClaw whose tools do not exist here: denying them is always enforced.
+const EMPTY_GROUPS: [&str; 8] = ["web", "memory", "sessions", "ui", "automation", "messaging", "nodes", "openclaw"];
 
 /// What a configuration says about the tools of all agents, or of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +34,7 @@ impl ToolsConfig {
                     unenforced.push(deny.path().to_owned());
                 }
             }
-            // A deny list that cannot be read denies nobody knows what.
+            // What an unreadable list should deny is unknown.
             Some(_) => unenforced.push(deny.path().to_owned()),
         }
         let mut restricts = |node: &Node<'_>, is_harmless: &dyn Fn(&Value) -> bool| {
@@ -63,10 +55,7 @@ impl ToolsConfig {
         restricts(&exec.get("host"), &is_word(&["gateway", "auto"]));
         restricts(&exec.get("security"), &is_word(&["full"]));
         restricts(&exec.get("ask"), &is_word(&["off"]));
-        match sandbox.get("mode") {
-            mode if mode.is_there() => restricts(&mode, &is_word(&["off"])),
-            _ => {}
-        }
+        restricts(&sandbox.get("mode"), &is_word(&["off"]));
         Self { deny: denied, unenforced }
     }
 
@@ -96,7 +85,8 @@ fn normal(name: &str) -> String {
 }
 
 fn is_understood(entry: &str) -> bool {
-    entry.strip_prefix("group:").is_none_or(|group| GROUPS.iter().any(|(name, _)| *name == group))
+    let is_known = |group: &str| GROUPS.iter().any(|(name, _)| *name == group) || EMPTY_GROUPS.contains(&group);
+    entry.strip_prefix("group:").is_none_or(is_known)
 }
 
 fn matches(entry: &str, tool: &str) -> bool {

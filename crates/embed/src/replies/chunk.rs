@@ -105,7 +105,7 @@ impl Chunker {
     /// Holds more text.
     pub fn append(&mut self, text: &str) {
         self.text.push_str(text);
-        // What never is cut needs no marks.
+        // Text that is never cut needs no marks.
         if self.max < usize::MAX {
             self.marks.push(text);
         }

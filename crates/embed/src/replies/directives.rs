@@ -153,11 +153,18 @@ impl Gap {
     }
 }
 
+/// The longest name of a directive, in bytes.
+const MAX_NAME: usize = "reply_to_current".len();
+
 /// Reads the inside of `[[…]]`; false when it is no directive.
 fn take_tag(body: &str, found: &mut Parsed) -> bool {
     let body = body.trim();
     let (name, value) =
         body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
+    // Much stands between brackets that is no directive: it is not read further than its name.
+    if name.len() > MAX_NAME {
+        return false;
+    }
     match (name.to_ascii_lowercase().as_str(), value) {
         ("reply_to_current" | "reply", None) => {
             (found.reply_to_current, found.reply_to_tag) = (true, true);

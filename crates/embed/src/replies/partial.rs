@@ -18,8 +18,8 @@ pub struct PartialText {
     /// Those words may still change as a whole.
     is_preview: bool,
     found: Parsed,
-    n_media_told: usize,
-    voice_told: bool,
+    n_media_reported: usize,
+    voice_reported: bool,
 }
 
 impl PartialText {
@@ -98,14 +98,14 @@ impl PartialText {
     }
 
     fn report(&mut self, of_line: &[String]) -> Option<Growth> {
-        let media_urls = self.found.media_urls.iter().chain(of_line).skip(self.n_media_told).cloned();
+        let media_urls = self.found.media_urls.iter().chain(of_line).skip(self.n_media_reported).cloned();
         let media_urls: Vec<String> = media_urls.collect();
-        let voice = (self.found.audio_as_voice || self.line.found().audio_as_voice) && !self.voice_told;
+        let voice = (self.found.audio_as_voice || self.line.found().audio_as_voice) && !self.voice_reported;
         let growth = self.view.report(!media_urls.is_empty() || voice);
         self.view.forget_before(if self.is_preview { self.line_at } else { self.view.len() });
         let growth = growth?;
-        self.n_media_told += media_urls.len();
-        self.voice_told |= voice;
+        self.n_media_reported += media_urls.len();
+        self.voice_reported |= voice;
         Some(Growth { media_urls, ..growth })
     }
 }
@@ -120,8 +120,8 @@ struct View {
     low: usize,
     /// What stood after `low` then.
     undone: String,
-    /// So much of the text does the reader have.
-    n_told: usize,
+    /// Length of the text that the reader has.
+    n_reported: usize,
 }
 
 impl View {
@@ -151,14 +151,14 @@ impl View {
         let before = low + undone.len();
         self.low = self.len();
         if !self.text[low - self.base..].starts_with(&undone) {
-            self.n_told = self.n_told.min(low);
+            self.n_reported = self.n_reported.min(low);
             return None;
         }
         if self.len() == before && !anyway {
             return None;
         }
-        let at = self.n_told;
-        self.n_told = self.len();
+        let at = self.n_reported;
+        self.n_reported = self.len();
         let restored = self.text[at - self.base..before - self.base].to_owned();
         let delta = self.text[before - self.base..].to_owned();
         Some(Growth { at, restored, delta, ..Growth::default() })
@@ -166,7 +166,7 @@ impl View {
 
     /// Forgets text before a position that will not change any more, as far as the reader has it.
     fn forget_before(&mut self, at: usize) {
-        let n = at.min(self.n_told).min(self.low) - self.base;
+        let n = at.min(self.n_reported).min(self.low) - self.base;
         if n > 256 && n * 2 > self.text.len() {
             self.text.drain(..n);
             self.base += n;
