@@ -34,7 +34,7 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     figures.extend(long_answer(pinch, "one line of 1 MB", line, 0.1, 40.0)?);
     let reasoning = Response::new("msg_1").in_pieces(1_000_000).thinking(&"thought ".repeat(1_000_000), "c2ln");
     let reasoning = reasoning.in_pieces(1).text("Done.").stop("end_turn").concat();
-    figures.extend(long_answer(pinch, "1 M deltas of hidden reasoning", reasoning, 3.0, 120.0)?);
+    figures.extend(long_answer(pinch, "1 M deltas of hidden reasoning", reasoning, 3.0, 40.0)?);
     figures.extend(many::measure()?);
     figures.extend(idle::measure()?);
     Ok(figures)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::in_place::{self, scratch};
 use super::keep;
-pub use super::private::{Access, create_private_dir};
+use super::private::Access;
 
 /// Replaces the content of `path`, or creates it. Its folder must exist. A symbolic link is followed: its target is replaced.
 ///
