@@ -36,7 +36,7 @@ const COMMANDS: [&str; 4] = ["logout", "print-api-key", "print-bearer-token", "c
 /// What is done with credentials.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Auth {
-    /// Says whether requests to a provider would carry credentials: ready, not_ready or invalid.
+    /// Report whether requests to a provider would carry credentials: ready, not_ready or invalid
     Check(Check),
     /// Prints the API key of a provider.
     PrintApiKey(Of),
