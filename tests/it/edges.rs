@@ -6,11 +6,12 @@ use serde_json::Value;
 
 /// What each crate may use; development dependencies may be `pinch-testing` besides. Crates that are not here are tests and tools, and may
 /// use any.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("pinch-stdx", &[]),
     ("pinch-llm", &["pinch-stdx"]),
     ("pinch-agent-core", &["pinch-stdx", "pinch-llm"]),
-    ("pinch-coding-agent", &["pinch-stdx", "pinch-llm", "pinch-agent-core"]),
+    ("pinch-session", &["pinch-stdx", "pinch-llm"]),
+    ("pinch-coding-agent", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-session"]),
     ("pinch-embed", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     (
@@ -26,7 +27,7 @@ const MAY_USE: [(&str, &[&str]); 8] = [
         ],
     ),
     // Its suites see a layer only through the feature of that name.
-    ("pinch-testing", &["pinch-llm", "pinch-coding-agent"]),
+    ("pinch-testing", &["pinch-llm", "pinch-session"]),
 ];
 const FREE: [&str; 2] = ["pinch-tests", "xtask"];
 

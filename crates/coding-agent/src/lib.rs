@@ -18,12 +18,6 @@ pub mod images;
 
 pub mod tools;
 
-pub mod entry;
-
-pub mod store;
-
-pub mod session_log;
-
 pub mod auth;
 
 pub mod models;
@@ -33,10 +27,6 @@ pub mod packages;
 pub mod resources;
 
 pub mod prompt;
-
-pub mod recovery;
-
-pub mod compaction;
 
 pub mod settings;
 
@@ -60,3 +50,4 @@ pub mod modes;
 
 pub use pinch_agent_core as agent_core;
 pub use pinch_agent_core::llm;
+pub use pinch_session::{compaction, entry, recovery, session_log, store};

@@ -2,6 +2,8 @@
 //!
 //! * `server` (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
 //! * [`wires`]: the text of responses in the formats of providers;
+//! * [`child`]: other processes, for tests of crashes and of several writers;
+//! * `logs` (feature `session`): entries and session logs;
 //! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each.
 //!
 //! Without the layers' features this crate knows nothing of pinch itself, so that every layer can use it.
@@ -10,5 +12,10 @@
 pub mod server;
 
 pub mod wires;
+
+pub mod child;
+
+#[cfg(feature = "session")]
+pub mod logs;
 
 pub mod suites;

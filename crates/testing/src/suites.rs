@@ -3,5 +3,5 @@
 #[cfg(feature = "llm")]
 pub mod wire;
 
-#[cfg(feature = "coding-agent")]
+#[cfg(feature = "session")]
 pub mod store;

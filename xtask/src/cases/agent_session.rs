@@ -396,7 +396,7 @@ fn stats(stats: &SessionStats) -> Value {
 fn bash(command: &str, call: &Value) -> BashExecution {
     let ran = UserCommand { output: "out".into(), exit_code: Some(0), ..UserCommand::default() };
     let excludes = call["options"]["excludeFromContext"] == true || call["excludeFromContext"] == true;
-    BashExecution::of(command, ran, excludes, 1_800_000_000_000)
+    ran.into_record(command, excludes, 1_800_000_000_000)
 }
 
 /// The images of a prompt, whole blocks or only data and type.

@@ -5,8 +5,16 @@ use serde_json::Value;
 use super::Report;
 
 /// The crates from the lowest to the highest; each may use those before it.
-const ORDER: [&str; 7] =
-    ["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent", "pinch-embed", "pinch-tui", "pinch-cli"];
+const ORDER: [&str; 8] = [
+    "pinch-stdx",
+    "pinch-llm",
+    "pinch-agent-core",
+    "pinch-session",
+    "pinch-coding-agent",
+    "pinch-embed",
+    "pinch-tui",
+    "pinch-cli",
+];
 /// Crates that may use any: tests, and what they share.
 const FREE: [&str; 3] = ["pinch-testing", "pinch-tests", "xtask"];
 

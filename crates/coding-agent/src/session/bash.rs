@@ -4,16 +4,16 @@ use super::{AgentSession, SessionError};
 use crate::session_log::roles::BashExecution;
 use crate::tools::bash::UserCommand;
 
-impl BashExecution {
+impl UserCommand {
     /// The record of a command that was run; the model is not to see it when `exclude` is set. `now` is in Unix milliseconds.
-    pub fn of(command: &str, ran: UserCommand, exclude: bool, now: i64) -> Self {
-        Self {
+    pub fn into_record(self, command: &str, exclude: bool, now: i64) -> BashExecution {
+        BashExecution {
             command: command.to_owned(),
-            output: ran.output,
-            exit_code: ran.exit_code,
-            cancelled: ran.cancelled,
-            truncated: ran.truncated,
-            full_output_path: ran.full_output_path.map(|path| path.to_string_lossy().into_owned()),
+            output: self.output,
+            exit_code: self.exit_code,
+            cancelled: self.cancelled,
+            truncated: self.truncated,
+            full_output_path: self.full_output_path.map(|path| path.to_string_lossy().into_owned()),
             timestamp: now,
             exclude_from_context: exclude,
         }

@@ -14,8 +14,8 @@ use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::help::text_of;
 use crate::rpc::Client;
+use pinch_testing::logs::text_of;
 
 /// Knows of everything in a folder, and has all loaded anew when it is told so.
 struct Finds {

@@ -12,7 +12,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use sha2::Digest as _;
 
-use crate::help::{host, open};
+use pinch_testing::logs::{host, open};
 
 /// A session file of entries, each after the one before unless it says otherwise.
 fn session(entries: &[Value]) -> String {

@@ -16,8 +16,8 @@ use pinch_llm::provider::scripted::Reply as Says;
 use pinch_llm::schema::Schema;
 use serde_json::json;
 
-use crate::help::{host, text_of};
 use crate::session::{Scene, model, scene_with};
+use pinch_testing::logs::{host, text_of};
 
 mod commands;
 mod tools;

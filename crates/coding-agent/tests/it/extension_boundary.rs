@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::extension_actions::tool;
 use crate::extension_hooks::{custom, failures, pull};
-use crate::help::{host, text_of};
 use crate::session::{Scene, entries, in_memory, scene_with};
+use pinch_testing::logs::{host, text_of};
 
 type Turn = Box<dyn Fn(&TurnEnd<'_>, &Boundary) -> BoundaryAction + Send + Sync>;
 type Settle = Box<dyn Fn(u32, &Boundary) -> BoundaryAction + Send + Sync>;

@@ -9,8 +9,8 @@ use pinch_coding_agent::modes::{json, print};
 use pinch_coding_agent::session::{Prompt, SessionParts};
 use pinch_llm::provider::scripted::Reply;
 
-use crate::help::host;
 use crate::session::{Scene, in_memory, scene_with};
+use pinch_testing::logs::host;
 
 struct Fails;
 

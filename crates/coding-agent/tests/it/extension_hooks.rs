@@ -16,8 +16,8 @@ use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
 use self::probe::{Mood, Notes, Probe};
-use crate::help::{host, text_of};
 use crate::session::{Scene, scene_with};
+use pinch_testing::logs::{host, text_of};
 
 mod probe;
 mod told;

@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 
 use crate::extension_actions::tool;
 use crate::extension_hooks::{failures, pull};
-use crate::help::text_of;
 use crate::session::{Scene, in_memory, scene_with};
+use pinch_testing::logs::text_of;
 
 /// A program of the search path or of the folder of the interop tests; says so when it is not there.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {

@@ -12,7 +12,7 @@ use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
-use crate::help::{answer, append, create, host, open, shown, user};
+use pinch_testing::logs::{answer, append, create, host, open, shown, user};
 
 fn write(path: &Path, text: &str, age: u64) {
     std::fs::write(path, text).unwrap();

@@ -16,7 +16,7 @@ use pinch_coding_agent::settings::{SettingsFiles, SettingsManager};
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
 use serde_json::json;
 
-use crate::help::{append, file, host, open, user};
+use pinch_testing::logs::{append, file, host, open, user};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -67,7 +67,7 @@ async fn sessions_settings_and_imports_are_for_the_user_alone() {
 #[tokio::test]
 async fn a_session_file_that_is_open_to_others_is_tightened_when_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    let mut log = crate::help::create(dir.path()).await;
+    let mut log = pinch_testing::logs::create(dir.path()).await;
     append(&mut log, [user("q")]).await;
     let path = file(&log);
     fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
@@ -125,7 +125,7 @@ async fn the_tools_keep_links_and_never_replace_devices() {
 #[tokio::test]
 async fn exports_write_into_devices_and_not_over_the_session() {
     let dir = tempfile::tempdir().unwrap();
-    let mut log = crate::help::create(dir.path()).await;
+    let mut log = pinch_testing::logs::create(dir.path()).await;
     append(&mut log, [user("q")]).await;
     let themes = Theme::builtin();
     let look = Look::new(&themes[0]);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::child::Other;
 use crate::tool_calls::Tree;
+use pinch_testing::child::Other;
 
 mod commands;
 mod devices;

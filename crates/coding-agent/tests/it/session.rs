@@ -27,7 +27,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::json;
 
-use crate::help::{self, answer, append, file, host, store, user};
+use pinch_testing::logs::{self, answer, append, file, host, store, user};
 
 /// A model that thinks, or one that does not.
 pub(crate) fn model(id: &str, reasoning: bool) -> Arc<Model> {
@@ -236,7 +236,7 @@ async fn a_command_of_the_user_waits_for_the_end_of_the_run() {
     scene.session.record_bash(ran()).await.unwrap();
     follow(scene.session.prompt(Prompt::text("and?")), |_| {}).await;
     let sent = &scene.provider.requests()[2].messages;
-    let texts: Vec<String> = sent.iter().map(|message| help::text_of(message)).collect();
+    let texts: Vec<String> = sent.iter().map(|message| logs::text_of(message)).collect();
     assert_eq!(texts.iter().filter(|text| text.contains("Ran `ls`")).count(), 2, "{texts:?}");
 }
 
@@ -348,11 +348,11 @@ async fn what_another_program_writes_during_a_run_is_told_and_read() {
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
     let mut scene = scene(log, [Reply::text("one"), Reply::text("two")]).await;
     follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
-    let mut other = help::open(&file(scene.session.log())).await.unwrap();
+    let mut other = logs::open(&file(scene.session.log())).await.unwrap();
     append(&mut other, [user("from elsewhere")]).await;
     let seen = follow(scene.session.prompt(Prompt::text("more")), |_| {}).await;
     assert!(seen.contains(&"session_conflict".to_owned()), "{seen:?}");
-    let texts: Vec<String> = scene.session.log().context().messages.iter().map(|m| help::text_of(m)).collect();
+    let texts: Vec<String> = scene.session.log().context().messages.iter().map(|m| logs::text_of(m)).collect();
     assert_eq!(texts[1..], ["go", "one", "from elsewhere", "more", "two"]);
 }
 

@@ -14,8 +14,8 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::json;
 
-use crate::help::{self, answer, append, file, host, store, user};
 use crate::session::{Scene, entries, follow, in_memory, model, scene, scene_with};
+use pinch_testing::logs::{self, answer, append, file, host, store, user};
 
 /// Answers for compactions and moves as told.
 struct Hooked {
@@ -159,7 +159,7 @@ async fn a_fork_begins_before_what_is_said_anew() {
     assert_ne!(file(scene.session.log()), first_file);
     assert_eq!(scene.session.log().header().parent_session.as_deref(), first_file.to_str());
     follow(scene.session.prompt(Prompt::text("other")), |_| {}).await;
-    let texts: Vec<String> = scene.session.messages().iter().map(|m| help::text_of(m)).collect();
+    let texts: Vec<String> = scene.session.messages().iter().map(|m| logs::text_of(m)).collect();
     assert_eq!(texts[1..], ["q1", "a1", "other", "b2"]);
     let ids = scene.provider.requests().into_iter().map(|request| request.options.session_id).collect::<Vec<_>>();
     assert_eq!(ids[2].as_deref(), Some(scene.session.log().id()), "requests name the session they belong to");
@@ -167,7 +167,7 @@ async fn a_fork_begins_before_what_is_said_anew() {
     let (_, first) = (scene.session.fork(&points[0].0, ForkAt::Before).await.unwrap(), &points[0].1);
     assert_eq!(first, "q1");
     assert_eq!(entries(&scene.session), ["model_change", "thinking_level_change", "system"]);
-    let old = help::open(&first_file).await.unwrap();
+    let old = logs::open(&first_file).await.unwrap();
     scene.session.switch_to(old).await.unwrap();
     assert_eq!(scene.session.messages().len(), 5);
     scene.session.begin_new(Some("parent".into())).await.unwrap();

@@ -12,8 +12,8 @@ use pinch_coding_agent::session_log::SessionLog;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::help::{append, open, user};
-use crate::properties::run;
+use pinch_testing::logs::run;
+use pinch_testing::logs::{append, open, user};
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"soup","timestamp":"2025-06-01T10:00:00.000Z","cwd":"/w"}"#;
 

@@ -6,7 +6,7 @@
 //! use std::sync::Arc;
 //!
 //! use futures::future::BoxFuture;
-//! use pinch_coding_agent::store::{JsonlStore, SessionRef, SessionStore};
+//! use pinch_session::store::{JsonlStore, SessionRef, SessionStore};
 //! use pinch_testing::suites::store::{Place, Scenario};
 //!
 //! struct Folder(std::path::PathBuf);
@@ -44,7 +44,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::store::{SessionRef, SessionStore};
+use pinch_session::store::{SessionRef, SessionStore};
 
 mod support;
 

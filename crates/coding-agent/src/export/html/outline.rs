@@ -29,8 +29,11 @@ impl Outline {
         for at in branch.path() {
             active[*at] = true;
         }
-        let parents = (0..tree.nodes.len()).map(|at| branch.index().parent(at)).collect();
-        let children = tree.nodes.into_iter().map(|node| node.children).collect();
+        let children: Vec<Vec<usize>> = tree.nodes.into_iter().map(|node| node.children).collect();
+        let mut parents = vec![None; children.len()];
+        for (at, children) in children.iter().enumerate() {
+            children.iter().for_each(|child| parents[*child] = Some(at));
+        }
         Self { roots: tree.roots, children, parents, active }
     }
 

@@ -16,7 +16,6 @@ use crate::protocol::command::{Command, Request, Said};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::session::{self, Change, SessionError, SessionView};
-use crate::session_log::roles::BashExecution;
 
 /// Events that are told before the client is listened to again.
 const PIECES_IN_A_ROW: usize = 64;
@@ -290,7 +289,7 @@ impl<'a> Busy<'a> {
         let line = match ran.end {
             Ok(done) => {
                 let line = ran.answerer.with(&results::user_command(&done));
-                let record = BashExecution::of(&ran.command, done, ran.exclude, self.desk.services.host().now_ms());
+                let record = done.into_record(&ran.command, ran.exclude, self.desk.services.host().now_ms());
                 self.desk.control.change(Change::Bash(record));
                 line
             }

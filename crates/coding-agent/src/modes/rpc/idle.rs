@@ -27,7 +27,6 @@ use crate::runtime::SessionRuntime;
 use crate::session::{
     AgentSession, CompactRequest, Direction, ForkAt, ForkError, Listener, Prompt, SessionError, Wish,
 };
-use crate::session_log::roles::BashExecution;
 use crate::store::StoreError;
 
 /// A client at rest.
@@ -324,7 +323,7 @@ impl<'a> Server<'a> {
             Ok(done) => {
                 let line = ran.answerer.with(&results::user_command(&done));
                 let now = self.desk.services.host().now_ms();
-                let record = BashExecution::of(&ran.command, done, ran.exclude, now);
+                let record = done.into_record(&ran.command, ran.exclude, now);
                 match self.session().record_bash(record).await {
                     Ok(()) => line,
                     Err(error) => ran.answerer.failed(&with_causes(&error)),

@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::{Brings, Work, does, load, texts, tool, with};
 use crate::extension_hooks::{custom, failures, pull};
-use crate::help::{host, store, text_of};
 use crate::session::{entries, in_memory};
+use pinch_testing::logs::{host, store, text_of};
 
 #[tokio::test]
 async fn commands_run_and_their_failures_are_told() {

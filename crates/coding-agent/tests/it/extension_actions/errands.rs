@@ -15,8 +15,8 @@ use pinch_stdx::host::Host;
 
 use super::{Brings, does, load, with};
 use crate::extension_hooks::{failures, pull};
-use crate::help::{answer, append, host, user};
 use crate::session::in_memory;
+use pinch_testing::logs::{answer, append, host, user};
 
 /// Answers after a second, and remembers how many dialogs were open at once.
 #[derive(Default)]

@@ -11,8 +11,8 @@ use pinch_llm::provider::scripted::Reply as Says;
 
 use super::{Brings, does, load, names, tool};
 use crate::extension_hooks::pull;
-use crate::help::{host, open, store};
 use crate::session::{in_memory, scene_with};
+use pinch_testing::logs::{host, open, store};
 
 #[tokio::test]
 async fn tools_come_over_built_in_ones_and_at_once() {

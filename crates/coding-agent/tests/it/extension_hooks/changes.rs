@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::probe::Mood;
 use super::{TWO, around, custom, echo, failures, pull, stage};
-use crate::help::{host, store, text_of};
 use crate::session::in_memory;
+use pinch_testing::logs::{host, store, text_of};
 
 #[tokio::test]
 async fn what_is_said_can_be_changed_or_dealt_with() {

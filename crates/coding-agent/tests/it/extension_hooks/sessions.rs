@@ -10,8 +10,8 @@ use pinch_llm::provider::scripted::Reply as Says;
 
 use super::probe::Mood;
 use super::{Echo, TWO, around, stage};
-use crate::help::{answer, append, host, store, user};
 use crate::session::in_memory;
+use pinch_testing::logs::{answer, append, host, store, user};
 
 #[tokio::test]
 async fn compaction_and_the_tree_ask_first() {

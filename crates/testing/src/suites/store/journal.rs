@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use pinch_coding_agent::store::Appended;
+use pinch_session::store::Appended;
 
 use super::Place;
 use super::support::{

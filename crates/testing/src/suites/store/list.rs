@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::{ListProgress, ListScope, SessionSummary};
+use pinch_session::session_log::{NewSession, SessionLog};
+use pinch_session::store::{ListProgress, ListScope, SessionSummary};
 
 use super::Place;
 use super::support::{CWD, add, append, begun, ensure, equal, header_line, host, id, line, run, stored, text, user};

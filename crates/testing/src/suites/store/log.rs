@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Barrier;
 
-use pinch_coding_agent::entry::{BranchSummary, Compaction, EntryBody, EntryId};
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::{SessionRef, StoreError};
+use pinch_session::entry::{BranchSummary, Compaction, EntryBody, EntryId};
+use pinch_session::session_log::{NewSession, SessionLog};
+use pinch_session::store::{SessionRef, StoreError};
 use serde_json::json;
 
 use super::Place;

@@ -4,11 +4,11 @@ use std::fmt::{Debug, Display};
 use std::sync::{Arc, Barrier};
 
 use bytes::Bytes;
-use pinch_coding_agent::entry::{EntryBody, EntryId, Header};
-use pinch_coding_agent::llm::message::Message;
-use pinch_coding_agent::llm::stdx::host::Host;
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::{Appended, Journal, SessionRef, SessionStore};
+use pinch_session::entry::{EntryBody, EntryId, Header};
+use pinch_session::llm::message::Message;
+use pinch_session::llm::stdx::host::Host;
+use pinch_session::session_log::{NewSession, SessionLog};
+use pinch_session::store::{Appended, Journal, SessionRef, SessionStore};
 use serde_json::{Value, json};
 
 use super::Place;

@@ -3,20 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use pinch_coding_agent::compaction::{
-    self, CompactError, Compacted, CompactionReason, CompactionSettings, SummaryModel, SummaryPrompt, branch,
-    instructions,
-};
-use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::event::{EventStream, Finished, StreamEvent};
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_session::compaction::{
+    self, CompactError, Compacted, CompactionReason, CompactionSettings, SummaryModel, SummaryPrompt, branch,
+    instructions,
+};
+use pinch_session::session_log::SessionLog;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
-use crate::help::{answer, append, create, host, shown, user};
+use pinch_testing::logs::{answer, append, create, host, shown, user};
 
 /// Answers with stop reasons and texts in order, and keeps what it was asked.
 struct Scripted {

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use pinch_coding_agent::entry::{Entry, EntryId};
-use pinch_coding_agent::session_log::{Context, NewSession, SessionLog};
-use pinch_coding_agent::store::SessionRef;
+use pinch_session::entry::{Entry, EntryId};
+use pinch_session::session_log::{Context, NewSession, SessionLog};
+use pinch_session::store::SessionRef;
 use pinch_stdx::host::ms_from_iso;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::help::{append, host, open, store, user};
-use crate::properties::{play, run, step};
+use crate::properties::{play, step};
+use pinch_testing::logs::run;
+use pinch_testing::logs::{append, host, open, store, user};
 
 /// Any JSON, nested a little.
 fn any_json() -> impl Strategy<Value = Value> {

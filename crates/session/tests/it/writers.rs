@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use pinch_coding_agent::entry::EntryId;
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::{JsonlStore, SessionStore, StoreError};
+use pinch_session::entry::EntryId;
+use pinch_session::session_log::{NewSession, SessionLog};
+use pinch_session::store::{JsonlStore, SessionStore, StoreError};
 
-use crate::help::{answer, append, create, file, host, open, shown, user};
+use pinch_testing::logs::{answer, append, create, file, host, open, shown, user};
 
 fn write(path: &std::path::Path, text: &str) {
     File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pinch_coding_agent::entry::{BranchSummary, EntryBody, EntryId};
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::SessionRef;
 use pinch_llm::message::Message;
+use pinch_session::entry::{BranchSummary, EntryBody, EntryId};
+use pinch_session::session_log::{NewSession, SessionLog};
+use pinch_session::store::SessionRef;
 use pinch_stdx::host::Host;
 use proptest::prelude::*;
 
-use crate::help::{append, create, file, store, user};
-use crate::properties::run;
+use pinch_testing::logs::run;
+use pinch_testing::logs::{append, create, file, store, user};
 
 /// One thing that can happen to a tree.
 #[derive(Clone, Debug)]

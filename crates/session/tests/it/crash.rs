@@ -6,9 +6,11 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::child::Other;
-use crate::help::{append, create, file, open, user};
-use crate::properties::{is_paired, run};
+use crate::child::DURABILITY;
+use crate::properties::is_paired;
+use pinch_testing::child::Other;
+use pinch_testing::logs::run;
+use pinch_testing::logs::{append, create, file, open, user};
 
 /// Kills when nobody says otherwise: for every change, in seconds.
 const KILLS: u64 = 60;
@@ -21,7 +23,7 @@ fn kills() -> u64 {
 
 /// What a child acknowledged until it was killed.
 fn acknowledged(child: &mut Other) -> Vec<String> {
-    std::iter::from_fn(|| child.next()).filter_map(|line| line.strip_prefix("ack ").map(str::to_owned)).collect()
+    std::iter::from_fn(|| child.next_line()).filter_map(|line| line.strip_prefix("ack ").map(str::to_owned)).collect()
 }
 
 /// Opens what a killed process left. Returns the number of entries.
@@ -66,11 +68,11 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
                 let mut child = Other::stepped("append", &path);
                 let mut seen = Vec::new();
                 for _ in 0..1 + kill * 7 % 31 {
-                    let line = child.next().expect("it goes on until it is killed");
+                    let line = child.next_line().expect("it goes on until it is killed");
                     seen.extend(line.strip_prefix("ack ").map(str::to_owned));
                     child.go_on();
                 }
-                let line = child.next().unwrap();
+                let line = child.next_line().unwrap();
                 seen.extend(line.strip_prefix("ack ").map(str::to_owned));
                 child.kill();
                 seen.extend(acknowledged(&mut child));
@@ -78,7 +80,11 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
             }
             // At a moment nobody chose.
             n => {
-                let mut child = if n == 1 { Other::durable("append", &path) } else { Other::start("append", &path) };
+                let mut child = if n == 1 {
+                    Other::with_env("append", &path, DURABILITY, "entry")
+                } else {
+                    Other::start("append", &path)
+                };
                 child.wait_for("open").unwrap();
                 std::thread::sleep(Duration::from_micros(kill * 7919 % 9000));
                 child.kill();

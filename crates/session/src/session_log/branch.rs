@@ -48,7 +48,8 @@ impl<'a> Branch<'a> {
         self.path.iter().any(|at| self.index.slots()[*at].kind == Kind::ThinkingLevelChange)
     }
 
-    pub(crate) fn path(&self) -> &[usize] {
+    /// The places of its entries in the file, root first: what [`SessionLog::try_entry`] takes.
+    pub fn path(&self) -> &[usize] {
         &self.path
     }
 

@@ -168,7 +168,7 @@ fn text_of(entry: &Entry) -> String {
 }
 
 /// The whole state of prompt and tools that a context's system messages make; none when there is none.
-pub(crate) fn system_state(messages: &[Arc<Message>]) -> Option<Arc<Message>> {
+pub fn system_state(messages: &[Arc<Message>]) -> Option<Arc<Message>> {
     let mut state = SystemState::default();
     for message in messages {
         if let Message::System(system) = &**message {

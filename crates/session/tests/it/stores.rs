@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use pinch_coding_agent::entry::Header;
-use pinch_coding_agent::store::{
+use pinch_session::entry::Header;
+use pinch_session::store::{
     Appended, Journal, JsonlStore, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
 };
 use pinch_testing::suites::store::{Place, Scenario};

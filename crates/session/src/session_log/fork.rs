@@ -91,7 +91,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// When the store cannot make room for it.
-    pub(crate) async fn begin_beside(&self, new: NewSession) -> Result<Self, StoreError> {
+    pub async fn begin_beside(&self, new: NewSession) -> Result<Self, StoreError> {
         let header = new.into_header(&self.host);
         let journal = match &self.store {
             Some(store) => Some(store.create(&header).await?),
@@ -104,7 +104,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// As [`SessionLog::open`].
-    pub(crate) async fn open_beside(&self, at: &SessionRef) -> Result<Option<Self>, StoreError> {
+    pub async fn open_beside(&self, at: &SessionRef) -> Result<Option<Self>, StoreError> {
         match &self.store {
             Some(store) => Self::open(&self.host, Arc::clone(store), at, &self.cwd).await.map(Some),
             None => Ok(None),
@@ -116,7 +116,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) async fn again(&self) -> Result<Self, StoreError> {
+    pub async fn again(&self) -> Result<Self, StoreError> {
         let at =
             self.path().map_or_else(|| SessionRef::Id(self.id().to_owned()), |path| SessionRef::Path(path.to_owned()));
         let mut log = match &self.store {
@@ -163,7 +163,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// As there.
-    pub(crate) async fn branched_session(&self, leaf: &EntryId) -> Result<Self, StoreError> {
+    pub async fn branched_session(&self, leaf: &EntryId) -> Result<Self, StoreError> {
         let path = self.index.path(Some(self.find(leaf)?));
         let parent = self.path().map(|path| path.display().to_string());
         let header = new_header(&self.host, None, &self.cwd, parent);

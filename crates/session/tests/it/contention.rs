@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use pinch_coding_agent::entry::EntryId;
+use pinch_session::entry::EntryId;
 
-use crate::child::{Other, TALK};
-use crate::help::{append, create, file, open, user};
-use crate::properties::run;
+use crate::child::TALK;
+use pinch_testing::child::Other;
+use pinch_testing::logs::run;
+use pinch_testing::logs::{append, create, file, open, user};
 
 const PROCESSES: usize = 3;
 
@@ -28,7 +29,7 @@ fn processes_side_by_side_never_interleave_or_fork_silently() {
     let mut acknowledged = Vec::new();
     let mut n_told = 0;
     for child in &mut children {
-        while let Some(line) = child.next() {
+        while let Some(line) = child.next_line() {
             acknowledged.extend(line.strip_prefix("ack ").map(EntryId::new));
             if let Some(told) = line.strip_prefix("told ") {
                 let (told, foreign) = told.split_once(" of ").unwrap();

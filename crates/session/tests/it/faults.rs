@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use pinch_coding_agent::entry::{BranchSummary, Entry, Header};
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::{
+use pinch_session::entry::{BranchSummary, Entry, Header};
+use pinch_session::session_log::{NewSession, SessionLog};
+use pinch_session::store::{
     Appended, Journal, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
 };
 
-use crate::help::{answer, append, bash, host, result, shown, user};
+use pinch_testing::logs::{answer, append, bash, host, result, shown, user};
 
 /// A memory store whose appends fail while a counter says so.
 #[derive(Clone, Default)]

@@ -4,9 +4,9 @@
 //! kills it in the middle of a line instead.
 #![cfg(unix)]
 
-use crate::child::Other;
-use crate::help::{append, open, user};
-use crate::properties::run;
+use pinch_testing::child::Other;
+use pinch_testing::logs::run;
+use pinch_testing::logs::{append, open, user};
 
 #[test]
 fn a_full_disk_is_told_and_costs_nothing() {
@@ -15,7 +15,7 @@ fn a_full_disk_is_told_and_costs_nothing() {
     let mut child = Other::limited("fill", &path, "trap '' XFSZ;");
     let mut n_acknowledged = 0;
     let error = loop {
-        let line = child.next().unwrap();
+        let line = child.next_line().unwrap();
         match line.strip_prefix("full ") {
             Some(error) => break error.to_owned(),
             None => n_acknowledged += usize::from(line.starts_with("ack ")),
@@ -40,7 +40,7 @@ fn killed_in_the_middle_of_a_line_only_that_line_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let mut child = Other::limited("fill", &path, "");
-    let n_acknowledged = std::iter::from_fn(|| child.next()).filter(|line| line.starts_with("ack ")).count();
+    let n_acknowledged = std::iter::from_fn(|| child.next_line()).filter(|line| line.starts_with("ack ")).count();
     assert!(!child.ends_well());
     let text = std::fs::read(&path).unwrap();
     assert_ne!(text.last(), Some(&b'\n'), "the line is torn");

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use pinch_coding_agent::entry::{Compaction, CustomMessage, Entry, EntryBody, EntryId};
-use pinch_coding_agent::session_log::{SessionLog, context_of};
 use pinch_llm::message::{Content, Message};
+use pinch_session::entry::{Compaction, CustomMessage, Entry, EntryBody, EntryId};
+use pinch_session::session_log::{SessionLog, context_of};
+use pinch_testing::logs::run;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::help::{answer, append, bash, create, file, message, open, result, user};
+use pinch_testing::logs::{answer, append, bash, create, file, message, open, result, user};
 
 /// One thing that can happen to a log.
 #[derive(Clone, Debug)]
@@ -91,10 +92,6 @@ pub(crate) async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog 
         log.append(body).await.unwrap();
     }
     log
-}
-
-pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 /// Whether each call on a path is answered before the next message, but for those at its end.

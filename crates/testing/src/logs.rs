@@ -1,47 +1,57 @@
-//! Hosts, messages and logs for the tests.
+//! Hosts, entries and session logs for tests.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_coding_agent::entry::{EntryBody, EntryId};
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::{JsonlStore, SessionRef, SessionStore, StoreError};
-use pinch_llm::message::Message;
-use pinch_stdx::host::Host;
+use pinch_session::entry::{EntryBody, EntryId};
+use pinch_session::llm::message::Message;
+use pinch_session::llm::stdx::host::Host;
+use pinch_session::session_log::{NewSession, SessionLog};
+use pinch_session::store::{JsonlStore, SessionRef, SessionStore, StoreError};
 use serde_json::{Value, json};
 
-pub(crate) fn host() -> Host {
+/// A host with a clock that starts in June 2025 and ticks a second a call.
+pub fn host() -> Host {
     Host::builder().clock(1_750_000_000_000, 1000).seed(7).build()
 }
 
-pub(crate) fn store(dir: &Path) -> Arc<dyn SessionStore> {
+/// Files in one directory, flat.
+pub fn store(dir: &Path) -> Arc<dyn SessionStore> {
     Arc::new(JsonlStore::flat(dir))
 }
 
-pub(crate) async fn create(dir: &Path) -> SessionLog {
+/// A new session in a directory.
+pub async fn create(dir: &Path) -> SessionLog {
     SessionLog::create(&host(), store(dir), NewSession::in_folder("/w")).await.unwrap()
 }
 
-pub(crate) async fn open(path: &Path) -> Result<SessionLog, StoreError> {
+/// Opens a session file, as a host with other ids than those of [`host`].
+pub async fn open(path: &Path) -> Result<SessionLog, StoreError> {
     let dir = path.parent().unwrap();
     // Another seed: two writers with the same ids would be a test of its own.
     let host = Host::builder().clock(1_760_000_000_000, 1000).seed(99).build();
     SessionLog::open(&host, store(dir), &SessionRef::Path(path.to_owned()), "/w").await
 }
 
-pub(crate) fn file(log: &SessionLog) -> PathBuf {
+/// The file of a log.
+pub fn file(log: &SessionLog) -> PathBuf {
     log.path().unwrap().to_owned()
 }
 
-pub(crate) fn message(value: Value) -> EntryBody {
+/// A message entry from its JSON.
+pub fn message(value: Value) -> EntryBody {
     EntryBody::Message(Arc::new(Message::from_value(&value).unwrap()))
 }
 
-pub(crate) fn user(text: &str) -> EntryBody {
+/// A message of the user.
+pub fn user(text: &str) -> EntryBody {
     message(json!({ "role": "user", "content": text, "timestamp": 1 }))
 }
 
-pub(crate) fn answer(text: &str, calls: &[&str]) -> EntryBody {
+/// An answer with text and calls of the tool `read` with these ids.
+pub fn answer(text: &str, calls: &[&str]) -> EntryBody {
     let mut content = vec![json!({ "type": "text", "text": text })];
     content.extend(
         calls.iter().map(|id| json!({ "type": "toolCall", "id": id, "name": "read", "arguments": { "path": id } })),
@@ -53,20 +63,23 @@ pub(crate) fn answer(text: &str, calls: &[&str]) -> EntryBody {
     }))
 }
 
-pub(crate) fn result(id: &str) -> EntryBody {
+/// The result of a call of `read`.
+pub fn result(id: &str) -> EntryBody {
     message(json!({
         "role": "toolResult", "toolCallId": id, "toolName": "read", "content": [{ "type": "text", "text": "ok" }], "isError": false,
         "timestamp": 3,
     }))
 }
 
-pub(crate) fn bash() -> EntryBody {
+/// A command that the user ran.
+pub fn bash() -> EntryBody {
     message(
         json!({ "role": "bashExecution", "command": "ls", "output": "", "cancelled": false, "truncated": false, "timestamp": 4 }),
     )
 }
 
-pub(crate) async fn append(log: &mut SessionLog, bodies: impl IntoIterator<Item = EntryBody>) -> Vec<EntryId> {
+/// Appends entries; returns their ids.
+pub async fn append(log: &mut SessionLog, bodies: impl IntoIterator<Item = EntryBody>) -> Vec<EntryId> {
     let mut ids = Vec::new();
     for body in bodies {
         ids.push(log.append(body).await.unwrap());
@@ -75,7 +88,7 @@ pub(crate) async fn append(log: &mut SessionLog, bodies: impl IntoIterator<Item 
 }
 
 /// The text of a message of the user or the model.
-pub(crate) fn text_of(message: &Message) -> String {
+pub fn text_of(message: &Message) -> String {
     match message {
         Message::User(user) => user.content.text(""),
         Message::Assistant(assistant) => assistant.text(""),
@@ -84,7 +97,7 @@ pub(crate) fn text_of(message: &Message) -> String {
 }
 
 /// What the context shows, a word a message.
-pub(crate) fn shown(log: &SessionLog) -> Vec<String> {
+pub fn shown(log: &SessionLog) -> Vec<String> {
     log.context()
         .messages
         .iter()
@@ -97,4 +110,9 @@ pub(crate) fn shown(log: &SessionLog) -> Vec<String> {
             other => other.role().to_owned(),
         })
         .collect()
+}
+
+/// Runs a future to its end on a runtime of its own.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }

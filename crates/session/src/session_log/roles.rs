@@ -102,7 +102,7 @@ pub(crate) fn branch_summary(branch: &BranchSummary, time: Option<i64>) -> Optio
 }
 
 /// The message of an extension's entry.
-pub(crate) fn custom(message: &CustomMessage, time: Option<i64>) -> Message {
+pub fn custom(message: &CustomMessage, time: Option<i64>) -> Message {
     let mut raw = object(CUSTOM);
     raw.insert("customType".into(), message.custom_type.as_str().into());
     raw.insert("content".into(), value_of(&message.content));
@@ -113,7 +113,7 @@ pub(crate) fn custom(message: &CustomMessage, time: Option<i64>) -> Message {
 }
 
 /// The entry that keeps a message: an extension's has one of its own kind.
-pub(crate) fn entry_of(message: &Arc<Message>) -> EntryBody {
+pub fn entry_of(message: &Arc<Message>) -> EntryBody {
     match &**message {
         Message::Other(other) if other.role() == CUSTOM => {
             let text = |name: &str| other.raw.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -129,12 +129,12 @@ pub(crate) fn entry_of(message: &Arc<Message>) -> EntryBody {
 }
 
 /// The content of a message of role `custom`.
-pub(crate) fn custom_content(message: &OtherMessage) -> Content {
+pub fn custom_content(message: &OtherMessage) -> Content {
     crate::entry::content(message.raw.get("content"))
 }
 
 /// A message with other content: what a context edit does. Roles without content of their own stay as they are.
-pub(crate) fn with_content(message: &Message, content: &Content) -> Message {
+pub fn with_content(message: &Message, content: &Content) -> Message {
     let blocks = || match content {
         Content::Text(text) => vec![Block::text(text.clone())],
         Content::Blocks(blocks) => blocks.clone(),

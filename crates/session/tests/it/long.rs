@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_coding_agent::entry::{Entry, EntryBody, EntryId};
-use pinch_coding_agent::session_log::{SessionLog, context_of};
-use pinch_coding_agent::store::StoreError;
+use pinch_session::entry::{Entry, EntryBody, EntryId};
+use pinch_session::session_log::{SessionLog, context_of};
+use pinch_session::store::StoreError;
 use serde_json::{Value, json};
 
-use crate::help::{append, open, user};
+use pinch_testing::logs::{append, open, user};
 
 const N_ENTRIES: usize = 3_000;
 

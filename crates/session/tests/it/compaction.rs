@@ -3,17 +3,17 @@
 use std::sync::Mutex;
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::compaction::{
+use pinch_llm::message::Message;
+use pinch_session::compaction::{
     self, CompactError, CompactionReason, CompactionSettings, Preparation, Strategy, Summarised,
 };
-use pinch_coding_agent::entry::EntryBody;
-use pinch_coding_agent::session_log::SessionLog;
-use pinch_llm::message::Message;
+use pinch_session::entry::EntryBody;
+use pinch_session::session_log::SessionLog;
 use pinch_stdx::cancel::Cancel;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::help::{answer, append, create, file, message, open, result, shown, user};
+use pinch_testing::logs::{answer, append, create, file, message, open, result, shown, user};
 
 /// Answers with a fixed text and remembers what it was asked.
 #[derive(Default)]

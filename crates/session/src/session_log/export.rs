@@ -45,7 +45,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`].
-    pub(crate) fn check_target(&self, path: &Path) -> io::Result<()> {
+    pub fn check_target(&self, path: &Path) -> io::Result<()> {
         let own = self.path().filter(|own| own.exists() && real_path(own) == real_path(path));
         match own {
             Some(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is the session itself")),

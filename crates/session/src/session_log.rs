@@ -399,7 +399,7 @@ impl SessionLog {
     }
 
     /// The line of the entry in this place of the file, as it is stored; none when it cannot be read any more.
-    pub(crate) fn line_at(&self, at: usize) -> Option<Cow<'_, [u8]>> {
+    pub fn line_at(&self, at: usize) -> Option<Cow<'_, [u8]>> {
         self.index.try_line(at).ok()
     }
 
@@ -412,7 +412,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// When its line cannot be read any more.
-    pub(crate) fn try_entry(&self, at: usize) -> Result<Arc<Entry>, StoreError> {
+    pub fn try_entry(&self, at: usize) -> Result<Arc<Entry>, StoreError> {
         self.index.try_entry(at).map_err(StoreError::io("read", self.path().unwrap_or(Path::new(""))))
     }
 

@@ -1,8 +1,8 @@
 //! Calls and their results.
 
-use pinch_coding_agent::entry::EntryBody;
+use pinch_session::entry::EntryBody;
 
-use crate::help::{answer, append, bash, create, file, open, result, shown, user};
+use pinch_testing::logs::{answer, append, bash, create, file, open, result, shown, user};
 
 #[tokio::test]
 async fn a_message_before_the_results_gets_them_in_order() {
