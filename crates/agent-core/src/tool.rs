@@ -134,8 +134,9 @@ impl ToolOutput {
 }
 
 /// Why a call failed, in words for the model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
+///
+/// It is no [`std::error::Error`] itself, so that `?` turns every error into one.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError {
     /// What the model reads.
     pub text: String,
@@ -150,6 +151,19 @@ impl ToolError {
     /// The call was cancelled.
     pub fn aborted() -> Self {
         Self::new("Operation aborted")
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<E: std::error::Error> From<E> for ToolError {
+    /// The error's own words.
+    fn from(error: E) -> Self {
+        Self::new(error.to_string())
     }
 }
 

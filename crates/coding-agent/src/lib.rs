@@ -12,8 +12,6 @@
 
 pub mod document;
 
-pub mod machine;
-
 pub mod images;
 
 pub mod tools;
@@ -50,4 +48,5 @@ pub mod modes;
 
 pub use pinch_agent_core as agent_core;
 pub use pinch_agent_core::llm;
+pub use pinch_machine as machine;
 pub use pinch_session::{compaction, entry, recovery, session_log, store};

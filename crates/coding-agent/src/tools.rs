@@ -8,7 +8,6 @@ use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
 use crate::images::Intake;
-use crate::machine::search::SearchError;
 use crate::machine::{Machine, MachineError};
 
 pub mod path;
@@ -153,18 +152,6 @@ fn accept_file_path(mut raw: JsonObject) -> JsonObject {
         raw.insert("path".into(), path);
     }
     raw
-}
-
-impl From<SearchError> for ToolError {
-    fn from(error: SearchError) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-impl From<MachineError> for ToolError {
-    fn from(error: MachineError) -> Self {
-        Self::new(error.to_string())
-    }
 }
 
 /// Where the sentence about a folder that is gone comes from.

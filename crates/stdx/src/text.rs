@@ -86,6 +86,14 @@ pub fn prefix(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
+/// The beginning of a text that is longer than `max` bytes, with an ellipsis behind it; a shorter text as it is.
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    match text.len() > max {
+        true => Cow::Owned(format!("{}…", prefix(text, max))),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// The longest end of `text` of at most `max` bytes that begins between two characters.
 pub fn suffix(text: &str, max: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(max))..]

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::schema::Schema;
+use pinch_stdx::text::shortened;
 use serde_json::{Value, json};
 
 use super::file_queue::FileQueue;
 use super::path::Place;
 use super::{ToolParts, accept_file_path, text};
-use crate::machine::{MAX_PATH, Machine, shortened};
+use crate::machine::{MAX_PATH, Machine};
 
 mod mapped;
 pub mod matching;

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{MachineError, shortened};
+use pinch_stdx::text::shortened;
+
+use super::MachineError;
 
 /// Which paths are looked for.
 ///

@@ -2,7 +2,6 @@
 //!
 //! Tools get a [`Machine`] when they are built. A fork that runs them over ssh or in a container writes one; no tool changes.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
 pub use pinch_stdx::process::{Ended, Exit};
-use pinch_stdx::text::prefix;
+use pinch_stdx::text::shortened;
 
 pub mod search;
 
@@ -126,15 +125,7 @@ pub struct MachineError {
 }
 
 /// Bytes of a path that are shown: no system takes longer ones.
-pub(crate) const MAX_PATH: usize = 4096;
-
-/// The beginning of a text that is longer than `max` bytes, with dots.
-pub(crate) fn shortened(text: &str, max: usize) -> Cow<'_, str> {
-    match text.len() > max {
-        true => Cow::Owned(format!("{}…", prefix(text, max))),
-        false => Cow::Borrowed(text),
-    }
-}
+pub const MAX_PATH: usize = 4096;
 
 struct Quoted<'a>(Option<&'a Path>);
 
