@@ -8,7 +8,7 @@
 //! that begin with `data: ` hold one event each. Ours say more than pi's, in members that pi passes over: what the events of pi cannot rebuild.
 //! Servers and clients of pi are understood, too. Of the options these travel: `temperature`, `maxTokens`, `reasoning`, `cacheRetention`,
 //! `sessionId`, `headers`, `metadata`, `transport`, `thinkingBudgets`, `maxRetryDelayMs`. The credentials of a request never do, which include
-//! the headers of its model and passwords in URLs; its deadlines and observers stay with the client. Nothing is repeated: the server decides
+//! the headers of its model and passwords in URLs; its timeouts and observers stay with the client. Nothing is repeated: the server decides
 //! about that on its side.
 //!
 //! **For servers:** a client may name any model and any URL. Take the model and its key from your own table ([`Asked::into_request`] wants both)

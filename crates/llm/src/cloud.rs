@@ -11,10 +11,10 @@ pub mod aws;
 pub mod google;
 
 use crate::error::LlmError;
-use crate::http::HttpClient;
 use crate::keys;
 use crate::request::{Auth, Request};
 use crate::wire::headers;
+use pinch_http::HttpClient;
 
 /// Finds credentials for requests that bring none. Implementations keep what they found until it is about to expire.
 pub trait AmbientCredentials: Send + Sync {

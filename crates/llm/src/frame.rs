@@ -4,9 +4,6 @@ pub mod sse;
 
 pub mod lines;
 
-#[cfg(feature = "codex-ws")]
-pub mod websocket;
-
 #[cfg(feature = "bedrock")]
 pub mod aws_event;
 

@@ -65,12 +65,11 @@ pub mod frame;
 
 pub mod wire;
 
-pub mod http;
-
 pub mod cloud;
 
 pub mod oauth;
 
 pub mod provider;
 
+pub use pinch_http as http;
 pub use pinch_stdx as stdx;

@@ -19,6 +19,7 @@ pub mod limits;
 
 pub use dialect::Dialect;
 pub use limits::{ImageCounts, ImageLimits};
+use pinch_http::url_parts;
 use thinking::ThinkingMap;
 
 use crate::ids::{ApiId, ModelId, ProviderId};
@@ -71,7 +72,7 @@ impl fmt::Debug for Model {
             .field("name", &self.name)
             .field("api", &self.api)
             .field("provider", &self.provider)
-            .field("base_url", &detect::without_secrets(&self.base_url))
+            .field("base_url", &url_parts::without_secrets(&self.base_url))
             .field("reasoning", &self.reasoning)
             .field("thinking", &self.thinking)
             .field("images", &self.images)

@@ -18,10 +18,10 @@ pub mod socket;
 use self::http::HttpProvider;
 use crate::cloud;
 use crate::event::EventStream;
-use crate::http::HttpClient;
 use crate::ids::ApiId;
 use crate::request::Request;
 use crate::wire;
+use pinch_http::HttpClient;
 
 /// Turns one conversation into a stream of events; every failure is the stream's end. Never retries, never waits: that is the caller's choice.
 ///

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 use pinch_stdx::host::{Env, Host};
 use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value};
+
+pub use pinch_http::Timeouts;
 
 use crate::error::LlmError;
 use crate::message::{Message, ToolDecl};
@@ -205,37 +206,6 @@ pub struct ThinkingBudgets {
     pub high: Option<u64>,
 }
 
-/// Time limits of one call. `None` or zero = no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
-    /// Until the connection is established, TLS included. Default 30 s.
-    pub connect: Option<Duration>,
-    /// Until a WebSocket is open, in formats that use one. Default 15 s.
-    pub websocket: Option<Duration>,
-    /// Until the response headers are complete. Default 300 s.
-    pub headers: Option<Duration>,
-    /// From the headers to the first content. Default 300 s.
-    pub first_content: Option<Duration>,
-    /// Between two pieces of content; comments, pings and events without content do not count. Default 300 s.
-    pub idle: Option<Duration>,
-    /// For the whole call. Default none.
-    pub total: Option<Duration>,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        let seconds = |n| Some(Duration::from_secs(n));
-        Self {
-            connect: seconds(30),
-            websocket: seconds(15),
-            headers: seconds(300),
-            first_content: seconds(300),
-            idle: seconds(300),
-            total: None,
-        }
-    }
-}
-
 /// Settings of one call.
 #[derive(Clone, Default)]
 pub struct CallOptions {
@@ -266,7 +236,7 @@ pub struct CallOptions {
     /// Bytes of an answer at most, what is not shown of it included; a longer one fails with what had come. 0 = no limit, `None` = 64 MiB.
     pub max_answer_bytes: Option<usize>,
     /// Time limits.
-    pub deadlines: Deadlines,
+    pub timeouts: Timeouts,
     /// Sees and may change the request, sees the response.
     pub observer: Option<Arc<dyn CallObserver>>,
 }

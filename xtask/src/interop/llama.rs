@@ -18,7 +18,7 @@ use pinch_llm::ids::ToolCallId;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolDecl, ToolResult};
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_llm::request::{Auth, CallOptions, Deadlines, Request, SystemPrompt};
+use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt, Timeouts};
 use pinch_llm::schema::{Schema, validate_tool_call};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::Host;
@@ -144,8 +144,8 @@ impl Client {
         #[expect(clippy::expect_used, reason = "the record above is complete")]
         let model = Model::from_record(&record).expect("the record is complete");
         let minutes = |n: u64| Some(Duration::from_secs(60 * n));
-        let deadlines =
-            Deadlines { first_content: minutes(3), idle: minutes(1), total: minutes(6), ..Deadlines::default() };
+        let timeouts =
+            Timeouts { first_content: minutes(3), idle: minutes(1), total: minutes(6), ..Timeouts::default() };
         Request {
             model: Arc::new(model),
             system: SystemPrompt::text("You are a helpful assistant."),
@@ -154,7 +154,7 @@ impl Client {
             options: CallOptions {
                 max_tokens: Some(max_tokens),
                 temperature: Some(0.0),
-                deadlines,
+                timeouts,
                 ..CallOptions::default()
             },
             auth: Auth::keyless(),

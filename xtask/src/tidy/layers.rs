@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::Report;
 
 /// The crates from the lowest to the highest; each may use those before it.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
     "pinch-stdx",
+    "pinch-http",
     "pinch-machine",
     "pinch-llm",
     "pinch-agent-core",

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use pinch_llm::http::url_parts;
 use pinch_llm::message::{Message, ToolDecl};
+use pinch_llm::model::Model;
 use pinch_llm::model::record::RecordError;
-use pinch_llm::model::{Model, detect};
 use pinch_llm::request::{
     Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice,
 };
@@ -38,7 +39,7 @@ fn write_model(model: &Model) -> Value {
     if let Some(members) = record.as_object_mut() {
         members.shift_remove("headers");
         if model.base_url.contains(['@', '?']) {
-            members.insert("baseUrl".into(), detect::without_secrets(&model.base_url).into());
+            members.insert("baseUrl".into(), url_parts::without_secrets(&model.base_url).into());
         }
     }
     record
@@ -79,7 +80,7 @@ fn write_options(options: &CallOptions) -> Value {
     Value::Object(told)
 }
 
-/// A request as a client sent it. Its observers and deadlines are those of the server: the usual ones.
+/// A request as a client sent it. Its observers and timeouts are those of the server: the usual ones.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The model as the client describes it. Nothing in it is to be trusted: neither its URL nor its headers.

@@ -13,8 +13,7 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
 use pinch_llm::provider::scripted::{self, ScriptedProvider, Step};
 use pinch_llm::request::{
-    Auth, CacheRetention, CallOptions, Deadlines, NativeThinking, Request, SystemPrompt, ThinkingBudgets,
-    ThinkingChoice,
+    Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice, Timeouts,
 };
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -222,12 +221,12 @@ async fn cancelling_ends_the_answer_with_what_had_come() {
 }
 
 #[tokio::test]
-async fn the_clients_deadlines_hold() {
+async fn the_clients_timeouts_hold() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
     server.reply(Reply::sse("data: {\"type\":\"start\"}\n").gate(&gate));
     let mut request = request();
-    request.options.deadlines = Deadlines { idle: Some(Duration::from_millis(30)), ..Deadlines::default() };
+    request.options.timeouts = Timeouts { idle: Some(Duration::from_millis(30)), ..Timeouts::default() };
     let end = ProxyProvider::new(&server.url(), "token").stream(request, Cancel::new()).collect_end().await;
     assert_eq!(end.error.unwrap().kind, LlmErrorKind::Timeout);
     gate.open();

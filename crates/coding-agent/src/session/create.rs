@@ -256,7 +256,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         plan: settings.recovery,
         options: CallOptions {
             thinking_budgets: settings.thinking_budgets,
-            deadlines: settings.deadlines,
+            timeouts: settings.timeouts,
             native: transport(&settings),
             ..CallOptions::default()
         },

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinch_agent_core::queue::QueueMode;
-use pinch_llm::request::{Deadlines, ThinkingBudgets};
+use pinch_llm::request::{ThinkingBudgets, Timeouts};
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Map, Value};
 
@@ -55,7 +55,7 @@ pub struct Settings {
     /// How often a failed answer is asked for again at most, where that is switched on.
     pub retry_limit: u32,
     /// Time limits of requests.
-    pub deadlines: Deadlines,
+    pub timeouts: Timeouts,
     /// How requests travel, and over what.
     pub network: Network,
     /// When a provider's cache is kept warm, in the words of the document.
@@ -185,7 +185,7 @@ impl Settings {
             branch_skip_prompt: read.flag("branchSummary.skipPrompt"),
             recovery: read.recovery(),
             retry_limit: read.retry_limit(),
-            deadlines: read.deadlines(),
+            timeouts: read.timeouts(),
             network: Network {
                 transport: match read.str("transport") {
                     Some("sse") => Transport::Sse,
@@ -314,21 +314,21 @@ impl Reader<'_> {
         plan
     }
 
-    fn deadlines(&self) -> Deadlines {
-        let mut deadlines = Deadlines::default();
+    fn timeouts(&self) -> Timeouts {
+        let mut timeouts = Timeouts::default();
         let set = |deadline: &mut Option<Duration>, key: &str| {
             if let Some(ms) = self.count(key) {
                 *deadline = limit(ms);
             }
         };
-        set(&mut deadlines.connect, "httpConnectTimeoutMs");
-        set(&mut deadlines.websocket, "websocketConnectTimeoutMs");
+        set(&mut timeouts.connect, "httpConnectTimeoutMs");
+        set(&mut timeouts.websocket, "websocketConnectTimeoutMs");
         // The later of two keys for one limit wins.
-        set(&mut deadlines.headers, "retry.provider.timeoutMs");
-        set(&mut deadlines.headers, "httpHeadersTimeoutMs");
-        set(&mut deadlines.first_content, "httpFirstContentTimeoutMs");
-        set(&mut deadlines.idle, "httpIdleTimeoutMs");
-        deadlines
+        set(&mut timeouts.headers, "retry.provider.timeoutMs");
+        set(&mut timeouts.headers, "httpHeadersTimeoutMs");
+        set(&mut timeouts.first_content, "httpFirstContentTimeoutMs");
+        set(&mut timeouts.idle, "httpIdleTimeoutMs");
+        timeouts
     }
 
     fn resources(&self) -> ScopeSettings {
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(settings.default_model.as_deref(), Some("m"));
         assert_eq!(settings.recovery.turn.max_retries, 0);
         assert_eq!(settings.durability, Durability::Entry);
-        assert_eq!(settings.deadlines.headers, None);
+        assert_eq!(settings.timeouts.headers, None);
         assert_eq!(settings.compaction.settings, CompactionSettings::default());
         let of_model = ModelCompaction { reserve_tokens: Some(5), keep_recent_tokens: None };
         assert_eq!(settings.compaction.of_models["p/m"], of_model);
@@ -395,15 +395,9 @@ mod tests {
         std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
         let (settings, problems) = Settings::load(&path);
         let ms = |n| Some(Duration::from_millis(n));
-        let deadlines = Deadlines {
-            connect: ms(1),
-            websocket: ms(2),
-            headers: ms(3),
-            first_content: None,
-            idle: None,
-            total: None,
-        };
-        assert_eq!((settings.deadlines, problems.len()), (deadlines, 0));
+        let timeouts =
+            Timeouts { connect: ms(1), websocket: ms(2), headers: ms(3), first_content: None, idle: None, total: None };
+        assert_eq!((settings.timeouts, problems.len()), (timeouts, 0));
     }
 
     #[test]
@@ -411,6 +405,6 @@ mod tests {
         let settings = Settings::default();
         assert_eq!(settings.recovery, RecoveryPlan::default());
         assert_eq!(settings.compaction, CompactionRules::default());
-        assert_eq!(settings.deadlines, Deadlines::default());
+        assert_eq!(settings.timeouts, Timeouts::default());
     }
 }

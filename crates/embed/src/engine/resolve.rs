@@ -128,7 +128,7 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
         tools,
         shell: shell(parts)?,
         compaction,
-        deadlines: parts.settings.deadlines,
+        timeouts: parts.settings.timeouts,
         host: parts.host.clone(),
         request,
     };

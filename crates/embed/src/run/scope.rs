@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::tools::bash::Shell;
-use pinch_llm::request::Deadlines;
+use pinch_llm::request::Timeouts;
 use pinch_stdx::host::Host;
 
 use super::request::RunRequest;
@@ -41,7 +41,7 @@ pub struct RunScope {
     /// When conversations are compacted.
     pub compaction: CompactionRules,
     /// Time limits of requests.
-    pub deadlines: Deadlines,
+    pub timeouts: Timeouts,
     /// Clock, ids and environment.
     pub host: Host,
 }

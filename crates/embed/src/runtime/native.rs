@@ -82,7 +82,7 @@ impl NativeRuntime {
         let options = CallOptions {
             temperature: request.stream_params.temperature,
             max_tokens: request.stream_params.max_tokens,
-            deadlines: scope.deadlines,
+            timeouts: scope.timeouts,
             ..CallOptions::default()
         };
         let system = SystemPrompt::coding(&PromptParts {

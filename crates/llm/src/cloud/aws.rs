@@ -20,10 +20,10 @@ mod profile;
 
 use super::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind};
-use crate::http::HttpClient;
 use crate::request::{Auth, AwsCredentials, AwsKeys, Request};
 use crate::wire::bedrock::{endpoint, sign};
 use files::Files;
+use pinch_http::HttpClient;
 
 /// How long before their end credentials are fetched anew.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;

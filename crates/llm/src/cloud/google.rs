@@ -17,10 +17,10 @@ mod token;
 
 use super::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind};
-use crate::http::HttpClient;
 use crate::request::{Auth, Request};
 use crate::wire::vertex;
 use file::Source;
+use pinch_http::HttpClient;
 use token::Token;
 
 /// How long before its end a token is no longer used.

@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::cost::count;
 use super::thinking::{LevelRule, ThinkingMap};
+use pinch_http::url_parts;
+
 use super::{Model, PromptCache, Rates, compat, detect};
 use crate::thinking::ThinkingLevel;
 
@@ -131,7 +133,7 @@ impl Model {
     /// The record for those who only look at it: its URL has no user, no password and no query.
     pub fn to_shown_record(&self) -> Value {
         let mut record = self.to_record();
-        record["baseUrl"] = detect::without_secrets(&self.base_url).into();
+        record["baseUrl"] = url_parts::without_secrets(&self.base_url).into();
         record
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::transport::Ask;
 use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, Prompt, SignInPage};
 use crate::catalog::Catalog;
-use crate::model::detect::{host, host_is};
+use pinch_http::url_parts::{host, host_is};
 
 const ID: &str = "github-copilot";
 const CLIENT: &str = "Iv1.b507a08c87ecfe98";

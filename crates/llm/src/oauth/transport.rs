@@ -10,7 +10,7 @@ use pinch_stdx::host::Env;
 use serde_json::Value;
 
 use super::{OAuthCx, OAuthError};
-use crate::http::{HttpClient, HttpError, Outgoing};
+use pinch_http::{HttpClient, HttpError, Outgoing};
 
 /// How long a server may take.
 const LIMIT: Duration = Duration::from_secs(30);

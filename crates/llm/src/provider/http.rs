@@ -20,11 +20,11 @@ use crate::cloud::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind, retry};
 use crate::event::{Emit, EventStream, StreamEvent};
 use crate::frame::{FrameError, Frames};
-use crate::http::idle::{Stopped, Watch};
-use crate::http::{HttpClient, HttpError, Incoming, Outgoing};
 use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen, Signing, WireFormat};
+use pinch_http::idle::{Stopped, Watch};
+use pinch_http::{HttpClient, HttpError, Incoming, Outgoing};
 
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
@@ -91,7 +91,7 @@ fn run(
 ) -> impl futures::Stream<Item = StreamEvent> + Send {
     stream! {
         let began = Instant::now();
-        let mut watch = Watch::start(request.options.deadlines);
+        let mut watch = Watch::start(request.options.timeouts);
         let authorised = shared.authorise(&mut request, &watch, &cancel).await;
         let mut call = Call { request: &request, timestamp, encoding: shared.encoding_for(&request) };
         let mut decoder = shared.wire.decoder(&call);

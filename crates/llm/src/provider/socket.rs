@@ -29,15 +29,15 @@ use super::http::{HttpProvider, observe_payload, stopped};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::{Emit, EventStream, Finished, StreamEvent};
 use crate::frame::Frame;
-use crate::http::HttpClient;
-use crate::http::idle::{Stopped, Watch};
-use crate::http::websocket::{Received, SocketError, WebSocket};
 use crate::ids::ApiId;
 use crate::message::AssistantMessage;
 use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::codex::{self, Codex};
 use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen};
+use pinch_http::HttpClient;
+use pinch_http::idle::{Stopped, Watch};
+use pinch_http::websocket::{Received, SocketError, WebSocket};
 
 pub use self::sessions::SocketStats;
 
@@ -204,7 +204,7 @@ fn run(
 ) -> impl futures::Stream<Item = StreamEvent> + Send {
     stream! {
         let began = Instant::now();
-        let mut watch = Watch::start(request.options.deadlines);
+        let mut watch = Watch::start(request.options.timeouts);
         let call = Call { request: &request, timestamp, encoding: Encoding::Usual };
         let mut decoder = codex::decoder(&call, BAD_JSON);
         let mut emit = Emit::default();
@@ -248,7 +248,7 @@ fn run(
                     let diagnostic = turn.and_then(|turn| turn.diagnostic.take());
                     let mut request = request.clone();
                     // The limit of the whole call goes on; zero would switch it off.
-                    request.options.deadlines.total = watch.left().map(|left| left.max(Duration::from_nanos(1)));
+                    request.options.timeouts.total = watch.left().map(|left| left.max(Duration::from_nanos(1)));
                     let mut events = shared.sse.stream(request, cancel.clone());
                     while let Some(mut event) = events.next().await {
                         if let (StreamEvent::End(finished), Some(note)) = (&mut event, &diagnostic) {

@@ -12,7 +12,7 @@ mod broken;
 mod cloud_code;
 mod compressed;
 mod conformance;
-mod deadlines;
+mod timeouts;
 mod endless;
 mod decode;
 mod examples;

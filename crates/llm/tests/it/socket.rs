@@ -356,7 +356,7 @@ async fn silence_is_an_end_and_no_reason_to_ask_again() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().send(&answer("ra", "A1")[..2]).ping(b"p"));
     let mut request = bench.request(Some("s"));
-    request.options.deadlines.idle = Some(Duration::from_millis(40));
+    request.options.timeouts.idle = Some(Duration::from_millis(40));
     let error = bench.call(&request).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Stream idle timeout"));
     assert_eq!(bench.server.requests().len(), 1);
@@ -367,7 +367,7 @@ async fn a_socket_that_only_pings_is_given_up() {
     let bench = Bench::new().await;
     bench.socket((0..40).fold(bench.script().hear(), |script, _| script.ping(b"p")));
     let mut request = bench.request(Some("s"));
-    request.options.deadlines.first_content = Some(Duration::from_millis(40));
+    request.options.timeouts.first_content = Some(Duration::from_millis(40));
     let error = bench.call(&request).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Stream idle timeout"));
 }
@@ -377,8 +377,8 @@ async fn the_limit_of_the_whole_call_goes_on_without_a_socket() {
     let bench = Bench::new().await;
     bench.server.reply(Reply::fault(Fault::Hang)).reply(Reply::fault(Fault::Hang));
     let mut request = bench.request(Some("s"));
-    request.options.deadlines.websocket = Some(Duration::from_millis(300));
-    request.options.deadlines.total = Some(Duration::from_millis(500));
+    request.options.timeouts.websocket = Some(Duration::from_millis(300));
+    request.options.timeouts.total = Some(Duration::from_millis(500));
     let began = std::time::Instant::now();
     let error = bench.call(&request).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Request timed out."));
@@ -424,7 +424,7 @@ async fn a_silent_server_and_a_second_chance() {
     let bench = Bench::new().await;
     bench.server.reply(Reply::fault(Fault::Hang)).reply(sse("B"));
     let mut request = bench.request(Some("s"));
-    request.options.deadlines.connect = None;
+    request.options.timeouts.connect = None;
     let passes = async {
         bench.server.wait_for_requests(1).await;
         wait(Duration::from_secs(16)).await;

@@ -97,10 +97,10 @@ pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -
         ..CallOptions::default()
     };
     if let Some(ms) = count("timeoutMs") {
-        options.deadlines.headers = Some(Duration::from_millis(ms));
+        options.timeouts.headers = Some(Duration::from_millis(ms));
     }
-    options.deadlines.idle = count("streamIdleTimeoutMs").map(Duration::from_millis);
-    options.deadlines.first_content = options.deadlines.idle;
+    options.timeouts.idle = count("streamIdleTimeoutMs").map(Duration::from_millis);
+    options.timeouts.first_content = options.timeouts.idle;
     options
 }
 

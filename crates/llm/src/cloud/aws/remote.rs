@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::files::{expand, read_file};
 use super::{AwsKeys, Cx, Fetched, Lasts, failed};
 use crate::error::{LlmError, LlmErrorKind};
-use crate::http::{HttpError, Outgoing};
-use crate::model::detect;
 use crate::wire::bedrock::{endpoint, sign};
 use crate::wire::{Signing, address};
+use pinch_http::url_parts;
+use pinch_http::{HttpError, Outgoing};
 
 /// How long a server on the network may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -156,7 +156,7 @@ pub(super) async fn container(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
         (None, Some(url)) => url.to_owned(),
         (None, None) => return Ok(None),
     };
-    let host = detect::host(&url);
+    let host = url_parts::host(&url);
     let is_near = NEAR_HOSTS.contains(&&*host) || host.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
     if !url.starts_with("https://") && !is_near {
         let text = "AWS_CONTAINER_CREDENTIALS_FULL_URI must be https, or name this machine or a container agent";
@@ -236,7 +236,7 @@ fn one_secret(cx: Cx<'_>, name: &'static str, secret: &Secret) -> Result<HeaderM
 
 async fn ask(cx: Cx<'_>, outgoing: Outgoing, env: &Env, limit: Duration) -> Result<(StatusCode, Vec<u8>), LlmError> {
     let failed = |kind, text| LlmError::new(cx.request.model.provider.clone(), kind, text);
-    let place = detect::host(&outgoing.url);
+    let place = url_parts::host(&outgoing.url);
     let asking = async {
         let mut incoming = cx.client.send(outgoing, env, Some(limit)).await?;
         Ok::<_, HttpError>((incoming.status(), incoming.text_up_to(MAX_BYTES).await))

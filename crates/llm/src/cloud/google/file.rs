@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::{Fingerprint, fingerprint};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
-use crate::model::detect;
 use crate::request::Request;
+use pinch_http::url_parts;
 
 /// Bytes of a credentials file that are read.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -133,7 +133,7 @@ impl Source {
     /// Where tokens come from, for people.
     pub(super) fn token_host(&self) -> String {
         match self {
-            Self::File { token_uri, .. } => detect::host(token_uri),
+            Self::File { token_uri, .. } => url_parts::host(token_uri),
             Self::Metadata { host } => host.clone(),
         }
     }
@@ -151,7 +151,7 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Secrets go over TLS, or stay on this machine.
 fn is_safe(url: &str) -> bool {
-    let host = detect::host(url);
+    let host = url_parts::host(url);
     let is_here = host == "localhost" || host == "::1" || host.starts_with("127.");
     url.starts_with("https://") || (url.starts_with("http://") && is_here)
 }

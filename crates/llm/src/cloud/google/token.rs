@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::file::{Grant, Source};
 use super::jwt::{self, Claims};
 use crate::error::{LlmError, LlmErrorKind, classify, retry};
-use crate::http::{HttpClient, HttpError, Outgoing};
 use crate::request::Request;
+use pinch_http::{HttpClient, HttpError, Outgoing};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
@@ -48,7 +48,7 @@ pub(super) async fn fetch(source: &Source, request: &Request, client: &HttpClien
     let now_ms = request.host.now_ms();
     let outgoing = outgoing(source, now_ms)
         .map_err(|why| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, why))?;
-    let connect = request.options.deadlines.connect.filter(|limit| !limit.is_zero());
+    let connect = request.options.timeouts.connect.filter(|limit| !limit.is_zero());
     // The metadata server is part of the machine: no proxy may come between.
     let direct = Env::default();
     let env = if matches!(source, Source::Metadata { .. }) { &direct } else { request.host.env() };

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::continuation::{Continuation, Sent};
-use crate::http::websocket::WebSocket;
+use pinch_http::websocket::WebSocket;
 
 /// Why a socket is closed that did its work.
 const NORMAL: u16 = 1000;
@@ -101,12 +101,6 @@ enum Wish {
     /// Hand the socket over.
     Use,
     Close(&'static str),
-}
-
-impl std::fmt::Debug for WebSocket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WebSocket").finish_non_exhaustive()
-    }
 }
 
 /// What a call gets.

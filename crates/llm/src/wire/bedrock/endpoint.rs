@@ -1,8 +1,8 @@
 //! Where requests to Bedrock go, and which region they are signed for.
 
 use crate::error::{LlmError, LlmErrorKind};
-use crate::model::detect;
 use crate::request::Request;
+use pinch_http::url_parts;
 
 /// Where nothing says otherwise.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -92,7 +92,7 @@ struct Standard<'a> {
 }
 
 fn standard_host(url: &str) -> Option<Standard<'_>> {
-    let host = detect::host(url);
+    let host = url_parts::host(url);
     let middle = host.strip_prefix("bedrock-runtime")?;
     let (is_fips, middle) = middle.strip_prefix("-fips").map_or((false, middle), |rest| (true, rest));
     let middle = middle.strip_prefix('.')?;

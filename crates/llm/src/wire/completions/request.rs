@@ -9,7 +9,6 @@ use super::{convert, models};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, SystemMessage, ToolDecl};
 use crate::model::Model;
-use crate::model::detect::host_is;
 use crate::model::dialect::{PromptCacheKey, SchemaRules};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
@@ -18,6 +17,7 @@ use crate::schema::clean;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
 use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
+use pinch_http::url_parts::host_is;
 
 pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;

@@ -10,7 +10,7 @@ use pinch_llm::event::{EventStream, Finished, StreamEvent};
 use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_llm::request::{CallObserver, Deadlines, Request, ThinkingChoice};
+use pinch_llm::request::{CallObserver, Request, ThinkingChoice, Timeouts};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
@@ -47,11 +47,11 @@ fn answer() -> Answer {
     Answer::of([Part::text("abc déf"), Part::call("call_1", "read", r#"{"path":"a"}"#)])
 }
 
-async fn end_with(wire: &dyn Wire, reply: Reply, deadlines: Deadlines) -> Result<(Finished, usize), String> {
+async fn end_with(wire: &dyn Wire, reply: Reply, timeouts: Timeouts) -> Result<(Finished, usize), String> {
     let server = start().await?;
     server.reply(reply);
     let mut request = request_at(wire, &server.url());
-    request.options.deadlines = deadlines;
+    request.options.timeouts = timeouts;
     let end = stream(request, Cancel::new())?.collect_end().await;
     Ok((end, server.requests().len()))
 }
@@ -78,7 +78,7 @@ pub(super) fn statuses(wire: &dyn Wire) -> Result<(), String> {
     run(async {
         for (status, kind, retryable) in KINDS {
             let reply = Reply::json(status, &wire.refusal("these are my words")).header("retry-after", "7");
-            let (end, n_requests) = end_with(wire, reply, Deadlines::default()).await?;
+            let (end, n_requests) = end_with(wire, reply, Timeouts::default()).await?;
             let error = end.error.ok_or_else(|| format!("{status} is a good answer"))?;
             equal(&format!("kind of {status}"), error.kind, kind)?;
             equal(&format!("retryable {status}"), retry::retryable(&error), retryable)?;
@@ -91,7 +91,7 @@ pub(super) fn statuses(wire: &dyn Wire) -> Result<(), String> {
             equal("errorMessage", end.message.error_message.as_deref(), Some(error.text.as_str()))?;
         }
         for (body, status) in [("<html>bad gateway</html>", 502), ("", 500), ("{\"error\":", 500), ("[]", 500)] {
-            let (end, _) = end_with(wire, Reply::status(status).send(body), Deadlines::default()).await?;
+            let (end, _) = end_with(wire, Reply::status(status).send(body), Timeouts::default()).await?;
             let error = end.error.ok_or("a bad body is a good answer")?;
             equal(&format!("kind of {body:?}"), error.kind, Server)?;
         }
@@ -169,13 +169,13 @@ pub(super) fn broken_connection(wire: &dyn Wire) -> Result<(), String> {
         for fault in [Fault::Close, Fault::Reset] {
             let half = &frames[n][..frames[n].len() / 2];
             let reply = events(wire).send(frames[..n].concat()).send(half.to_vec()).then(fault);
-            let (end, _) = end_with(wire, reply, Deadlines::default()).await?;
+            let (end, _) = end_with(wire, reply, Timeouts::default()).await?;
             let error = end.error.ok_or("a broken connection is a good answer")?;
             equal("kind", error.kind, LlmErrorKind::StreamCut)?;
             ensure(retry::retryable(&error), || format!("not retryable: {error:?}"))?;
             ensure(end.message.text("").starts_with("abc"), || format!("what came is lost: {:?}", end.message))?;
         }
-        let (end, _) = end_with(wire, Reply::fault(Fault::Close), Deadlines::default()).await?;
+        let (end, _) = end_with(wire, Reply::fault(Fault::Close), Timeouts::default()).await?;
         equal("kind before the headers", end.error.map(|error| error.kind), Some(LlmErrorKind::Connect))
     })
 }
@@ -183,35 +183,35 @@ pub(super) fn broken_connection(wire: &dyn Wire) -> Result<(), String> {
 pub(super) fn idle_deadline(wire: &dyn Wire) -> Result<(), String> {
     run(async {
         let frames = wire.frames(&answer());
-        let deadlines = Deadlines { idle: Some(SHORT), ..Deadlines::default() };
+        let timeouts = Timeouts { idle: Some(SHORT), ..Timeouts::default() };
         // Signs of life keep coming, contents do not.
         let mut reply = events(wire).send(frames[..frames.len() / 2].concat());
         for _ in 0..40 {
             let sign = wire.keep_alive();
             reply = reply.pause(SHORT / 4).send(sign.unwrap_or_default());
         }
-        let (end, _) = end_with(wire, reply.then(Fault::Hang), deadlines).await?;
+        let (end, _) = end_with(wire, reply.then(Fault::Hang), timeouts).await?;
         let error = end.error.ok_or("a silent server is a good answer")?;
         equal("error", (error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Stream idle timeout"))?;
-        let deadlines = Deadlines { first_content: Some(SHORT), ..Deadlines::default() };
-        let (end, _) = end_with(wire, events(wire).then(Fault::Hang), deadlines).await?;
+        let timeouts = Timeouts { first_content: Some(SHORT), ..Timeouts::default() };
+        let (end, _) = end_with(wire, events(wire).then(Fault::Hang), timeouts).await?;
         equal("kind without any content", end.error.map(|error| error.kind), Some(LlmErrorKind::Timeout))
     })
 }
 
 pub(super) fn header_deadline(wire: &dyn Wire) -> Result<(), String> {
     run(async {
-        let deadlines = Deadlines { headers: Some(SHORT), ..Deadlines::default() };
-        let (end, _) = end_with(wire, Reply::fault(Fault::Hang), deadlines).await?;
+        let timeouts = Timeouts { headers: Some(SHORT), ..Timeouts::default() };
+        let (end, _) = end_with(wire, Reply::fault(Fault::Hang), timeouts).await?;
         let error = end.error.ok_or("a silent server is a good answer")?;
         equal("error", (error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Request timed out."))?;
         // Zero is no limit, and the limit of the headers does not cut a stream that runs.
-        let deadlines = Deadlines { headers: Some(SHORT * 4), total: Some(Duration::ZERO), ..Deadlines::default() };
+        let timeouts = Timeouts { headers: Some(SHORT * 4), total: Some(Duration::ZERO), ..Timeouts::default() };
         let mut reply = events(wire);
         for frame in wire.frames(&answer()) {
             reply = reply.pause(SHORT).send(frame);
         }
-        let (end, _) = end_with(wire, reply, deadlines).await?;
+        let (end, _) = end_with(wire, reply, timeouts).await?;
         good(&end).map(drop)
     })
 }

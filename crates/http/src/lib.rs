@@ -1,4 +1,9 @@
-//! The network: sends a request, gives back status, headers and the body piece by piece. The only user of reqwest.
+//! HTTP for model calls: sends a request, gives back status, headers and the body piece by piece. The only user of reqwest.
+//!
+//! * [`HttpClient`]: pooled connections, proxies from an environment that the caller hands in, no redirects;
+//! * [`Timeouts`], [`idle`]: how long a call may take, and the watch over what streams;
+//! * [`url_parts`]: URLs in parts, and what of them may be shown;
+//! * `websocket` (feature `websocket`): a connection that became a WebSocket.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -8,16 +13,16 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use pinch_stdx::host::Env;
 
-use crate::model::detect;
-
+pub mod url_parts;
 mod coding;
 pub mod idle;
 mod probe;
 mod proxy;
-#[cfg(feature = "codex-ws")]
-pub(crate) mod websocket;
+#[cfg(feature = "websocket")]
+pub mod websocket;
 
 use coding::Coding;
+pub use idle::Timeouts;
 use proxy::Proxies;
 
 /// Clients of different settings that are kept; more than a few mean that every call has its own.
@@ -260,9 +265,9 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
 
 /// The URL, when it is on this machine or its network.
 fn near_place(url: &str) -> String {
-    let host = detect::host(url);
+    let host = url_parts::host(url);
     let is_near = matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127.") || host.ends_with(".local");
-    if is_near { format!(" ({})", detect::without_secrets(url)) } else { String::new() }
+    if is_near { format!(" ({})", url_parts::without_secrets(url)) } else { String::new() }
 }
 
 /// The innermost cause: the outer ones repeat the URL, which may hold secrets.

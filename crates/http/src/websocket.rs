@@ -9,8 +9,13 @@ use pinch_stdx::host::Host;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-use super::{HttpClient, HttpError, Incoming, Outgoing};
-use crate::frame::websocket::{self as frames, Broken, Decoder, Message};
+use crate::{HttpClient, HttpError, Incoming, Outgoing};
+
+mod frame;
+
+pub use frame::Broken;
+
+use frame::{self as frames, Decoder, Message};
 
 /// What RFC 6455 appends to a key.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -18,7 +23,7 @@ const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const READ_BYTES: usize = 16 * 1024;
 
 /// An open WebSocket. Dropping it closes the connection without a word.
-pub(crate) struct WebSocket {
+pub struct WebSocket {
     io: reqwest::Upgraded,
     host: Host,
     frames: Decoder,
@@ -30,47 +35,69 @@ pub(crate) struct WebSocket {
 
 /// What came over a WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub enum Received {
+    /// A text message.
     Text(String),
     /// The connection is over; 1006 when the other side did not say so.
     Closed {
+        /// The code of RFC 6455, section 7.4.
         code: u16,
+        /// What the other side says of it.
         reason: String,
     },
 }
 
 /// Why a WebSocket failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SocketError {
+pub enum SocketError {
+    /// No HTTP answer.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// The server does not switch protocols.
     #[error("WebSocket upgrade refused with status {status}")]
-    Refused { status: StatusCode },
+    Refused {
+        /// What it answered.
+        status: StatusCode,
+    },
+    /// The server switches protocols, but not as RFC 6455 demands.
     #[error("WebSocket upgrade answered wrongly: {what}")]
-    Handshake { what: &'static str },
+    Handshake {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The connection broke off.
     #[error("WebSocket error: {cause}")]
-    Cut { cause: String },
+    Cut {
+        /// What the system says.
+        cause: String,
+    },
+    /// What came is no WebSocket frame, or too long.
     #[error("WebSocket error: {0}")]
     Broken(#[from] Broken),
 }
 
 /// The answer to a request for an upgrade.
-pub(crate) struct Answer {
+pub struct Answer {
     incoming: Incoming,
     accept: String,
 }
 
 impl Answer {
-    pub(crate) fn status(&self) -> StatusCode {
+    /// The status.
+    pub fn status(&self) -> StatusCode {
         self.incoming.status()
     }
 
-    pub(crate) fn headers(&self) -> &HeaderMap {
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
         self.incoming.headers()
     }
 
     /// The socket, when the answer is a good one.
-    pub(crate) async fn into_socket(self, host: Host) -> Result<WebSocket, SocketError> {
+    ///
+    /// # Errors
+    /// [`SocketError::Refused`] and [`SocketError::Handshake`] when it is none, [`SocketError::Cut`] when the connection is gone.
+    pub async fn into_socket(self, host: Host) -> Result<WebSocket, SocketError> {
         if self.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(SocketError::Refused { status: self.status() });
         }
@@ -79,7 +106,7 @@ impl Answer {
             return Err(SocketError::Handshake { what: "the key is not ours" });
         }
         let upgraded = self.incoming.response.upgrade().await;
-        let io = upgraded.map_err(|error| SocketError::Cut { cause: super::root_cause(&error) })?;
+        let io = upgraded.map_err(|error| SocketError::Cut { cause: crate::root_cause(&error) })?;
         Ok(WebSocket {
             io,
             host,
@@ -93,7 +120,10 @@ impl Answer {
 
 impl HttpClient {
     /// Asks for a WebSocket at an HTTP URL. Only connecting has a time limit here.
-    pub(crate) async fn upgrade(
+    ///
+    /// # Errors
+    /// [`HttpError`]; an answer that refuses is none.
+    pub async fn upgrade(
         &self,
         url: &str,
         mut headers: HeaderMap,
@@ -124,20 +154,32 @@ fn mask(host: &Host) -> [u8; 4] {
     [a, b, c, d]
 }
 
+impl std::fmt::Debug for WebSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebSocket").finish_non_exhaustive()
+    }
+}
+
 impl WebSocket {
     /// When it was opened.
-    pub(crate) fn opened(&self) -> Instant {
+    pub fn opened(&self) -> Instant {
         self.opened
     }
 
     /// Sends a text.
-    pub(crate) async fn send(&mut self, text: &str) -> Result<(), SocketError> {
+    ///
+    /// # Errors
+    /// [`SocketError::Cut`] when the connection is gone.
+    pub async fn send(&mut self, text: &str) -> Result<(), SocketError> {
         self.output.extend_from_slice(&frames::text(text, mask(&self.host)));
         self.flush().await
     }
 
     /// The next message; pings are answered on the way. May be dropped and called again.
-    pub(crate) async fn next(&mut self) -> Result<Received, SocketError> {
+    ///
+    /// # Errors
+    /// [`SocketError::Cut`] when the connection breaks off, [`SocketError::Broken`] when no frame can be read.
+    pub async fn next(&mut self) -> Result<Received, SocketError> {
         loop {
             match self.frames.next_message()? {
                 Some(Message::Text(text)) => return Ok(Received::Text(text)),
@@ -161,7 +203,7 @@ impl WebSocket {
     }
 
     /// Says why it is closed, and closes it.
-    pub(crate) async fn close(mut self, code: u16, reason: &str) {
+    pub async fn close(mut self, code: u16, reason: &str) {
         self.output.extend_from_slice(&frames::close(code, reason, mask(&self.host)));
         if self.flush().await.is_ok() {
             // The other side may be gone already.

@@ -1,13 +1,13 @@
 //! The frames of WebSockets (RFC 6455), as a client reads and writes them. Bytes in, messages out; no extensions.
 
 /// Bytes one message may have, unless told otherwise.
-pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes a control frame may have.
 const MAX_CONTROL_BYTES: usize = 125;
 
 /// What came whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub(super) enum Message {
     /// A text. Binary messages count as texts; bytes that are no UTF-8 become U+FFFD.
     Text(String),
     /// The other side wants to see that we live; answer with [`pong`].
@@ -40,7 +40,7 @@ pub enum Broken {
 
 /// Cuts a stream of bytes into messages, however the bytes are split into chunks.
 #[derive(Debug)]
-pub struct Decoder {
+pub(super) struct Decoder {
     buffer: Vec<u8>,
     /// Up to where the buffer was read.
     read: usize,
@@ -65,12 +65,12 @@ struct Head {
 
 impl Decoder {
     /// A decoder that accepts messages of up to `limit` bytes.
-    pub fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), read: 0, message: None, limit }
     }
 
     /// Takes the next bytes in.
-    pub fn push(&mut self, chunk: &[u8]) {
+    pub(super) fn push(&mut self, chunk: &[u8]) {
         self.buffer.drain(..self.read);
         self.read = 0;
         self.buffer.extend_from_slice(chunk);
@@ -80,7 +80,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`Broken`].
-    pub fn next_message(&mut self) -> Result<Option<Message>, Broken> {
+    pub(super) fn next_message(&mut self) -> Result<Option<Message>, Broken> {
         while let Some(head) = self.head()? {
             let Some(payload) = self.buffer.get(head.payload.clone()) else { return Ok(None) };
             let mut payload = payload.to_vec();
@@ -168,17 +168,17 @@ fn apply(mask: [u8; 4], payload: &mut [u8]) {
 }
 
 /// A text as one frame. `mask` must be unpredictable and new for each frame.
-pub fn text(text: &str, mask: [u8; 4]) -> Vec<u8> {
+pub(super) fn text(text: &str, mask: [u8; 4]) -> Vec<u8> {
     frame(0x1, text.as_bytes(), mask)
 }
 
 /// The answer to a ping.
-pub fn pong(payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
+pub(super) fn pong(payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
     frame(0xA, payload, mask)
 }
 
 /// The end of the connection. The reason is cut to what a frame can hold.
-pub fn close(code: u16, reason: &str, mask: [u8; 4]) -> Vec<u8> {
+pub(super) fn close(code: u16, reason: &str, mask: [u8; 4]) -> Vec<u8> {
     let mut payload = code.to_be_bytes().to_vec();
     payload.extend_from_slice(&reason.as_bytes()[..reason.floor_char_boundary(MAX_CONTROL_BYTES - 2)]);
     frame(0x8, &payload, mask)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use pinch_llm::error::{Emitted, LlmErrorKind};
 use pinch_llm::event::StreamEvent;
-use pinch_llm::request::Deadlines;
+use pinch_llm::request::Timeouts;
 use pinch_testing::server::{Fault, Gate, Reply, Server};
 use pinch_testing::wires::anthropic;
 
@@ -24,44 +24,44 @@ fn check(end: &pinch_llm::event::Finished, text: &str, emitted: Emitted) {
     assert_eq!((error.kind, error.text.as_str(), error.emitted), (LlmErrorKind::Timeout, text, emitted));
 }
 
-async fn end_with(reply: Reply, deadlines: Deadlines) -> pinch_llm::event::Finished {
+async fn end_with(reply: Reply, timeouts: Timeouts) -> pinch_llm::event::Finished {
     let server = Server::start().await.unwrap();
     server.reply(reply);
     let mut request = request(model(APIS[0], &server.url()));
-    request.options.deadlines = deadlines;
+    request.options.timeouts = timeouts;
     end_of(request).await
 }
 
 #[tokio::test]
 async fn headers() {
-    let deadlines = Deadlines { headers: SHORT, ..Deadlines::default() };
-    check(&end_with(Reply::fault(Fault::Hang), deadlines).await, "Request timed out.", Emitted::Nothing);
+    let timeouts = Timeouts { headers: SHORT, ..Timeouts::default() };
+    check(&end_with(Reply::fault(Fault::Hang), timeouts).await, "Request timed out.", Emitted::Nothing);
 }
 
 #[tokio::test]
 async fn first_content_is_not_a_ping() {
-    let deadlines = Deadlines { first_content: SHORT, ..Deadlines::default() };
+    let timeouts = Timeouts { first_content: SHORT, ..Timeouts::default() };
     let ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
     let reply = (0..4).fold(Reply::events(), |reply, _| reply.send(ping).pause(Duration::from_millis(25)));
-    check(&end_with(reply.then(Fault::Hang), deadlines).await, "Stream idle timeout", Emitted::Nothing);
+    check(&end_with(reply.then(Fault::Hang), timeouts).await, "Stream idle timeout", Emitted::Nothing);
 }
 
 #[tokio::test]
 async fn silence_between_contents() {
-    let deadlines = Deadlines { idle: SHORT, ..Deadlines::default() };
+    let timeouts = Timeouts { idle: SHORT, ..Timeouts::default() };
     let frames = anthropic::Response::new("m").text("a").frames();
     let reply = frames.into_iter().fold(Reply::events(), |reply, frame| reply.send(frame));
     let reply = (0..4).fold(reply, |reply, _| reply.send(": alive\n\n").pause(Duration::from_millis(25)));
-    let end = end_with(reply.then(Fault::Hang), deadlines).await;
+    let end = end_with(reply.then(Fault::Hang), timeouts).await;
     check(&end, "Stream idle timeout", Emitted::Content);
     assert_eq!(end.message.text(""), "a");
 }
 
 #[tokio::test]
 async fn the_whole_call() {
-    let deadlines = Deadlines { total: SHORT, ..Deadlines::default() };
+    let timeouts = Timeouts { total: SHORT, ..Timeouts::default() };
     let reply = Reply::events().send(anthropic::Response::new("m").frames().concat()).then(Fault::Hang);
-    check(&end_with(reply, deadlines).await, "Request timed out.", Emitted::Started);
+    check(&end_with(reply, timeouts).await, "Request timed out.", Emitted::Started);
 }
 
 #[tokio::test]
@@ -71,8 +71,8 @@ async fn zero_is_none_and_the_header_limit_does_not_cut_a_stream() {
     let gate = Gate::new();
     server.reply(Reply::events().gated(&gate, anthropic::Response::new("m").text("a").stop("end_turn")));
     let mut request = request(model(APIS[0], &server.url()));
-    request.options.deadlines =
-        Deadlines { connect: zero, websocket: zero, headers: SHORT, first_content: zero, idle: zero, total: zero };
+    request.options.timeouts =
+        Timeouts { connect: zero, websocket: zero, headers: SHORT, first_content: zero, idle: zero, total: zero };
     let mut stream = stream(request);
     let first = async {
         gate.reached(1).await;
@@ -120,7 +120,7 @@ async fn stuck(
 
 #[tokio::test]
 async fn a_server_that_only_keeps_the_connection_open_is_given_up() {
-    let short = Deadlines { headers: SHORT, first_content: SHORT, ..Deadlines::default() };
+    let short = Timeouts { headers: SHORT, first_content: SHORT, ..Timeouts::default() };
     let often = Duration::from_millis(5);
     for api in APIS {
         for (first, again, text) in [
@@ -135,7 +135,7 @@ async fn a_server_that_only_keeps_the_connection_open_is_given_up() {
         ] {
             let (url, _, _tasks) = stuck(first, again).await;
             let mut request = request(model(api, &url));
-            request.options.deadlines = short;
+            request.options.timeouts = short;
             check(&end_of(request).await, text, Emitted::Nothing);
         }
     }
@@ -159,7 +159,7 @@ async fn events_without_content_are_no_content() {
     ] {
         let (url, _, _tasks) = stuck(HEAD, Some((again, often))).await;
         let mut request = request(model(api, &url));
-        request.options.deadlines.first_content = SHORT;
+        request.options.timeouts.first_content = SHORT;
         let end = tokio::time::timeout(Duration::from_secs(5), end_of(request)).await;
         let error = end.unwrap_or_else(|_| panic!("{api} waits for ever")).error.unwrap();
         assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Stream idle timeout"), "{api}");
@@ -187,14 +187,14 @@ async fn limits_hold_where_nothing_is_set() {
         check(&ending.await, text, Emitted::Nothing);
         tokio::time::resume();
     }
-    assert_eq!(Deadlines::default().connect, Some(Duration::from_secs(30)));
+    assert_eq!(Timeouts::default().connect, Some(Duration::from_secs(30)));
 }
 
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_a_connection_that_failed() {
     let (url, _, _tasks) = stuck("", None).await;
     let mut request = request(model(APIS[0], &url.replace("http:", "https:")));
-    request.options.deadlines.connect = SHORT;
+    request.options.timeouts.connect = SHORT;
     let error = end_of(request).await.error.unwrap();
     assert_eq!(error.kind, LlmErrorKind::Connect);
     assert!(error.text.contains("connect timeout"), "{}", error.text);
@@ -208,7 +208,7 @@ async fn the_readers_own_pauses_do_not_count() {
     server.reply(Reply::events().gated(&gate, frames));
     gate.open_times(20);
     let mut request = request(model(APIS[0], &server.url()));
-    request.options.deadlines = Deadlines { first_content: SHORT, idle: SHORT, ..Deadlines::default() };
+    request.options.timeouts = Timeouts { first_content: SHORT, idle: SHORT, ..Timeouts::default() };
     let mut stream = stream(request);
     let mut n_events = 0;
     while let Some(event) = stream.next().await {

@@ -1,4 +1,4 @@
-//! Time limits of one call.
+//! Timeouts of one call, and the watch over them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,36 @@ use futures::future::{Either, select};
 use pinch_stdx::cancel::Cancel;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use crate::request::Deadlines;
+/// Timeouts of one call. `None` or zero: no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until the connection is established, TLS included. Default 30 s.
+    pub connect: Option<Duration>,
+    /// Until a WebSocket is open, in formats that use one. Default 15 s.
+    pub websocket: Option<Duration>,
+    /// Until the response headers are complete. Default 300 s.
+    pub headers: Option<Duration>,
+    /// From the headers to the first content. Default 300 s.
+    pub first_content: Option<Duration>,
+    /// Between two pieces of content; comments, pings and events without content do not count. Default 300 s.
+    pub idle: Option<Duration>,
+    /// For the whole call. Default none.
+    pub total: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let seconds = |n| Some(Duration::from_secs(n));
+        Self {
+            connect: seconds(30),
+            websocket: seconds(15),
+            headers: seconds(300),
+            first_content: seconds(300),
+            idle: seconds(300),
+            total: None,
+        }
+    }
+}
 
 /// Why waiting ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +56,7 @@ pub enum Stopped {
 /// fires before its time.
 #[derive(Debug)]
 pub struct Watch {
-    deadlines: Deadlines,
+    timeouts: Timeouts,
     /// When the whole call must be over.
     total: Option<Instant>,
     /// When the next content must be there.
@@ -41,31 +70,31 @@ pub struct Watch {
 
 impl Watch {
     /// Begins now.
-    pub fn start(deadlines: Deadlines) -> Self {
-        let total = from_now(deadlines.total);
-        Self { deadlines, total, content: None, has_content: false, is_overdue: false, timer: None }
+    pub fn start(timeouts: Timeouts) -> Self {
+        let total = from_now(timeouts.total);
+        Self { timeouts, total, content: None, has_content: false, is_overdue: false, timer: None }
     }
 
     /// The limit for connecting.
     pub fn connect(&self) -> Option<Duration> {
-        self.deadlines.connect.filter(|limit| !limit.is_zero())
+        self.timeouts.connect.filter(|limit| !limit.is_zero())
     }
 
     /// The limit for opening a WebSocket.
-    #[cfg(feature = "codex-ws")]
-    pub(crate) fn socket(&self) -> Option<Duration> {
-        self.deadlines.websocket.filter(|limit| !limit.is_zero())
+    #[cfg(feature = "websocket")]
+    pub fn socket(&self) -> Option<Duration> {
+        self.timeouts.websocket.filter(|limit| !limit.is_zero())
     }
 
     /// The time that is left for the whole call; zero has passed.
-    #[cfg(feature = "codex-ws")]
-    pub(crate) fn left(&self) -> Option<Duration> {
+    #[cfg(feature = "websocket")]
+    pub fn left(&self) -> Option<Duration> {
         self.total.map(|total| total.saturating_duration_since(Instant::now()))
     }
 
     /// The response's headers are there: content must follow.
     pub fn headers_arrived(&mut self) {
-        self.content = from_now(self.deadlines.first_content);
+        self.content = from_now(self.timeouts.first_content);
         self.has_content = false;
     }
 
@@ -92,7 +121,7 @@ impl Watch {
     /// # Errors
     /// [`Stopped`].
     pub async fn for_headers<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
-        wait(cancel, earlier(self.total, from_now(self.deadlines.headers)), work).await
+        wait(cancel, earlier(self.total, from_now(self.timeouts.headers)), work).await
     }
 
     /// Waits for a piece of the body.
@@ -104,7 +133,7 @@ impl Watch {
             return Err(Stopped::Cancelled);
         }
         if std::mem::take(&mut self.has_content) {
-            self.content = from_now(self.deadlines.idle);
+            self.content = from_now(self.timeouts.idle);
             self.is_overdue = false;
         }
         let Some(until) = earlier(self.total, self.content) else {
