@@ -43,7 +43,7 @@ struct Settings {
     tls: bool,
     connect: Option<Duration>,
     proxies: Proxies,
-    /// Only HTTP/1.1: connections that become something else, and what the environment asks for.
+    /// Only HTTP/1.1.
     http1: bool,
 }
 
@@ -120,6 +120,19 @@ impl HttpClient {
         self.send_over(outgoing, env, connect, false).await
     }
 
+    /// As [`HttpClient::send`], over HTTP/1.1 only.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn send_http1(
+        &self,
+        outgoing: Outgoing,
+        env: &Env,
+        connect: Option<Duration>,
+    ) -> Result<Incoming, HttpError> {
+        self.send_over(outgoing, env, connect, true).await
+    }
+
     async fn send_over(
         &self,
         outgoing: Outgoing,
@@ -152,9 +165,7 @@ impl HttpClient {
     ) -> Result<reqwest::Client, HttpError> {
         let proxies = Proxies::of(env);
         let tls = !url.starts_with("http://") || proxies.need_tls();
-        // Some gateways in front of Bedrock break streams of the second version.
-        let is_forced = env.get("AWS_BEDROCK_FORCE_HTTP1") == Some("1") && url.ends_with("/converse-stream");
-        let settings = Settings { tls, connect, proxies, http1: http1 || is_forced };
+        let settings = Settings { tls, connect, proxies, http1 };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == settings) {
             return Ok(client.clone());

@@ -137,7 +137,7 @@ impl HttpClient {
         let value = HeaderValue::from_str(&key).map_err(|error| HttpError::Invalid { cause: error.to_string() })?;
         headers.insert(header::SEC_WEBSOCKET_KEY, value);
         let outgoing = Outgoing { method: Method::GET, url: url.to_owned(), headers, body: bytes::Bytes::new() };
-        let incoming = self.send_over(outgoing, host.env(), connect, true).await?;
+        let incoming = self.send_http1(outgoing, host.env(), connect).await?;
         let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, (key + MAGIC).as_bytes());
         Ok(Answer { incoming, accept: STANDARD.encode(hash) })
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use pinch_http::HttpClient;
 
 #[cfg(feature = "bedrock")]
 pub mod aws;
@@ -14,7 +15,6 @@ use crate::error::LlmError;
 use crate::keys;
 use crate::request::{Auth, Request};
 use crate::wire::headers;
-use pinch_http::HttpClient;
 
 /// Finds credentials for requests that bring none. Implementations keep what they found until it is about to expire.
 pub trait AmbientCredentials: Send + Sync {

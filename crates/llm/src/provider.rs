@@ -6,6 +6,7 @@ pub mod scripted;
 use std::fmt;
 use std::sync::Arc;
 
+use pinch_http::HttpClient;
 use pinch_stdx::cancel::Cancel;
 
 mod budget;
@@ -21,7 +22,6 @@ use crate::event::EventStream;
 use crate::ids::ApiId;
 use crate::request::Request;
 use crate::wire;
-use pinch_http::HttpClient;
 
 /// Turns one conversation into a stream of events; every failure is the stream's end. Never retries, never waits: that is the caller's choice.
 ///

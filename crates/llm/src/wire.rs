@@ -116,6 +116,12 @@ pub trait WireFormat: Send + Sync {
         Framing::Sse
     }
 
+    /// Whether the request has to go over HTTP/1.1.
+    fn needs_http1(&self, call: &Call<'_>) -> bool {
+        let _ = call;
+        false
+    }
+
     /// Writes a request.
     ///
     /// # Errors

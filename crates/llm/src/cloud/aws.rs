@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
+use pinch_http::HttpClient;
 use pinch_stdx::secret::Secret;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex as AsyncMutex;
@@ -23,7 +24,6 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::request::{Auth, AwsCredentials, AwsKeys, Request};
 use crate::wire::bedrock::{endpoint, sign};
 use files::Files;
-use pinch_http::HttpClient;
 
 /// How long before their end credentials are fetched anew.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;

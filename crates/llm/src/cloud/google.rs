@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use pinch_http::HttpClient;
 use pinch_stdx::secret::Secret;
 use sha2::{Digest, Sha256};
 
@@ -20,7 +21,6 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::request::{Auth, Request};
 use crate::wire::vertex;
 use file::Source;
-use pinch_http::HttpClient;
 use token::Token;
 
 /// How long before its end a token is no longer used.

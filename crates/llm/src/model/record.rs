@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use pinch_http::url_parts;
 use serde_json::{Map, Value, json};
 
 use super::cost::count;
 use super::thinking::{LevelRule, ThinkingMap};
-use pinch_http::url_parts;
 
 use super::{Model, PromptCache, Rates, compat, detect};
 use crate::thinking::ThinkingLevel;

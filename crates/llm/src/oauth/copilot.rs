@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http::Method;
+use pinch_http::url_parts::{host, host_is};
 use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -12,7 +13,6 @@ use tokio::time::Instant;
 use super::transport::Ask;
 use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, Prompt, SignInPage};
 use crate::catalog::Catalog;
-use pinch_http::url_parts::{host, host_is};
 
 const ID: &str = "github-copilot";
 const CLIENT: &str = "Iv1.b507a08c87ecfe98";

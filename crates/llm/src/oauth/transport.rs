@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use pinch_http::{HttpClient, HttpError, Outgoing};
 use pinch_stdx::host::Env;
 use serde_json::Value;
 
 use super::{OAuthCx, OAuthError};
-use pinch_http::{HttpClient, HttpError, Outgoing};
 
 /// How long a server may take.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use async_stream::stream;
 use bytes::Bytes;
+use futures::future::Either;
 #[cfg(feature = "zstd")]
 use http::HeaderMap;
 use http::Method;
+use pinch_http::idle::{Stopped, Watch};
+use pinch_http::{HttpClient, HttpError, Incoming, Outgoing};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
 use tokio::time::{Instant, timeout};
@@ -23,8 +26,6 @@ use crate::frame::{FrameError, Frames};
 use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen, Signing, WireFormat};
-use pinch_http::idle::{Stopped, Watch};
-use pinch_http::{HttpClient, HttpError, Incoming, Outgoing};
 
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
@@ -200,7 +201,11 @@ impl Shared {
             let Outgoing { url, headers, body, .. } = &mut outgoing;
             self.wire.sign(call, Signing { url, headers, body })?;
             sent.add_sent(headers);
-            let sending = self.client.send(outgoing, request.host.env(), watch.connect());
+            let (env, connect) = (request.host.env(), watch.connect());
+            let sending = match self.wire.needs_http1(call) {
+                true => Either::Left(self.client.send_http1(outgoing, env, connect)),
+                false => Either::Right(self.client.send(outgoing, env, connect)),
+            };
             let answered = watch.for_headers(cancel, sending).await.map_err(|why| stopped(request, why))?;
             let mut incoming = answered.map_err(|error| network(request, error))?;
             watch.headers_arrived();

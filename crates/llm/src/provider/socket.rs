@@ -11,6 +11,9 @@ use std::time::Duration;
 use async_stream::stream;
 use futures::StreamExt;
 use http::HeaderMap;
+use pinch_http::HttpClient;
+use pinch_http::idle::{Stopped, Watch};
+use pinch_http::websocket::{Received, SocketError, WebSocket};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
 use serde::Deserialize;
@@ -35,9 +38,6 @@ use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::codex::{self, Codex};
 use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen};
-use pinch_http::HttpClient;
-use pinch_http::idle::{Stopped, Watch};
-use pinch_http::websocket::{Received, SocketError, WebSocket};
 
 pub use self::sessions::SocketStats;
 

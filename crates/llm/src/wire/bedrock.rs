@@ -34,6 +34,11 @@ impl WireFormat for Bedrock {
         Framing::AwsEvents
     }
 
+    /// Some gateways in front of Bedrock break streams over HTTP/2: `AWS_BEDROCK_FORCE_HTTP1=1` avoids it.
+    fn needs_http1(&self, call: &Call<'_>) -> bool {
+        call.request.host.env().get("AWS_BEDROCK_FORCE_HTTP1") == Some("1")
+    }
+
     fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }

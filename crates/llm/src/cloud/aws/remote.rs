@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use pinch_http::url_parts;
+use pinch_http::{HttpError, Outgoing};
 use pinch_stdx::host::{Env, ms_from_iso};
 use pinch_stdx::secret::Secret;
 use serde_json::Value;
@@ -14,8 +16,6 @@ use super::{AwsKeys, Cx, Fetched, Lasts, failed};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::wire::bedrock::{endpoint, sign};
 use crate::wire::{Signing, address};
-use pinch_http::url_parts;
-use pinch_http::{HttpError, Outgoing};
 
 /// How long a server on the network may take.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use pinch_http::url_parts;
 use pinch_stdx::host::Env;
 use pinch_stdx::secret::Secret;
 use serde::Deserialize;
@@ -11,7 +12,6 @@ use super::{Fingerprint, fingerprint};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
 use crate::request::Request;
-use pinch_http::url_parts;
 
 /// Bytes of a credentials file that are read.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use pinch_http::{HttpClient, HttpError, Outgoing};
 use pinch_stdx::host::Env;
 use pinch_stdx::secret::Secret;
 use serde::Deserialize;
@@ -12,7 +13,6 @@ use super::file::{Grant, Source};
 use super::jwt::{self, Claims};
 use crate::error::{LlmError, LlmErrorKind, classify, retry};
 use crate::request::Request;
-use pinch_http::{HttpClient, HttpError, Outgoing};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pinch_http::websocket::WebSocket;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::continuation::{Continuation, Sent};
-use pinch_http::websocket::WebSocket;
 
 /// Why a socket is closed that did its work.
 const NORMAL: u16 = 1000;

@@ -1,8 +1,9 @@
 //! Where requests to Bedrock go, and which region they are signed for.
 
+use pinch_http::url_parts;
+
 use crate::error::{LlmError, LlmErrorKind};
 use crate::request::Request;
-use pinch_http::url_parts;
 
 /// Where nothing says otherwise.
 const DEFAULT_REGION: &str = "us-east-1";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
+use pinch_http::url_parts::host_is;
 use serde_json::{Map, Value, json};
 
 use super::{convert, models};
@@ -17,7 +18,6 @@ use crate::schema::clean;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
 use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
-use pinch_http::url_parts::host_is;
 
 pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
