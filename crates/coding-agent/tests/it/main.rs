@@ -34,6 +34,8 @@ mod refresh;
 mod replay;
 mod resources;
 mod rpc;
+#[cfg(unix)]
+mod rpc_load;
 mod rpc_sessions;
 mod search;
 mod security;
