@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,7 +29,9 @@ mod append;
 mod branch;
 mod context;
 mod fork;
+mod snapshot;
 mod export;
+mod problems;
 
 pub use branch::{Branch, Node, Tree};
 pub(crate) use context::edited_messages;
@@ -61,9 +63,12 @@ pub struct SessionLog {
     host: Host,
     store: Option<Arc<dyn SessionStore>>,
     journal: Option<Box<dyn Journal>>,
+    /// The file of the session that this one is a snapshot of.
+    snapshot_of: Option<PathBuf>,
     header: Header,
     cwd: String,
-    index: Index,
+    /// Shared with those who read it elsewhere; a log that goes on leaves them what they have.
+    index: Arc<Index>,
     leaf: Option<usize>,
     /// Where the journal ends as far as we know.
     end: u64,
@@ -137,7 +142,7 @@ impl SessionLog {
             if log.header.cwd.is_none() {
                 log.cwd = new.cwd;
             }
-            log.index = index;
+            log.index = Arc::new(index);
             log.loaded(end);
             return Ok(log);
         }
@@ -210,9 +215,10 @@ impl SessionLog {
             host: host.clone(),
             store,
             journal,
+            snapshot_of: None,
             cwd: header.cwd.clone().unwrap_or_default(),
             header,
-            index: Index::default(),
+            index: Arc::default(),
             leaf: None,
             end: 0,
             waiting,
@@ -224,7 +230,7 @@ impl SessionLog {
 
     /// Takes over what is stored.
     fn load(&mut self, text: Bytes, end: u64) {
-        self.index.push(text);
+        Arc::make_mut(&mut self.index).push(text);
         self.loaded(end);
     }
 
@@ -365,7 +371,7 @@ impl SessionLog {
 
     /// The file, also before it exists; none in memory.
     pub fn path(&self) -> Option<&Path> {
-        self.journal.as_ref().and_then(|journal| journal.path())
+        self.journal.as_ref().and_then(|journal| journal.path()).or(self.snapshot_of.as_deref())
     }
 
     /// Whether the session is written anywhere.
@@ -438,29 +444,6 @@ impl SessionLog {
             EntryBody::SessionInfo { name } => Some(name.trim().to_owned()).filter(|name| !name.is_empty()),
             _ => None,
         }
-    }
-
-    /// What is wrong with the tree that the file describes, for people. The session can be used all the same.
-    pub fn problems(&self) -> Vec<String> {
-        let name = self.path().map_or_else(|| self.id().to_owned(), |path| path.display().to_string());
-        let (n_duplicates, n_cycles) = (self.index.n_duplicates(), self.index.n_cycles);
-        let mut problems = Vec::new();
-        if n_duplicates > 0 {
-            problems.push(format!(
-                "session {name}: {n_duplicates} entries have the id of a later entry; the later ones are used"
-            ));
-        }
-        if n_cycles > 0 {
-            problems.push(format!(
-                "session {name}: {n_cycles} cycles among the entries' parents were cut; the first entry of each is a root"
-            ));
-        }
-        problems
-    }
-
-    /// Lines that are no entries and were passed over.
-    pub fn n_skipped(&self) -> usize {
-        self.index.n_skipped
     }
 }
 

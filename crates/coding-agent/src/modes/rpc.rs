@@ -16,6 +16,7 @@ mod dialogs;
 mod io;
 mod meanwhile;
 mod desk;
+mod pages;
 mod busy;
 mod idle;
 

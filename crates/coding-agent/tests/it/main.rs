@@ -24,6 +24,8 @@ mod private;
 mod refresh;
 mod resources;
 mod rpc;
+#[cfg(unix)]
+mod rpc_load;
 mod rpc_sessions;
 mod search;
 mod security;

@@ -137,7 +137,7 @@ impl SessionLog {
                 }
             }
         }
-        let slots = self.index.push(lines);
+        let slots = Arc::make_mut(&mut self.index).push(lines);
         for (at, entry) in slots.clone().zip(entries) {
             self.index.keep(at, entry);
         }
@@ -149,7 +149,7 @@ impl SessionLog {
     fn absorb(&mut self, tail: Bytes) {
         self.end += tail.len() as u64;
         let leaf = self.leaf;
-        let slots = self.index.push_tail(tail);
+        let slots = Arc::make_mut(&mut self.index).push_tail(tail);
         for at in slots.clone() {
             let goes_on = self.leaf.is_some() || at == 0;
             if goes_on && self.index.parent(at) == self.leaf {

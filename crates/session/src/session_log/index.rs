@@ -41,6 +41,19 @@ pub(crate) struct Index {
     parsed: Mutex<HashMap<u32, Arc<Entry>>>,
 }
 
+impl Clone for Index {
+    fn clone(&self) -> Self {
+        Self {
+            segments: self.segments.clone(),
+            slots: self.slots.clone(),
+            labels: self.labels.clone(),
+            n_skipped: self.n_skipped,
+            n_cycles: self.n_cycles,
+            parsed: Mutex::new(self.parsed().clone()),
+        }
+    }
+}
+
 impl Index {
     /// The entries of a stored text. Lines are read when they are asked for.
     ///

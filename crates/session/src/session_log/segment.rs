@@ -13,7 +13,7 @@ use crate::store::Stored;
 const WINDOW: u64 = 256 * 1024;
 
 /// A piece of a session's text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Segment {
     /// In memory.
     Kept(Bytes),

@@ -13,7 +13,7 @@ use crate::entry::scan::{Kind, Role};
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Where one entry is and what it is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(super) segment: u32,
     pub(super) start: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Slot {
 }
 
 /// A slot for each entry.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
     /// The last place of each id. Hashed fast, with a secret of this process: a session has tens of thousands, and a file must not choose where

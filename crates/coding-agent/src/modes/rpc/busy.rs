@@ -219,6 +219,10 @@ impl<'a> Busy<'a> {
                 self.io.stop_commands();
                 self.io.write(answerer.done()).await;
             }
+            Command::ExportHtml { path } => {
+                let look = self.desk.write_page(self.io, answerer, path);
+                self.desk.control.look(look);
+            }
             Command::Bash { command, exclude } => {
                 self.io.start(answerer, self.desk.control.clone(), self.desk.shell(), command, exclude)
             }

@@ -1,18 +1,15 @@
 //! Commands that need no session, or only a look at one.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::queue::QueueKind;
 use pinch_llm::model::Model;
-use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
 use super::approvals::CAPABILITY;
 use super::dialogs::ClientUi;
 use super::io::{Dealt, Io};
 use super::snapshots;
-use crate::export::html::{self, Look};
 use crate::extension::{InputSource, Point};
 use crate::protocol::command::{Command, Said};
 use crate::protocol::response::Answerer;
@@ -99,7 +96,7 @@ impl Desk {
         self.dealt(io, Dealt::Said { answerer, is_queued: true }).await;
     }
 
-    /// Answers what extensions have dealt with.
+    /// Answers what was dealt with beside the session.
     pub(super) async fn dealt(&self, io: &mut Io, dealt: Dealt) {
         let (answerer, disposition) = match dealt {
             Dealt::Command(answerer) => (answerer, "handled"),
@@ -109,6 +106,7 @@ impl Desk {
                 io.queues(steering, follow_up).await;
                 (answerer, "queued")
             }
+            Dealt::Page(line) => return io.write(line).await,
         };
         io.write(answerer.with(&json!({"disposition": disposition}))).await;
     }
@@ -191,8 +189,7 @@ impl Question {
             | Command::GetForkMessages
             | Command::GetLastAssistantText
             | Command::GetSessionStats
-            | Command::GetAvailableThinkingLevels
-            | Command::ExportHtml { .. } => Ok(Self { answerer, command, desk: desk.clone(), status }),
+            | Command::GetAvailableThinkingLevels => Ok(Self { answerer, command, desk: desk.clone(), status }),
             _ => Err(command),
         }
     }
@@ -215,14 +212,6 @@ impl Question {
             }),
             Command::GetSessionStats => answerer.with(&snapshots::stats(&view.stats())),
             Command::GetAvailableThinkingLevels => answerer.with(&snapshots::thinking_levels(view.model)),
-            Command::ExportHtml { path } => {
-                let Some(theme) = desk.services.theme() else { return answerer.failed("There is no theme") };
-                let path = path.as_deref().map(Path::new);
-                match html::export(view.log, &Look::new(&theme), path, desk.services.cwd()) {
-                    Ok(path) => answerer.with(&json!({"path": path.to_string_lossy()})),
-                    Err(error) => answerer.failed(&with_causes(&error)),
-                }
-            }
             _ => answerer.failed("This command needs more than a look at the session"),
         }
     }

@@ -105,6 +105,10 @@ impl<'a> Server<'a> {
         let line = match command {
             Command::Prompt { said, .. } => return self.prompt(answerer, said).await,
             Command::Compact { focus } => return self.compact(answerer, focus).await,
+            Command::ExportHtml { path } => {
+                let look = self.desk.write_page(&mut self.io, answerer, path);
+                return look(&self.session().view());
+            }
             Command::Bash { command, exclude } => {
                 return self.io.start(answerer, self.desk.control.clone(), self.desk.shell(), command, exclude);
             }

@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use pinch_agent_core::tool::ToolError;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::MAX_LINE;
 use super::dialogs::ClientUi;
@@ -22,6 +22,8 @@ use crate::protocol::response::Answerer;
 use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
 
+/// Pages that are written at the same time; others wait.
+const PAGES_AT_ONCE: usize = 4;
 /// Lines of the client that are taken in while nobody can hear them.
 const AHEAD: usize = 16;
 
@@ -59,18 +61,20 @@ pub(super) enum Heard {
     Line(Incoming),
     /// A command of the user has ended.
     Ran(Box<Ran>),
-    /// An extension has dealt with something.
+    /// Something was dealt with beside the session.
     Dealt(Dealt),
     /// The client has nothing more to say, or does not read any more.
     End,
 }
 
-/// What extensions have dealt with beside the session.
+/// What was dealt with beside the session.
 pub(super) enum Dealt {
     /// A command of theirs has ended.
     Command(Answerer),
     /// They let a message pass, which waits in a queue now, or have kept it.
     Said { answerer: Answerer, is_queued: bool },
+    /// A page has been written, or has not.
+    Page(Vec<u8>),
 }
 
 /// A command of the user that has ended.
@@ -103,6 +107,8 @@ pub(super) struct Io {
     n_commands: u64,
     running: FuturesUnordered<BoxFuture<'static, Heard>>,
     commands: Cancel,
+    /// Bounds the pages that are written at the same time.
+    pages: Arc<Semaphore>,
 }
 
 impl Io {
@@ -133,6 +139,7 @@ impl Io {
             n_commands: 0,
             running: FuturesUnordered::new(),
             commands: stop.child(),
+            pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
         })
     }
 
@@ -245,6 +252,11 @@ impl Io {
         Heard::End
     }
 
+    /// Is cancelled when the program is asked to end.
+    pub(super) fn asked(&self) -> &Cancel {
+        &self.asked
+    }
+
     /// Is cancelled when the client goes, or the program is asked to end.
     pub(super) fn stop(&self) -> &Cancel {
         &self.stop
@@ -265,7 +277,12 @@ impl Io {
         !self.running.is_empty()
     }
 
-    /// Waits for extensions beside everything else.
+    /// A permit for each page that may be written now.
+    pub(super) fn pages(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.pages)
+    }
+
+    /// Waits for something beside everything else.
     pub(super) fn beside(&mut self, work: impl Future<Output = Dealt> + Send + 'static) {
         self.running.push(work.map(Heard::Dealt).boxed());
     }

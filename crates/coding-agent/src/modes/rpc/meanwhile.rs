@@ -13,7 +13,7 @@ pub(super) struct Left {
     pub(super) requests: Vec<Request>,
     /// Commands of the user that have ended.
     pub(super) ran: Vec<Ran>,
-    /// What extensions have dealt with.
+    /// What was dealt with beside the session.
     pub(super) dealt: Vec<Dealt>,
 }
 

@@ -1,0 +1,75 @@
+//! The page of a session, written while everything else goes on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::text::with_causes;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::desk::Desk;
+use super::io::{Dealt, Io};
+use crate::export::html::{self, Look};
+use crate::protocol::response::Answerer;
+use crate::session::SessionView;
+use crate::session_log::SessionLog;
+
+/// How long pages are waited for when the client has said its last word: a pipe may never be read.
+const GRACE: Duration = Duration::from_secs(30);
+
+impl Desk {
+    /// Begins to write a page beside everything else. It shows the session as it is when the look that is returned is taken.
+    pub(super) fn write_page(
+        &self,
+        io: &mut Io,
+        answerer: Answerer,
+        path: Option<String>,
+    ) -> impl FnOnce(&SessionView<'_>) + Send + use<> {
+        let (give, taken) = oneshot::channel();
+        let (desk, permits) = (self.clone(), io.pages());
+        let (asked, stop) = (io.asked().clone(), io.stop().clone());
+        io.beside(async move {
+            let written = async {
+                let log = taken.await.map_err(|_| "The session is gone".to_owned())?;
+                let permit = permits.acquire_owned().await;
+                let done = tokio::task::spawn_blocking(move || {
+                    let _permit = permit;
+                    desk.page(&log, path.as_deref().map(Path::new))
+                });
+                done.await.unwrap_or_else(|error| Err(error.to_string()))
+            };
+            let done = tokio::select! {
+                biased;
+                done = written => done,
+                () = end_of_patience(&asked, &stop) => Err("The program ends before the page is written".to_owned()),
+            };
+            Dealt::Page(match done {
+                Ok(path) => answerer.with(&json!({ "path": path })),
+                Err(why) => answerer.failed(&why),
+            })
+        });
+        // Who waits for the log may have given up.
+        move |view| drop(give.send(view.log.snapshot()))
+    }
+
+    /// Writes a page and says where. Blocks.
+    fn page(&self, log: &SessionLog, path: Option<&Path>) -> Result<String, String> {
+        let theme = self.services.theme().ok_or("There is no theme")?;
+        let path =
+            html::export(log, &Look::new(&theme), path, self.services.cwd()).map_err(|error| with_causes(&error))?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+}
+
+/// Waits until the program is asked to end, or for a while after the client's last word.
+async fn end_of_patience(asked: &Cancel, stop: &Cancel) {
+    let late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        _ = asked.cancelled() => {}
+        () = late => {}
+    }
+}

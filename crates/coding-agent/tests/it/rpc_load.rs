@@ -1,0 +1,78 @@
+//! RPC mode under load: slow exports, and clients that send more than anybody can answer.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pinch_llm::provider::scripted::Reply;
+use serde_json::json;
+
+use crate::rpc::{Client, gated};
+
+/// More than a pipe holds.
+fn long_question() -> String {
+    "a question ".repeat(100_000)
+}
+
+/// A pipe with a name that is open for reading, and the reading of it, which begins when told to, or after a while.
+fn pipe(folder: &Path) -> (PathBuf, mpsc::SyncSender<()>, JoinHandle<String>) {
+    let path = folder.join("page.html");
+    let done = std::process::Command::new("mkfifo").arg(&path).current_dir(folder).status().unwrap();
+    assert!(done.success());
+    // For reading alone it would open only when somebody writes.
+    let both = File::options().read(true).write(true).open(&path).unwrap();
+    let mut from = File::open(&path).unwrap();
+    let (begin, may_begin) = mpsc::sync_channel(1);
+    let reader = std::thread::spawn(move || {
+        let told = may_begin.recv_timeout(Duration::from_secs(3));
+        assert_ne!(told, Err(RecvTimeoutError::Disconnected));
+        let mut page = vec![0];
+        from.read_exact(&mut page).unwrap();
+        // From here on the end of the page is the end of the pipe.
+        drop(both);
+        from.read_to_end(&mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    });
+    (path, begin, reader)
+}
+
+#[tokio::test]
+async fn a_slow_export_holds_nothing_up() {
+    let mut client = Client::new([Reply::text("an answer")]).await;
+    client.ask(json!({"id": 1, "type": "prompt", "message": long_question()})).await;
+    client.event("agent_settled").await;
+
+    let (path, begin, page) = pipe(client.folder.path());
+    client.say(json!({"id": 2, "type": "export_html", "outputPath": path})).await;
+    client.ask(json!({"id": 3, "type": "get_state"})).await;
+    let early = client.heard.iter().find(|line| line["id"] == 2);
+    assert_eq!(early, None, "the answer comes when the page is written");
+    begin.send(()).unwrap();
+    let exported = client.until(|line| line["id"] == 2).await;
+    assert_eq!(exported["data"], json!({"path": path}), "{exported}");
+    let page = page.join().unwrap();
+    assert!(page.contains("a question") && page.contains("an answer"));
+}
+
+#[tokio::test]
+async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() {
+    let mut client = Client::new([]).await;
+    let open = gated(&client.model, "an answer");
+    client.ask(json!({"id": 1, "type": "prompt", "message": long_question()})).await;
+    client.until(|line| line["type"] == "message_end").await;
+
+    let (path, begin, page) = pipe(client.folder.path());
+    client.say(json!({"id": 2, "type": "export_html", "outputPath": path})).await;
+    client.ask(json!({"id": 3, "type": "get_state"})).await;
+    open.send(()).unwrap();
+    client.event("agent_settled").await;
+    let early = client.heard.iter().find(|line| line["id"] == 2);
+    assert_eq!(early, None, "the answer comes when the page is written");
+    begin.send(()).unwrap();
+    assert_eq!(client.until(|line| line["id"] == 2).await["success"], true);
+    let page = page.join().unwrap();
+    assert!(page.contains("a question") && !page.contains("an answer"));
+}
