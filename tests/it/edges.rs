@@ -6,14 +6,18 @@ use serde_json::Value;
 
 /// What each crate may use; development dependencies may be `pinch-testing` besides. Crates that are not here are tests and tools, and may
 /// use any.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("pinch-stdx", &[]),
     ("pinch-http", &["pinch-stdx"]),
     ("pinch-machine", &["pinch-stdx"]),
     ("pinch-llm", &["pinch-stdx", "pinch-http"]),
     ("pinch-agent-core", &["pinch-stdx", "pinch-llm"]),
     ("pinch-session", &["pinch-stdx", "pinch-llm"]),
-    ("pinch-coding-agent", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-session", "pinch-machine"]),
+    ("pinch-export", &["pinch-stdx", "pinch-llm", "pinch-session"]),
+    (
+        "pinch-coding-agent",
+        &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-session", "pinch-export", "pinch-machine"],
+    ),
     ("pinch-embed", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     (

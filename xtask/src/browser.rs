@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use pinch_coding_agent::export::html::{self, Look};
+use pinch_coding_agent::export::{html, look};
 use pinch_coding_agent::resources::themes::Theme;
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
@@ -110,7 +110,7 @@ fn make_page(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
     let log = runtime.block_on(SessionLog::open(&Host::system(), store, &SessionRef::Path(session), "/"))?;
     let themes = Theme::builtin();
     let theme = themes.first().context("there is no theme")?;
-    Ok(html::export(&log, &Look::new(theme), None, folder)?)
+    Ok(html::export(&log, &look(theme), None, folder)?)
 }
 
 /// Makes sure that a page that does ask a server is noticed, or what is checked below would say nothing.

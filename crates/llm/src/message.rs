@@ -7,10 +7,12 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub mod block;
+mod image_type;
 pub mod usage;
 pub mod json;
 
 pub use block::{Block, Image, RawBlock, Text, Thinking, ToolCall};
+pub use image_type::image_type;
 pub use usage::{Cost, Usage};
 
 use crate::ids::{ApiId, ModelId, ProviderId, ToolCallId};

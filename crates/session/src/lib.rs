@@ -3,6 +3,7 @@
 //! * [`entry`]: the lines of a session file;
 //! * [`store`]: where sessions are kept, behind one trait;
 //! * [`session_log`]: one session, append-only, with its branches and the context of the active one;
+//! * [`totals`]: what a session has cost;
 //! * [`recovery`]: what to do when an answer fails;
 //! * [`compaction`]: summarizing a conversation that gets too long.
 //!
@@ -13,6 +14,8 @@ pub mod entry;
 pub mod store;
 
 pub mod session_log;
+
+pub mod totals;
 
 pub mod recovery;
 

@@ -5,13 +5,14 @@ use serde_json::Value;
 use super::Report;
 
 /// The crates from the lowest to the highest; each may use those before it.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "pinch-stdx",
     "pinch-http",
     "pinch-machine",
     "pinch-llm",
     "pinch-agent-core",
     "pinch-session",
+    "pinch-export",
     "pinch-coding-agent",
     "pinch-embed",
     "pinch-tui",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pinch_embed::coding_agent::document;
 use pinch_embed::coding_agent::entry::VERSION;
 use pinch_embed::coding_agent::export::html::{self, ExportError, Look};
+use pinch_embed::coding_agent::export::{fixed_look, look};
 use pinch_embed::coding_agent::resources::themes::Theme;
 use pinch_embed::coding_agent::session_log::SessionLog;
 use pinch_embed::coding_agent::settings::Settings;
@@ -50,7 +51,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
     let (settings, _) = Settings::load(&folders.agent_dir.join("settings.json"));
     let theme = theme(args.theme.as_deref(), &folders, &host)?;
-    let look = if args.theme.is_some() { Look::new(&theme).fixed() } else { Look::new(&theme) };
+    let look = if args.theme.is_some() { fixed_look(&theme) } else { look(&theme) };
     let session = find_file(&args.session, args.session_dir, &folders, &settings, &host).await?;
     let log = open(&session, &folders, &host).await?;
     let path = match args.out.as_deref() {
@@ -77,7 +78,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(log: &SessionLog, look: &Look<'_>) -> Result<ExitCode, Failure> {
+fn print(log: &SessionLog, look: &Look) -> Result<ExitCode, Failure> {
     let mut out = BufWriter::new(output::stdout());
     html::write(log, look, &mut out).map_err(failure)?;
     out.flush().map_err(|error| unwritten(&error))?;

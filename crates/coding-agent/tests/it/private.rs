@@ -8,7 +8,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use pinch_coding_agent::auth::AuthStorage;
-use pinch_coding_agent::export::html::{self, Look};
+use pinch_coding_agent::export::{html, look};
 use pinch_coding_agent::machine::{LocalMachine, Machine as _};
 use pinch_coding_agent::resources::themes::Theme;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
@@ -47,7 +47,7 @@ async fn sessions_settings_and_imports_are_for_the_user_alone() {
     append(&mut log, [user("private")]).await;
     let beside = file(&log).with_extension("export.jsonl");
     log.export_to(&beside).unwrap();
-    html::export(&log, &Look::new(&Theme::builtin()[0]), None, beside.parent().unwrap()).unwrap();
+    html::export(&log, &look(&Theme::builtin()[0]), None, beside.parent().unwrap()).unwrap();
     let source = dir.path().join("other.jsonl");
     fs::copy(file(&log), &source).unwrap();
     fs::set_permissions(&source, Permissions::from_mode(0o644)).unwrap();
@@ -128,7 +128,7 @@ async fn exports_write_into_devices_and_not_over_the_session() {
     let mut log = pinch_testing::logs::create(dir.path()).await;
     append(&mut log, [user("q")]).await;
     let themes = Theme::builtin();
-    let look = Look::new(&themes[0]);
+    let look = look(&themes[0]);
     let null = dir.path().join("null");
     std::os::unix::fs::symlink("/dev/null", &null).unwrap();
     for path in [Path::new("/dev/null"), &null] {

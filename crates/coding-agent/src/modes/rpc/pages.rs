@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::desk::Desk;
 use super::io::{Dealt, Io};
-use crate::export::html::{self, Look};
+use crate::export::{html, look};
 use crate::protocol::response::Answerer;
 use crate::session::SessionView;
 use crate::session_log::SessionLog;
@@ -56,8 +56,7 @@ impl Desk {
     /// Writes a page and says where. Blocks.
     fn page(&self, log: &SessionLog, path: Option<&Path>) -> Result<String, String> {
         let theme = self.services.theme().ok_or("There is no theme")?;
-        let path =
-            html::export(log, &Look::new(&theme), path, self.services.cwd()).map_err(|error| with_causes(&error))?;
+        let path = html::export(log, &look(&theme), path, self.services.cwd()).map_err(|error| with_causes(&error))?;
         Ok(path.to_string_lossy().into_owned())
     }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::export::html::out::written;
+use crate::out::written;
 
 fn page(text: &str) -> String {
     written(|out| markdown(out, text))

@@ -10,10 +10,10 @@ use super::skill::skill;
 use super::syntax::max_coloured;
 use super::tool;
 use super::words::{MAX_LINE, one_line};
-use crate::entry::{Entry, EntryBody};
-use crate::session::stats::Spent;
-use crate::session_log::{SessionLog, roles};
-use crate::store::StoreError;
+use pinch_session::entry::{Entry, EntryBody};
+use pinch_session::session_log::{SessionLog, roles};
+use pinch_session::store::StoreError;
+use pinch_session::totals::Spent;
 
 /// What an entry is, for colours and for what the list shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

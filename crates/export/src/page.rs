@@ -4,14 +4,14 @@ use std::io;
 
 use pinch_llm::message::Message;
 
-use super::colors::{self, Look};
 use super::entry::{self, Answer};
+use super::look::{Begins, Look};
 use super::out::{Out, Own};
 use super::outline::Outline;
 use super::survey::{Kind, Survey};
 use super::words::{dollars, grouped, moment};
-use crate::entry::Entry;
-use crate::session_log::SessionLog;
+use pinch_session::entry::Entry;
+use pinch_session::session_log::SessionLog;
 
 /// Rows of the list that are laid out together. Browsers leave out what is not in sight, as long as they need not watch too many parts: that
 /// takes longer than laying them out.
@@ -26,11 +26,11 @@ const SCRIPT: &str = include_str!("page.js");
 pub(super) fn begin(
     out: &mut Out<'_>,
     log: &SessionLog,
-    look: &Look<'_>,
+    look: &Look,
     survey: &Survey,
     outline: &Outline,
 ) -> io::Result<()> {
-    let style = Own::new(format!(":root{{{}}}\n{STYLE}", colors::variables(look.theme)));
+    let style = Own::new(format!(":root{{{}}}\n{STYLE}", look.variables()));
     out.html("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")?;
     out.html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src '")?;
     out.checked(&style.hash())?;
@@ -116,11 +116,11 @@ const SCHEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("
 
 /// The switch between bright and dark works without script. It stands outside of everything else, where the style finds it without looking at
 /// the whole page; what is seen of it is in the header.
-fn schemes(out: &mut Out<'_>, look: &Look<'_>) -> io::Result<()> {
-    let begun_with = match (look.is_fixed, colors::is_dark(look.theme)) {
-        (false, _) => "system",
-        (true, false) => "light",
-        (true, true) => "dark",
+fn schemes(out: &mut Out<'_>, look: &Look) -> io::Result<()> {
+    let begun_with = match look.begins {
+        Begins::System => "system",
+        Begins::Light => "light",
+        Begins::Dark => "dark",
     };
     for (id, _) in SCHEMES {
         out.html("<input type=\"radio\" name=\"scheme\" autocomplete=\"off\" id=\"scheme-")?;

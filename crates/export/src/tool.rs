@@ -199,7 +199,7 @@ fn output(out: &mut Out<'_>, result: &ToolResult, path: Option<&str>) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::html::out::written;
+    use crate::out::written;
     use serde_json::json;
 
     fn page(name: &str, arguments: Value, answer: Option<(&str, bool, Option<Value>)>) -> String {

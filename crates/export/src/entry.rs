@@ -14,8 +14,8 @@ use super::out::Out;
 use super::skill::skill;
 use super::words::{dollars, grouped, one_line};
 use super::{images, syntax, tool};
-use crate::entry::{Entry, EntryBody};
-use crate::session_log::roles;
+use pinch_session::entry::{Entry, EntryBody};
+use pinch_session::session_log::roles;
 
 /// A result that is shown at its call: the place of its entry, and the result.
 pub(super) type Answer = (usize, Arc<Entry>);

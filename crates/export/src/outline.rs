@@ -1,7 +1,7 @@
 //! The shape of a session's tree: in which order entries stand in the page and in the list beside it. Branches can be very deep, so nothing
 //! here calls itself.
 
-use crate::session_log::SessionLog;
+use pinch_session::session_log::SessionLog;
 
 /// Steps to the right that the list takes at most.
 pub(super) const MAX_INDENT: usize = 12;

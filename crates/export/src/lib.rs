@@ -15,7 +15,7 @@ use pinch_stdx::fs::{Access, write_named_with};
 
 mod out;
 mod words;
-mod colors;
+mod look;
 mod languages;
 mod syntax;
 mod images;
@@ -27,15 +27,15 @@ mod survey;
 mod entry;
 mod page;
 
-use crate::entry::Entry;
-use crate::session_log::SessionLog;
-use crate::store::StoreError;
 use entry::Answer;
 use out::Out;
 use outline::Outline;
+use pinch_session::entry::Entry;
+use pinch_session::session_log::SessionLog;
+use pinch_session::store::StoreError;
 use survey::Survey;
 
-pub use colors::Look;
+pub use look::{Begins, Look, PageColor, Rgb};
 
 /// Why a session could not be exported.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub fn file_name_for(session: &Path) -> String {
 ///
 /// # Errors
 /// When an entry cannot be read, the file is the session's own, or it cannot be written; what was there stays then.
-pub fn export(log: &SessionLog, look: &Look<'_>, path: Option<&Path>, folder: &Path) -> Result<PathBuf, ExportError> {
+pub fn export(log: &SessionLog, look: &Look, path: Option<&Path>, folder: &Path) -> Result<PathBuf, ExportError> {
     let path = path.map_or_else(|| folder.join(file_name(log)), Path::to_owned);
     let target = folder.join(&path);
     let unwritten = |source| ExportError::Write { path: target.clone(), source };
@@ -105,7 +105,7 @@ pub fn export(log: &SessionLog, look: &Look<'_>, path: Option<&Path>, folder: &P
 ///
 /// # Errors
 /// When an entry cannot be read, or `to` takes no more.
-pub fn write(log: &SessionLog, look: &Look<'_>, to: &mut dyn Write) -> Result<(), ExportError> {
+pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), ExportError> {
     let survey = Survey::of(log)?;
     let outline = Outline::of(log);
     let ids: Vec<_> = log.entry_ids().collect();

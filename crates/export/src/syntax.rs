@@ -214,7 +214,7 @@ fn word(language: &Language, code: &str, at: usize) -> (Kind, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::html::out::written;
+    use crate::out::written;
     use proptest::prelude::*;
 
     /// The pieces that are not plain, each with its kind.

@@ -4,10 +4,9 @@ use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pinch_llm::message::Image;
+use pinch_llm::message::{Image, image_type};
 
 use super::out::Out;
-use crate::images::sniff;
 
 /// Writes a picture, or in words that it cannot be shown.
 pub(super) fn image(out: &mut Out<'_>, image: &Image) -> io::Result<()> {
@@ -45,13 +44,13 @@ fn kind(data: &str) -> Option<&'static str> {
         return None;
     }
     let start = STANDARD.decode(data.get(..24).unwrap_or(data)).ok()?;
-    sniff(&start)
+    image_type(&start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::html::out::written;
+    use crate::out::written;
 
     fn page(data: &str) -> String {
         written(|out| image(out, &Image { data: data.to_owned(), mime_type: "image/<x>".into() }))

@@ -1,0 +1,55 @@
+//! What a session has cost.
+
+use pinch_llm::message::{Message, Usage};
+
+use crate::entry::EntryBody;
+use crate::session_log::SessionLog;
+
+/// Tokens and money.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens sent that no cache held.
+    pub input: u64,
+    /// Tokens that came back.
+    pub output: u64,
+    /// Tokens read from caches.
+    pub cache_read: u64,
+    /// Tokens written to caches.
+    pub cache_write: u64,
+    /// US dollars.
+    pub cost: f64,
+}
+
+impl Spent {
+    /// All tokens.
+    pub fn total(&self) -> u64 {
+        self.input + self.output + self.cache_read + self.cache_write
+    }
+
+    fn add(&mut self, usage: &Usage) {
+        self.input += usage.input;
+        self.output += usage.output;
+        self.cache_read += usage.cache_read;
+        self.cache_write += usage.cache_write;
+        self.cost += usage.cost.total;
+    }
+
+    /// What all branches of a log have cost.
+    pub fn of(log: &SessionLog) -> Self {
+        let mut spent = Self::default();
+        for entry in log.entries() {
+            match &entry.body {
+                EntryBody::Message(message) => match &**message {
+                    Message::Assistant(answer) => spent.add(&answer.usage),
+                    Message::ToolResult(result) => result.usage.iter().for_each(|usage| spent.add(usage)),
+                    _ => {}
+                },
+                EntryBody::Compaction(compaction) => compaction.usage.iter().for_each(|usage| spent.add(usage)),
+                EntryBody::BranchSummary(branch) => branch.usage.iter().for_each(|usage| spent.add(usage)),
+                EntryBody::Usage(note) => spent.add(&note.usage),
+                _ => {}
+            }
+        }
+        spent
+    }
+}
