@@ -6,11 +6,9 @@
 mod agent_loop;
 mod agent_session;
 mod coding_agent;
-pub(crate) mod compare;
 mod llm;
 mod llm_pure;
-pub(crate) mod pi087;
-pub(crate) mod program;
+mod pi087;
 mod providers;
 mod runner;
 mod scripted;

@@ -2,7 +2,8 @@
 //!
 //! * `server` (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
 //! * [`wires`]: the text of responses in the formats of providers;
-//! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each.
+//! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each;
+//! * `cases` (feature `cases`): what recorded case files and comparisons with other programs are run with.
 //!
 //! Without the layers' features this crate knows nothing of pinch itself, so that every layer can use it.
 
@@ -12,3 +13,6 @@ pub mod server;
 pub mod wires;
 
 pub mod suites;
+
+#[cfg(feature = "cases")]
+pub mod cases;

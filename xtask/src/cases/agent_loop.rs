@@ -17,9 +17,9 @@ use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_agent_core::tool::{ToolMode, ToolSet};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
+use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use super::compare::same;
 use super::scripted::{CaseTool, Notes, event_line, expand, is_system, model, note, reply, summary};
 use super::{Case, Outcome};
 

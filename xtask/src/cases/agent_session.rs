@@ -27,12 +27,13 @@ use pinch_coding_agent::store::JsonlStore;
 use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
+use pinch_testing::cases::notation;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
 use super::scripted::{CaseTool, Notes, event_line, is_system, model, note, reply, summary};
-use super::sessions::{compaction, notation};
+use super::sessions::compaction;
 use super::{Case, Outcome};
 
 /// Runs a case.

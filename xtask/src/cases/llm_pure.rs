@@ -13,9 +13,9 @@ use pinch_llm::schema::clean::{Family, clean};
 use pinch_llm::schema::{Schema, validate_tool_arguments};
 use pinch_llm::stdx::json::repair::parse_streaming;
 use pinch_llm::stdx::text::from_utf16_dropping;
+use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use super::compare::same;
 use super::{Case, Outcome};
 
 /// Runs a case of one of these kinds.

@@ -3,7 +3,6 @@
 mod output;
 mod request;
 mod session_file;
-pub(crate) mod shape;
 mod tool;
 mod value;
 

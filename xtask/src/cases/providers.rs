@@ -10,9 +10,9 @@ mod wire;
 
 mod socket;
 
+use pinch_testing::cases::compare::same;
 use serde_json::Value;
 
-use super::compare::same;
 use super::{Case, Outcome};
 
 /// Runs a case.

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::host::Host;
+use pinch_testing::cases::notation;
 use serde_json::Value;
 
 use super::{Case, Outcome};
 
 pub(crate) mod compaction;
 mod list;
-pub(crate) mod notation;
 mod open;
 mod ops;
 mod pure;

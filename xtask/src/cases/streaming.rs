@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pinch_llm::message::{AssistantMessage, Block, Message};
+use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use super::compare::same;
 use super::{Case, Outcome};
 
 mod chunks;

@@ -10,9 +10,9 @@ use pinch_coding_agent::auth::{Ask, AuthError, AuthStorage, config_value};
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_stdx::host::{Env, Host};
 use pinch_stdx::secret::Secret;
+use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case; `None` when it is of another kind.

@@ -12,10 +12,10 @@ use pinch_coding_agent::models::{ModelRegistry, ProviderConfig, RegistryAuth, in
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use pinch_stdx::secret::Secret;
+use pinch_testing::cases::compare::{contains, same};
 use serde_json::{Map, Value, json};
 
 use super::auth::headers_of;
-use crate::cases::compare::{contains, same};
 use crate::cases::{Case, Outcome};
 
 /// The provider of the fixture that nobody has credentials for.

@@ -7,12 +7,12 @@ use std::time::Duration;
 use pinch_coding_agent::packages::source::GitSource;
 use pinch_coding_agent::packages::version::is_newer;
 use pinch_coding_agent::startup_moves::keybindings;
+use pinch_testing::cases::compare::same;
+use pinch_testing::cases::program::pinch;
 use serde_json::{Map, Value, json};
 
 use super::files;
 use super::pure::texts;
-use crate::cases::compare::same;
-use crate::cases::program::pinch;
 use crate::cases::{Case, Outcome};
 
 /// No command takes longer.

@@ -1,10 +1,10 @@
 //! Cases of kinds `rpc`, `rpc_extension_ui` and `print`: the program, run as its users run it.
 
+use pinch_testing::cases::notation;
+use pinch_testing::cases::program::{self, Ran};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::cases::program::{self, Ran};
-use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Members that are ignored where a case lacks them.
@@ -15,7 +15,7 @@ const LATER: [&str; 6] =
 pub(super) fn run(case: &Case<'_>) -> Outcome {
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };
-    let ran = match program::run(case) {
+    let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
         Err(why) => return Outcome::Failed(why),
     };

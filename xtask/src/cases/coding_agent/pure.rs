@@ -11,10 +11,10 @@ use pinch_coding_agent::tools::truncate::{
     MAX_BYTES, MAX_LINES, Truncation, format_size, truncate_head, truncate_tail,
 };
 use pinch_stdx::text::{strip_ansi, strip_control};
+use pinch_testing::cases::compare::same;
 use serde_json::{Value, json};
 
 use super::{args, files};
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case; `None` when it is of another kind.

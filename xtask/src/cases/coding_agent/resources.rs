@@ -10,12 +10,12 @@ use pinch_coding_agent::resources::skills::{self, Meant, Skill};
 use pinch_coding_agent::resources::{ResourceInputs, ResourceLoader};
 use pinch_coding_agent::tools::CODING;
 use pinch_llm::schema::Schema;
+use pinch_testing::cases::compare::{contains, same};
 use regex::Regex;
 use serde_json::{Value, json};
 
 use super::files;
 use super::pure::texts;
-use crate::cases::compare::{contains, same};
 use crate::cases::{Case, Outcome};
 
 /// Runs a case; `None` when it is of another kind.

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use pinch_coding_agent::settings::{Scope, SettingsFiles, SettingsManager};
 use pinch_stdx::host::Host;
+use pinch_testing::cases::compare::{contains, same};
 use serde_json::{Map, Value, json};
 
-use crate::cases::compare::{contains, same};
 use crate::cases::{Case, Outcome};
 
 /// Runs a case.

@@ -17,11 +17,11 @@ use pinch_coding_agent::tools::path::Place;
 use pinch_coding_agent::tools::{ToolParts, all_tools};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
+use pinch_testing::cases::compare::{contains, same};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::{digest, files};
-use crate::cases::compare::{contains, same};
 use crate::cases::{Case, Outcome};
 
 /// Runs a case.

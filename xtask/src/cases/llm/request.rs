@@ -1,10 +1,10 @@
 //! Cases of kind `request`: the HTTP request a call becomes.
 
 use pinch_llm::wire::{self, Call, Encoding, HttpRequest};
+use pinch_testing::cases::compare::{contains, same};
 use serde_json::{Map, Value};
 
 use super::setup;
-use crate::cases::compare::{contains, same};
 use crate::cases::{Case, Outcome};
 
 pub(super) fn run(case: &Case<'_>) -> Outcome {

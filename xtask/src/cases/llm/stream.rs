@@ -10,11 +10,11 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
+use pinch_testing::cases::compare::{contains, same};
 use pinch_testing::server::{Fault, Reply, Server};
 use serde_json::{Value, json};
 
 use super::setup;
-use crate::cases::compare::{contains, same};
 use crate::cases::{Case, Outcome};
 
 /// Time between two chunks.

@@ -1,17 +1,17 @@
 //! Cases of kinds `json`, `print`, `rpc` and `cli`: what the program says, in the order in which it says it.
 
+use pinch_testing::cases::notation;
+use pinch_testing::cases::program::{self, Ran, lines};
+use pinch_testing::cases::shape;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::shape;
-use crate::cases::program::{self, Ran, lines};
-use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case.
 pub(super) fn run(case: &Case<'_>) -> Outcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
-    let ran = match program::run(case) {
+    let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
         Err(why) => return Outcome::Failed(why),
     };

@@ -1,10 +1,10 @@
 //! Cases of kind `request`: what the program asks a model.
 
+use pinch_testing::cases::compare::same;
+use pinch_testing::cases::notation;
+use pinch_testing::cases::program;
 use serde_json::{Map, Value, json};
 
-use crate::cases::compare::same;
-use crate::cases::program;
-use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Members of a declared tool that are compared; the others are wording.
@@ -20,7 +20,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) {
         return Outcome::NotImplemented;
     }
-    let ran = match program::run(case) {
+    let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
         Err(why) => return Outcome::Failed(why),
     };

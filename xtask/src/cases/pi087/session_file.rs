@@ -1,11 +1,11 @@
 //! Cases of kind `session_file`: what lies on the disk after a run, and what the model was asked because of it.
 
+use pinch_testing::cases::notation;
+use pinch_testing::cases::program::{self, Ran};
+use pinch_testing::cases::shape;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::shape;
-use crate::cases::program::{self, Ran};
-use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case.
@@ -13,7 +13,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
     let what = case.case["valueIs"].as_str();
     let Some(wanted) = wanted.as_object() else { return Outcome::NotImplemented };
-    let ran = match program::run(case) {
+    let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
         Err(why) => return Outcome::Failed(why),
     };

@@ -1,9 +1,9 @@
 //! Cases of kind `tool`: what the calls of a run return.
 
+use pinch_testing::cases::notation;
+use pinch_testing::cases::program;
 use serde_json::{Map, Value};
 
-use crate::cases::program;
-use crate::cases::sessions::notation;
 use crate::cases::{Case, Outcome};
 
 /// Members of a tool result that are compared.
@@ -20,7 +20,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) || !prints_events(case.case) {
         return Outcome::NotImplemented;
     }
-    let ran = match program::run(case) {
+    let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
         Err(why) => return Outcome::Failed(why),
     };

@@ -1,9 +1,8 @@
 //! What cases of every kind call their value, in their own words: requests and their fields, usage, sections, answers of commands, counts.
 
+use pinch_testing::cases::program::{Ran, lines};
 use regex::Regex;
 use serde_json::{Map, Value, json};
-
-use crate::cases::program::{Ran, lines};
 
 /// The value that the words ask for; nothing for words that nobody here knows.
 pub(super) fn of(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {

@@ -10,11 +10,11 @@ use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
+use pinch_testing::cases::compare::same;
 use serde_json::{Value, json};
 
 use super::wire::{check, events_of};
 use super::{setup, wanted};
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case about a wire format that nobody registered.

@@ -6,10 +6,10 @@ use pinch_llm::frame::aws_event::{MAX_MESSAGE_BYTES, Message};
 use pinch_llm::http::HttpClient;
 use pinch_llm::request::Request;
 use pinch_llm::wire::{self, Call, Encoding, Signing};
+use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
 use super::{setup, wanted};
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case about one frame.

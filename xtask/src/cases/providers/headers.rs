@@ -1,11 +1,11 @@
 //! Cases of the area `headers`.
 
 use pinch_llm::catalog::Catalog;
+use pinch_testing::cases::compare::same;
 use pinch_testing::server::Reply;
 use serde_json::{Value, json};
 
 use super::wire::{Seen, call_of, check_headers, outcome};
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case.

@@ -13,10 +13,10 @@ use pinch_llm::oauth::{
 };
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
+use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
 use super::wanted;
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// When logins happen, Unix milliseconds.

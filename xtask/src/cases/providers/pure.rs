@@ -8,10 +8,10 @@ use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::model::thinking::{clamp_word, supported};
 use pinch_llm::stdx::host::Env;
+use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
 use super::{named_members, wanted};
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// Runs a case of one of these areas.

@@ -10,6 +10,7 @@ use pinch_llm::provider::Provider;
 use pinch_llm::provider::socket::{SocketProvider, SocketStats};
 use pinch_llm::request::{Request, SystemPrompt};
 use pinch_llm::stdx::cancel::Cancel;
+use pinch_testing::cases::compare::same;
 use pinch_testing::server::socket::{SocketLog, SocketScript};
 use pinch_testing::server::{Recorded, Reply, Server};
 use pinch_testing::wires::responses::Response;
@@ -17,7 +18,6 @@ use serde_json::{Value, json};
 
 use super::wire::{Seen, check_events, check_headers, events_of};
 use super::{named_members, setup, wanted};
-use crate::cases::compare::same;
 use crate::cases::{Case, Outcome};
 
 /// No case takes longer.

@@ -8,11 +8,11 @@ use pinch_llm::message::Message;
 use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::Cancel;
+use pinch_testing::cases::compare::{same, subset};
 use pinch_testing::server::{Recorded, Reply, Server};
 use serde_json::{Value, json};
 
 use super::{setup, wanted};
-use crate::cases::compare::{same, subset};
 use crate::cases::llm::stream::{event_json, forget_new_members};
 use crate::cases::{Case, Outcome};
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use pinch_coding_agent::resources::templates::{self, Template, Templates};
 use pinch_llm::schema::{Schema, validate_tool_arguments as validate};
 use pinch_llm::stdx::json::repair::parse_streaming;
+use pinch_testing::cases::compare::same;
 use serde_json::{Value, json};
 
 use super::World;
 use crate::cases::Case;
-use crate::cases::compare::same;
 use crate::cases::llm_pure::same_error;
 use crate::cases::scripted::expand;
 

@@ -1,12 +1,13 @@
 //! The scripted model server of the recordings: two wire formats, one script.
 
-use pinch_testing::server::{Fault, Recorded, Reply, Server};
-use pinch_testing::wires::{anthropic, completions};
 use serde_json::{Value, json};
+
+use crate::server::{Fault, Recorded, Reply, Server};
+use crate::wires::{anthropic, completions};
 
 /// How calls come in the answers of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Calls {
+pub enum Calls {
     /// `call_<request>_<number>`: the name first, the arguments behind it.
     Numbered,
     /// `call_1`, in one piece.
@@ -14,7 +15,11 @@ pub(crate) enum Calls {
 }
 
 /// Starts a server that answers request number n with `script[n - 1]`, and with the last one when the script is over.
-pub(crate) async fn start(script: &Value, calls: Calls) -> Result<Server, String> {
+///
+/// # Errors
+///
+/// The server cannot listen.
+pub async fn start(script: &Value, calls: Calls) -> Result<Server, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     let script = script.as_array().cloned().unwrap_or_default();
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
@@ -29,7 +34,7 @@ pub(crate) async fn start(script: &Value, calls: Calls) -> Result<Server, String
 }
 
 /// The answer of one step to request number `n`.
-pub(crate) fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
+pub fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
     let is_anthropic = request.path.contains("/messages");
     if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
         let error = match calls {

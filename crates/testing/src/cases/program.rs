@@ -1,77 +1,80 @@
-//! Runs `pinch` in folders of its own against the scripted server.
+//! Runs `pinch`, or a program beside it, in directories of its own against a scripted server.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::cargo;
-use crate::cases::Case;
-use crate::cases::sessions::notation;
+use super::notation;
+use crate::server::Recorded;
 use places::Places;
 
-pub(crate) mod lines;
-pub(crate) mod places;
-pub(crate) mod server;
+pub mod lines;
+pub mod places;
+pub mod server;
 mod talk;
 
 /// No run of the program takes longer.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// A program that is run: pinch, or another one beside it.
-#[derive(Clone, Default)]
-pub(crate) struct Program {
-    pub(crate) path: PathBuf,
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Its file.
+    pub path: PathBuf,
     /// Arguments before those of a case.
-    pub(crate) first_args: Vec<OsString>,
+    pub first_args: Vec<OsString>,
     /// Variables beside the usual ones.
-    pub(crate) variables: Vec<(&'static str, OsString)>,
+    pub variables: Vec<(&'static str, OsString)>,
 }
 
 /// What came of one run.
-pub(crate) struct Ended {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
     /// As shells tell it: above 128 when a signal ended the program.
-    pub(crate) exit_code: Option<i32>,
+    pub exit_code: Option<i32>,
 }
 
 /// What came of a case.
-pub(crate) struct Ran {
+#[derive(Clone, Debug)]
+pub struct Ran {
     /// All requests to the model, in order.
-    pub(crate) requests: Vec<Recorded>,
+    pub requests: Vec<Recorded>,
     /// What the last run wrote to standard output.
-    pub(crate) stdout: String,
+    pub stdout: String,
     /// The same as lines of JSON, where it is.
-    pub(crate) lines: Vec<Value>,
+    pub lines: Vec<Value>,
     /// What the last run wrote to standard error.
-    pub(crate) stderr: String,
+    pub stderr: String,
     /// How the last run ended.
-    pub(crate) exit_code: Option<i32>,
+    pub exit_code: Option<i32>,
     /// All runs, in order.
-    pub(crate) runs: Vec<Ended>,
+    pub runs: Vec<Ended>,
     /// The content of the files that the case asks for, by name.
-    pub(crate) files_after: Value,
+    pub files_after: Value,
     /// The session files below the agent's folder, by name: their paths there and their content.
-    pub(crate) sessions: Vec<(String, String)>,
+    pub sessions: Vec<(String, String)>,
     /// The working directory.
-    pub(crate) cwd: String,
+    pub cwd: String,
     /// The agent's folder.
-    pub(crate) agent_dir: String,
+    pub agent_dir: String,
     /// The home folder.
-    pub(crate) home: String,
+    pub home: String,
     /// The port of the scripted server.
-    pub(crate) port: u16,
+    pub port: u16,
 }
 
 impl Ran {
     /// What the last run wrote as JSON, line by line.
-    pub(crate) fn stdout_lines(&self) -> Vec<Value> {
+    pub fn stdout_lines(&self) -> Vec<Value> {
         match self.lines.is_empty() {
             true => self.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
             false => self.lines.clone(),
@@ -79,7 +82,7 @@ impl Ran {
     }
 
     /// What stands for the folders and the port in what a case expects.
-    pub(crate) fn put_in(&self, expected: &mut Value) {
+    pub fn put_in(&self, expected: &mut Value) {
         let port = self.port.to_string();
         let cwd_dir = format!("--{}--", self.cwd.trim_start_matches(['/', '\\']).replace(['/', '\\', ':'], "-"));
         let known = [
@@ -101,31 +104,55 @@ fn signal_code(status: std::process::ExitStatus) -> Option<i32> {
     return None;
 }
 
-/// Where the program is; built when it is not there. Under test the tests' own build is taken.
-pub(crate) fn pinch() -> Result<&'static Path, String> {
+/// The `pinch` that is built beside the program that runs; built now when it is missing.
+///
+/// # Errors
+///
+/// It is missing and cannot be built.
+pub fn pinch() -> Result<&'static Path, String> {
     static PINCH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let found = PINCH.get_or_init(|| {
-        let folder = cargo::target_dir().map_err(|why| format!("{why:#}"))?.join("debug");
-        let program = folder.join(format!("pinch{}", std::env::consts::EXE_SUFFIX));
-        if !(cfg!(test) && program.exists()) {
-            match cargo::run(&["build", "--quiet", "-p", "pinch-cli"], &[]) {
-                Ok(true) => {}
-                Ok(false) => return Err("pinch does not build".to_owned()),
-                Err(why) => return Err(format!("{why:#}")),
-            }
-        }
-        Ok(program)
-    });
-    found.as_deref().map_err(Clone::clone)
+    PINCH.get_or_init(find_or_build).as_deref().map_err(Clone::clone)
 }
 
-/// Runs all that a case says.
-pub(crate) fn run(case: &Case<'_>) -> Result<Ran, String> {
-    run_as(&Program { path: pinch()?.to_owned(), ..Program::default() }, case.file, &case.case["input"])
+fn find_or_build() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|why| format!("cannot find the running program: {why}"))?;
+    let folder = own.parent().ok_or("the running program has no directory")?;
+    // Tests are one directory deeper.
+    let folder = if folder.ends_with("deps") { folder.parent().unwrap_or(folder) } else { folder };
+    let pinch = folder.join(format!("pinch{}", std::env::consts::EXE_SUFFIX));
+    if pinch.exists() {
+        return Ok(pinch);
+    }
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--package", "pinch-cli", "--profile", profile, "--target-dir"]);
+    cargo.arg(folder.parent().unwrap_or(folder)).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let status = cargo.status().map_err(|why| format!("cannot start cargo: {why}"))?;
+    if status.success() && pinch.exists() {
+        Ok(pinch)
+    } else {
+        Err(format!("{} is missing: run cargo build -p pinch-cli", pinch.display()))
+    }
 }
 
-/// Runs a program as a case's input says.
-pub(crate) fn run_as(program: &Program, file: &Value, input: &Value) -> Result<Ran, String> {
+/// Runs all that the input of a case says, in what its file says about all cases.
+///
+/// # Errors
+///
+/// The case cannot be set up, or the program does not end in time.
+pub fn run(file: &Value, input: &Value) -> Result<Ran, String> {
+    run_as(&Program { path: pinch()?.to_owned(), ..Program::default() }, file, input)
+}
+
+/// Runs a program as the input of a case says.
+///
+/// # Errors
+///
+/// The case cannot be set up, or the program does not end in time.
+pub fn run_as(program: &Program, file: &Value, input: &Value) -> Result<Ran, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
     runtime.block_on(run_all(program, file, input))
 }

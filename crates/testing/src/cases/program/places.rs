@@ -6,16 +6,25 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// The folders of a case.
-pub(crate) struct Places {
-    pub(crate) cwd: PathBuf,
-    pub(crate) agent: PathBuf,
-    pub(crate) home: PathBuf,
-    pub(crate) port: u16,
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The agent's directory.
+    pub agent: PathBuf,
+    /// The home directory.
+    pub home: PathBuf,
+    /// The port of the scripted server.
+    pub port: u16,
 }
 
 impl Places {
-    /// Makes them below a folder.
-    pub(crate) fn new(folder: &Path, port: u16) -> Result<Self, String> {
+    /// Makes them below a directory.
+    ///
+    /// # Errors
+    ///
+    /// A directory cannot be made.
+    pub fn new(folder: &Path, port: u16) -> Result<Self, String> {
         let place = |name: &str| -> Result<PathBuf, String> {
             let path = folder.join(name);
             std::fs::create_dir_all(&path).map_err(|why| why.to_string())?;
@@ -25,7 +34,7 @@ impl Places {
     }
 
     /// The variables of a program that runs here; it has no others.
-    pub(crate) fn variables(&self) -> [(&'static str, OsString); 5] {
+    pub fn variables(&self) -> [(&'static str, OsString); 5] {
         [
             ("PATH", std::env::var_os("PATH").unwrap_or_default()),
             ("HOME", self.home.clone().into()),
@@ -36,7 +45,11 @@ impl Places {
     }
 
     /// Writes what models there are, the settings, and the files of a case.
-    pub(crate) fn write_configuration(&self, file: &Value, input: &Value) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written, or is neither text nor base64.
+    pub fn write_configuration(&self, file: &Value, input: &Value) -> Result<(), String> {
         let fixtures = &file["fixtures"];
         let usual = |name: &str, old: &str| {
             if fixtures[name].is_null() { fixtures[old].clone() } else { fixtures[name].clone() }
@@ -109,7 +122,7 @@ impl Places {
     }
 
     /// Puts the folders and the port where a text names them.
-    pub(crate) fn fill(&self, text: &str) -> String {
+    pub fn fill(&self, text: &str) -> String {
         text.replace("$CWD", &self.cwd.to_string_lossy())
             .replace("$AGENT_DIR", &self.agent.to_string_lossy())
             .replace("$HOME", &self.home.to_string_lossy())

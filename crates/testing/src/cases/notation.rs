@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Expands `@repeat:c:n` wherever it stands.
-pub(crate) fn expand(value: &mut Value) {
+pub fn expand(value: &mut Value) {
     each_text(value, &mut |text| {
         if let Some(repeated) = text.strip_prefix("@repeat:").and_then(repeat) {
             return Some(repeated);
@@ -45,7 +45,7 @@ fn repeat(spec: &str) -> Option<String> {
 }
 
 /// Puts texts in for others, inside of longer ones too.
-pub(crate) fn put_in(value: &mut Value, texts: &[(&str, &str)]) {
+pub fn put_in(value: &mut Value, texts: &[(&str, &str)]) {
     each_text(value, &mut |text| {
         let mut out = None;
         for (name, put) in texts {
@@ -72,7 +72,7 @@ fn each_text(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String>)
 }
 
 /// Removes the blocks we add to summaries: pinned messages and the last request.
-pub(crate) fn without_our_blocks(summary: &str) -> String {
+pub fn without_our_blocks(summary: &str) -> String {
     let mut out = summary.to_owned();
     for name in ["pinned", "last-user-request"] {
         if let Ok(block) = Regex::new(&format!(r"(?s)\n\n<{name}>\n.*?\n</{name}>")) {
@@ -82,8 +82,12 @@ pub(crate) fn without_our_blocks(summary: &str) -> String {
     out
 }
 
-/// Whether two values are equal under one assignment of the placeholders. The error names the first difference and shows both sides.
-pub(crate) fn matches(expected: &Value, actual: &Value, input: &str) -> Result<(), String> {
+/// Whether two values are equal under one assignment of the placeholders. A value that stands in the input is none that was made at run time.
+///
+/// # Errors
+///
+/// Names the first difference and shows both sides.
+pub fn matches(expected: &Value, actual: &Value, input: &str) -> Result<(), String> {
     let mut matcher = Matcher { input, bound: HashMap::new() };
     matcher
         .differ("", expected, actual)

@@ -7,7 +7,7 @@ const LATER: [&str; 6] =
     ["structuredContent", "durationMs", "thinkingLevel", "totalFromProvider", "aborted", "disposition"];
 
 /// Brings both sides into one form: the order of sections counts, declared tools are names, later members are gone.
-pub(crate) fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {
+pub fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {
     let mut expected = expected.clone();
     drop_later(&expected, &mut actual);
     each_object(&mut actual, &name_tools);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Shortens the lines that a program wrote.
-pub(crate) fn shortened(lines: &[Value]) -> Vec<Value> {
+pub fn shortened(lines: &[Value]) -> Vec<Value> {
     let mut started = Value::Null;
     let mut last_answer = Value::Null;
     let mut short = Vec::new();

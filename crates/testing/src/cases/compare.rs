@@ -4,19 +4,30 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Compares two values: key order is free, array order is not, numbers within 1e-9, `"$any"` and `"$re:…"` as the files explain them.
-/// The error names the first difference and then shows both sides.
-pub(crate) fn same(expected: &Value, actual: &Value) -> Result<(), String> {
+///
+/// # Errors
+///
+/// Names the first difference and then shows both sides.
+pub fn same(expected: &Value, actual: &Value) -> Result<(), String> {
     differ("", expected, actual).map_or(Ok(()), |at| Err(format!("{at}\n  expected {expected}\n  actual   {actual}")))
 }
 
 /// Whether everything that `expected` names holds in `actual`: objects by key, arrays of equal length element by element.
-pub(crate) fn contains(expected: &Value, actual: &Value) -> Result<(), String> {
+///
+/// # Errors
+///
+/// Names the first difference and then shows both sides.
+pub fn contains(expected: &Value, actual: &Value) -> Result<(), String> {
     lacks("", expected, actual)
         .map_or(Ok(()), |at| Err(format!("{at}\n  expected at least {expected}\n  actual {actual}")))
 }
 
 /// Whether everything that `expected` names holds in `actual`, where null stands for an absent member.
-pub(crate) fn subset(expected: &Value, actual: &Value) -> Result<(), String> {
+///
+/// # Errors
+///
+/// Names the first difference and then shows both sides.
+pub fn subset(expected: &Value, actual: &Value) -> Result<(), String> {
     fn lacking(at: &str, expected: &Value, actual: &Value) -> Option<String> {
         match (expected, actual) {
             (Value::Object(members), _) if actual.is_object() || actual.is_null() => {
