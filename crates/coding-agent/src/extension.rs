@@ -5,7 +5,7 @@
 //! panics or takes too long is reported and passed over, except where that would let something through that it was to stop: `tool_call` and
 //! `user_bash` are refused then.
 //!
-//! [`process`] runs extensions as programs of their own, in any language.
+//! The feature `extension-process` runs extensions as programs of their own, in any language.
 
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ mod core;
 pub mod cx;
 mod context;
 pub mod host;
+#[cfg(feature = "extension-process")]
 pub mod process;
 pub mod launch;
 

@@ -1,29 +1,39 @@
 //! Packages: skills, prompts, themes and extensions that come together from npm, from git or from a folder.
 //!
 //! The settings of a user and of a project list them ([`PackageEntry`]); [`Packages`] knows where they lie and installs, removes and updates
-//! them. Nothing is ever installed for a project that is not trusted, and no script of a package is run while it is installed.
+//! them (feature `packages`; without it those that lie where they belong are used). Nothing is ever installed for a project that is not trusted, and no script of a package is run while it is installed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+#[cfg(feature = "packages")]
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
 use crate::document::{self, ChangeError, Problem};
 
-pub mod version;
 pub mod source;
 mod list;
-mod run;
-mod git;
-mod npm;
-mod manage;
 mod missing;
+#[cfg(feature = "packages")]
+pub mod version;
+#[cfg(feature = "packages")]
+mod run;
+#[cfg(feature = "packages")]
+mod git;
+#[cfg(feature = "packages")]
+mod npm;
+#[cfg(feature = "packages")]
+mod manage;
+#[cfg(feature = "packages")]
+mod install;
 
 pub use list::{PackageEntry, PackageFilter, change_list};
+#[cfg(feature = "packages")]
 pub use manage::Listed;
 pub use missing::Missing;
+#[cfg(feature = "packages")]
 pub use run::RunError;
 use source::{NpmSource, Source, SourceError, absolute, without_passwords};
 
@@ -84,6 +94,7 @@ pub enum PackageError {
     #[error(transparent)]
     Settings(#[from] ChangeError),
     /// A program failed.
+    #[cfg(feature = "packages")]
     #[error(transparent)]
     Run(#[from] RunError),
     /// A folder is a link to somewhere else; nothing was done there.
@@ -155,10 +166,12 @@ impl Packages {
         place(source, self.settings_dir(scope), self.host.home())
     }
 
+    #[cfg(feature = "packages")]
     fn npm_root(&self, scope: PackageScope) -> PathBuf {
         self.settings_dir(scope).join("npm")
     }
 
+    #[cfg(feature = "packages")]
     fn git_root(&self, scope: PackageScope) -> PathBuf {
         self.settings_dir(scope).join("git")
     }
@@ -167,6 +180,7 @@ impl Packages {
         source.identity(base, self.host.home())
     }
 
+    #[cfg(feature = "packages")]
     fn runner<'a>(&'a self, cancel: &'a Cancel) -> run::Runner<'a> {
         run::Runner { host: &self.host, cancel, time_limit: self.time_limit }
     }

@@ -1,4 +1,4 @@
-//! The built-in tools: read, bash, edit, write, and for looking around grep, find, ls.
+//! The built-in tools: read, bash, edit, write, and for looking around ls and, with the feature `search`, grep and find.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,9 @@ pub mod write;
 
 mod listing;
 mod collate;
+#[cfg(feature = "search")]
 pub mod grep;
+#[cfg(feature = "search")]
 pub mod find;
 pub mod ls;
 pub mod choice;
@@ -52,19 +54,29 @@ pub struct ToolParts {
 pub const CODING: [&str; 4] = ["read", "bash", "edit", "write"];
 
 /// Names of the tools that change nothing, in order.
-pub const READ_ONLY: [&str; 4] = ["read", "grep", "find", "ls"];
+#[cfg(feature = "search")]
+pub const READ_ONLY: &[&str] = &["read", "grep", "find", "ls"];
+/// Names of the tools that change nothing, in order.
+#[cfg(not(feature = "search"))]
+pub const READ_ONLY: &[&str] = &["read", "ls"];
 
-/// Names of all tools, in order.
-pub const ALL: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
+/// Names of all tools, in order. grep and find are there with the feature `search`.
+#[cfg(feature = "search")]
+pub const ALL: &[&str] = &["read", "bash", "edit", "write", "grep", "find", "ls"];
+/// Names of all tools, in order. grep and find are there with the feature `search`.
+#[cfg(not(feature = "search"))]
+pub const ALL: &[&str] = &["read", "bash", "edit", "write", "ls"];
 
 /// All tools in their order.
 pub fn all_tools(parts: &ToolParts) -> ToolSet {
-    let tools: [Arc<dyn Tool>; ALL.len()] = [
+    let tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::ReadTool::new(parts)),
         Arc::new(bash::BashTool::new(parts)),
         Arc::new(edit::EditTool::new(parts)),
         Arc::new(write::WriteTool::new(parts)),
+        #[cfg(feature = "search")]
         Arc::new(grep::GrepTool::new(parts)),
+        #[cfg(feature = "search")]
         Arc::new(find::FindTool::new(parts)),
         Arc::new(ls::LsTool::new(parts)),
     ];

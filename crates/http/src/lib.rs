@@ -18,6 +18,8 @@ mod coding;
 pub mod idle;
 mod probe;
 mod proxy;
+#[cfg(feature = "tls")]
+mod tls;
 #[cfg(feature = "websocket")]
 pub mod websocket;
 
@@ -163,6 +165,10 @@ impl HttpClient {
         connect: Option<Duration>,
         http1: bool,
     ) -> Result<reqwest::Client, HttpError> {
+        if cfg!(not(any(feature = "ring", feature = "aws-lc-rs"))) && url.starts_with("https://") {
+            let cause = "this program was built without TLS (feature ring or aws-lc-rs of pinch-http)".to_owned();
+            return Err(HttpError::Invalid { cause });
+        }
         let proxies = Proxies::of(env);
         let tls = !url.starts_with("http://") || proxies.need_tls();
         let settings = Settings { tls, connect, proxies, http1 };
@@ -170,7 +176,7 @@ impl HttpClient {
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == settings) {
             return Ok(client.clone());
         }
-        let client = build(&settings).map_err(|error| HttpError::Invalid { cause: root_cause(&error) })?;
+        let client = build(&settings).map_err(|error| HttpError::Invalid { cause: root_cause(&*error) })?;
         if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
         }
@@ -179,7 +185,7 @@ impl HttpClient {
     }
 }
 
-fn build(settings: &Settings) -> Result<reqwest::Client, reqwest::Error> {
+fn build(settings: &Settings) -> Result<reqwest::Client, Box<dyn Error>> {
     // A redirected request would carry its credentials to a host nobody named: redirects are answers like any other.
     let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     if let Some(limit) = settings.connect {
@@ -188,13 +194,14 @@ fn build(settings: &Settings) -> Result<reqwest::Client, reqwest::Error> {
     if settings.http1 {
         builder = builder.http1_only();
     }
-    if !settings.tls {
-        builder = builder.tls_certs_only([]);
+    #[cfg(feature = "tls")]
+    {
+        builder = builder.tls_backend_preconfigured(tls::config(settings)?);
     }
     for proxy in settings.proxies.to_reqwest()? {
         builder = builder.proxy(proxy);
     }
-    builder.build()
+    Ok(builder.build()?)
 }
 
 impl Incoming {

@@ -1,15 +1,19 @@
-//! JSON Schemas of tool arguments: parsed once, compiled when first needed.
+//! JSON Schemas of tool arguments: parsed once and, with the feature `schema`, compiled when first needed, to check arguments.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use jsonschema::{Draft, Validator, ValidatorMap};
 use serde_json::Value;
 
 pub mod clean;
+#[cfg(feature = "schema")]
+mod compiled;
+#[cfg(feature = "schema")]
 mod coerce;
+#[cfg(feature = "schema")]
 mod validate;
 
+#[cfg(feature = "schema")]
 pub use validate::{ArgumentsError, validate_tool_arguments, validate_tool_call};
 
 /// The schema of a tool's arguments. Cloning is cheap and shares what was compiled.
@@ -19,8 +23,8 @@ pub struct Schema(Arc<Inner>);
 struct Inner {
     raw: Arc<Value>,
     lenient: bool,
-    whole: OnceLock<Option<Validator>>,
-    parts: OnceLock<Option<ValidatorMap>>,
+    #[cfg(feature = "schema")]
+    compiled: compiled::Compiled,
 }
 
 impl Schema {
@@ -36,7 +40,12 @@ impl Schema {
     }
 
     fn with(raw: Arc<Value>, lenient: bool) -> Self {
-        Self(Arc::new(Inner { raw, lenient, whole: OnceLock::new(), parts: OnceLock::new() }))
+        Self(Arc::new(Inner {
+            raw,
+            lenient,
+            #[cfg(feature = "schema")]
+            compiled: compiled::Compiled::default(),
+        }))
     }
 
     /// The schema as it was written, for the model.
@@ -47,18 +56,6 @@ impl Schema {
     /// Whether arguments are read leniently.
     pub fn is_lenient(&self) -> bool {
         self.0.lenient
-    }
-
-    /// The compiled schema; `None` when it cannot be compiled: then nothing is checked, the tool has to look for itself.
-    fn whole(&self) -> Option<&Validator> {
-        self.0.whole.get_or_init(|| compile(&self.0.raw, |schema| options(schema).build(schema))).as_ref()
-    }
-
-    /// Whether a value fits the part of the schema under a JSON pointer; without a compiled schema everything does.
-    fn part_fits(&self, pointer: &str, value: &Value) -> bool {
-        let parts = self.0.parts.get_or_init(|| compile(&self.0.raw, |schema| options(schema).build_map(schema)));
-        let validator = parts.as_ref().and_then(|parts| parts.get(&format!("#{pointer}")));
-        validator.is_none_or(|validator| validator.is_valid(value))
     }
 }
 
@@ -72,57 +69,4 @@ impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
         self.0.raw == other.0.raw && self.0.lenient == other.0.lenient
     }
-}
-
-/// Never fetches anything: schemas come from strangers.
-fn options(schema: &Value) -> jsonschema::ValidationOptions<'static> {
-    let options = jsonschema::options().offline().should_validate_formats(true);
-    // Without a version of its own a schema with a list of `items` schemas means the older drafts.
-    if schema.get("$schema").is_none() && has_tuple(schema) { options.with_draft(Draft::Draft201909) } else { options }
-}
-
-fn has_tuple(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => members.get("items").is_some_and(Value::is_array) || members.values().any(has_tuple),
-        Value::Array(items) => items.iter().any(has_tuple),
-        _ => false,
-    }
-}
-
-/// Compiles; when that fails, once more with references that lead nowhere replaced by "nothing fits here".
-fn compile<T>(schema: &Value, build: impl Fn(&Value) -> Result<T, jsonschema::ValidationError<'static>>) -> Option<T> {
-    let first = match build(schema) {
-        Ok(compiled) => return Some(compiled),
-        Err(error) => error,
-    };
-    let mut mended = schema.clone();
-    cut_dangling(&mut mended, schema);
-    match build(&mended) {
-        Ok(compiled) => Some(compiled),
-        Err(_) => {
-            tracing::warn!(error = %first, "a tool's schema cannot be compiled; its arguments are not checked");
-            None
-        }
-    }
-}
-
-fn cut_dangling(schema: &mut Value, root: &Value) {
-    match schema {
-        Value::Object(members) => {
-            let dangles =
-                members.get("$ref").and_then(Value::as_str).is_some_and(|target| resolve(root, target).is_none());
-            if dangles {
-                *schema = Value::Bool(false);
-            } else {
-                members.values_mut().for_each(|member| cut_dangling(member, root));
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| cut_dangling(item, root)),
-        _ => {}
-    }
-}
-
-/// What a reference inside the same schema leads to.
-fn resolve<'a>(root: &'a Value, target: &str) -> Option<&'a Value> {
-    root.pointer(target.strip_prefix('#')?)
 }

@@ -16,9 +16,15 @@ use super::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
 
 mod names;
 
+#[cfg(feature = "search")]
 mod walk;
 
+#[cfg(feature = "search")]
 mod lookup;
+#[cfg(not(feature = "search"))]
+mod no_lookup;
+#[cfg(not(feature = "search"))]
+use no_lookup as lookup;
 
 use names::meant;
 

@@ -341,6 +341,7 @@ impl ExtensionCx {
     }
 
     /// The clock of the handler that this context was made for.
+    #[cfg(feature = "extension-process")]
     pub(super) fn watch(&self) -> Option<Arc<Stopwatch>> {
         self.watch.clone()
     }

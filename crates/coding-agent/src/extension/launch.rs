@@ -1,20 +1,18 @@
 //! Starting the extensions that were found as files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use pinch_stdx::fs::{Access, create_private_dir, write_atomic};
 use pinch_stdx::host::Host;
-use serde_json::Value;
 
 use super::Extension;
-use super::process::{ProcessExtension, ProcessSpec};
+#[cfg(feature = "extension-process")]
+use super::process::start as processes;
 use crate::resources::ExtensionEntry;
 
-/// What runs extensions written in JavaScript: a program for Node.
-const NODE_HOST: &str = include_str!("../../extension-host/pinch-extension-host.mjs");
-
 /// Starts extensions, all at once; they come back in their order. Those that do not start are told of: file, what is wrong, what to do.
+///
+/// Without the feature `extension-process` none starts.
 pub async fn start(
     entries: &[ExtensionEntry],
     cwd: &Path,
@@ -22,85 +20,18 @@ pub async fn start(
     has_ui: bool,
     host: &Host,
 ) -> (Vec<Arc<dyn Extension>>, Vec<String>) {
-    let (mut started, mut problems): (Vec<Arc<dyn Extension>>, _) = (Vec::new(), Vec::new());
-    let mut specs = Vec::new();
-    for entry in entries {
-        match commands(entry, agent_dir, host) {
-            Ok(commands) => specs.extend(commands.into_iter().map(|command| (entry, command))),
-            Err(why) => problems.push(format!("Extension {} is left out: {why}", entry.path.display())),
-        }
-    }
-    let starting = specs.into_iter().map(|(entry, command)| async move {
-        let folder = if entry.path.is_dir() { entry.path.as_path() } else { cwd };
-        let spec = ProcessSpec {
-            name: entry.path.to_string_lossy().into_owned(),
-            command,
-            cwd: folder.to_owned(),
-            agent_dir: agent_dir.to_owned(),
-            has_ui,
+    #[cfg(feature = "extension-process")]
+    let done = processes::start(entries, cwd, agent_dir, has_ui, host).await;
+    #[cfg(not(feature = "extension-process"))]
+    let done = {
+        let _ = (cwd, agent_dir, has_ui, host);
+        let left_out = |entry: &ExtensionEntry| {
+            let path = entry.path.display();
+            format!(
+                "Extension {path} is left out: this program was built without extension processes (feature extension-process)"
+            )
         };
-        (entry, ProcessExtension::start(spec, host).await)
-    });
-    for (entry, done) in futures::future::join_all(starting).await {
-        match done {
-            Ok(extension) => started.push(Arc::new(extension)),
-            Err(error) => problems.push(format!("Extension {} is left out: {error}", entry.path.display())),
-        }
-    }
-    (started, problems)
-}
-
-/// The commands that an entry stands for.
-fn commands(entry: &ExtensionEntry, agent_dir: &Path, host: &Host) -> Result<Vec<Vec<String>>, String> {
-    if entry.path.is_dir() {
-        return of_manifest(entry);
-    }
-    let path = entry.path.to_string_lossy().into_owned();
-    let is_script =
-        ["js", "mjs", "cjs", "ts", "mts"].iter().any(|ending| entry.path.extension().is_some_and(|e| e == *ending));
-    if !is_script {
-        return Ok(vec![vec![path]]);
-    }
-    let node = find_program("node", host).ok_or(
-        "it needs Node.js 20 or newer, which is not on the PATH. Install it, or start pinch with --no-extensions",
-    )?;
-    let runner = node_host(agent_dir).map_err(|error| format!("{} cannot be written: {error}", agent_dir.display()))?;
-    Ok(vec![vec![node.to_string_lossy().into_owned(), runner.to_string_lossy().into_owned(), path]])
-}
-
-/// The commands that a package names: `{"command": ["program", "argument", …]}`; a program with a slash lies in the package.
-fn of_manifest(entry: &ExtensionEntry) -> Result<Vec<Vec<String>>, String> {
-    let listed = entry.manifest.as_ref().and_then(|manifest| manifest["extensions"].as_array());
-    let objects = listed.into_iter().flatten().filter(|one| one.is_object());
-    objects
-        .map(|one| {
-            let words = one["command"].as_array().into_iter().flatten().map(Value::as_str);
-            let mut words: Vec<String> = words
-                .map(|word| word.map(str::to_owned))
-                .collect::<Option<_>>()
-                .filter(|words: &Vec<String>| !words.is_empty())
-                .ok_or("\"command\" in package.json must be a list of texts")?;
-            if words[0].contains('/') {
-                words[0] = entry.path.join(&words[0]).to_string_lossy().into_owned();
-            }
-            Ok(words)
-        })
-        .collect()
-}
-
-/// The runner of scripts, in the folder of programs that the agent keeps.
-fn node_host(agent_dir: &Path) -> std::io::Result<PathBuf> {
-    let path = agent_dir.join("bin/pinch-extension-host.mjs");
-    if std::fs::read(&path).ok().as_deref() != Some(NODE_HOST.as_bytes()) {
-        create_private_dir(&agent_dir.join("bin"))?;
-        write_atomic(&path, NODE_HOST.as_bytes(), Access::NewPrivate)?;
-    }
-    Ok(path)
-}
-
-/// A program on the path.
-fn find_program(name: &str, host: &Host) -> Option<PathBuf> {
-    let path = host.env().get("PATH")?;
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    std::env::split_paths(path).map(|folder| folder.join(&file)).find(|path| path.is_file())
+        (Vec::new(), entries.iter().map(left_out).collect())
+    };
+    done
 }

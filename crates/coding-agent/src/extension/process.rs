@@ -31,8 +31,10 @@ use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, Mo
 use crate::protocol::EventWriter;
 
 mod link;
+pub(super) mod start;
 mod points;
 mod fit;
+mod drafts;
 mod manifest;
 mod requests;
 

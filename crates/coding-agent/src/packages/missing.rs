@@ -1,16 +1,9 @@
-//! Installing what is named and not there, before a session begins.
+//! Packages that are named and not there.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 
-use pinch_stdx::cancel::Cancel;
-
-use super::manage::npm_spec;
-use super::source::{Source, absolute};
-use super::{PackageEntry, PackageError, PackageScope, Packages};
-
-/// The folder of packages that were named for one run, beside the user's settings.
-const FOR_ONE_RUN: &str = "tmp/packages";
+use super::source::Source;
+use super::{PackageEntry, PackageScope, Packages};
 
 /// A package of npm or git that settings list and that is not installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +12,7 @@ pub struct Missing {
     pub text: String,
     /// Whose settings.
     pub scope: PackageScope,
-    source: Source,
+    pub(super) source: Source,
 }
 
 impl Packages {
@@ -35,42 +28,5 @@ impl Packages {
             (is_first && !is_there).then_some(Missing { text, scope, source })
         });
         missing.collect()
-    }
-
-    /// Installs a package that settings list already.
-    ///
-    /// # Errors
-    /// [`PackageError`].
-    pub async fn install_missing(&self, missing: &Missing, cancel: &Cancel) -> Result<(), PackageError> {
-        self.check_trust(missing.scope)?;
-        self.fetch(&missing.source, missing.scope, cancel).await
-    }
-
-    /// Installs a package for one run and answers with its folder; settings stay as they are. One that is there from another run is used
-    /// again: a repository of which no version is named is brought up to date, and stays as it is when that fails.
-    ///
-    /// # Errors
-    /// [`PackageError`].
-    pub async fn install_for_one_run(&self, text: &str, cancel: &Cancel) -> Result<PathBuf, PackageError> {
-        let source = Source::parse(text)?;
-        let folder = match &source {
-            Source::Local(path) => return Ok(absolute(path, &self.cwd, self.host.home())),
-            // Versions stand beside each other.
-            Source::Npm(npm) => npm_spec(npm).replace('/', "__"),
-            Source::Git(_) => String::new(),
-        };
-        let own = Self { agent_dir: self.agent_dir.join(FOR_ONE_RUN).join(folder), ..self.clone() };
-        let place = own.place(&source, PackageScope::User);
-        let is_there = place.exists();
-        if is_there && matches!(source, Source::Npm(_)) {
-            return Ok(place);
-        }
-        match own.fetch(&source, PackageScope::User, cancel).await {
-            Err(error) if is_there && !source.is_pinned() => {
-                tracing::warn!(%error, package = text, "a package was not brought up to date");
-                Ok(place)
-            }
-            done => done.map(|()| place),
-        }
     }
 }

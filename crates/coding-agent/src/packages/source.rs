@@ -268,6 +268,7 @@ pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
 }
 
 /// How one absolute path is written from the folder of another, with `/` between names.
+#[cfg(feature = "packages")]
 pub(super) fn relative(path: &Path, base: &Path) -> String {
     let (path, base): (Vec<_>, Vec<_>) = (path.components().collect(), base.components().collect());
     let n_common = path.iter().zip(&base).take_while(|(a, b)| a == b).count();
@@ -365,6 +366,11 @@ mod tests {
         assert_eq!(id("npm:a@1"), "npm:a");
         assert_eq!(id("git:git@github.com:a/b@v1"), id("https://github.com/a/b"));
         assert_eq!((id("../y/./z").as_str(), id("~/z").as_str()), ("local:/w/y/z", "local:/h/z"));
+    }
+
+    #[cfg(feature = "packages")]
+    #[test]
+    fn relative_paths_lead_from_one_folder_to_another() {
         assert_eq!(relative(Path::new("/a/b/c"), Path::new("/a/d/e")), "../../b/c");
         assert_eq!(relative(Path::new("/a"), Path::new("/a")), ".");
     }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+#[cfg(feature = "packages")]
 use pinch_stdx::cancel::Cancel;
 
-use super::{ServiceOptions, Services};
+use super::{Announce, ServiceOptions, Services};
 use crate::packages::source::{Source, without_passwords};
+use crate::packages::{Missing, Packages};
 use crate::settings::Scope;
 
 impl Services {
@@ -27,11 +29,10 @@ impl Services {
         if missing.is_empty() && !folder.options.paths.extensions.iter().any(is_remote) {
             return self;
         }
-        let (cancel, mut problems, mut options) = (Cancel::new(), Vec::new(), folder.options.clone());
+        let (mut problems, mut options) = (Vec::new(), folder.options.clone());
         for package in &missing {
-            announce.tell(&without_passwords(&package.text));
-            if let Err(error) = packages.install_missing(package, &cancel).await {
-                problems.push(format!("cannot install {}: {error}", without_passwords(&package.text)));
+            if let Err(why) = install(&packages, package, announce).await {
+                problems.push(format!("cannot install {}: {why}", without_passwords(&package.text)));
             }
         }
         for text in std::mem::take(&mut options.paths.extensions) {
@@ -39,14 +40,40 @@ impl Services {
                 options.paths.extensions.push(text);
                 continue;
             }
-            announce.tell(&without_passwords(&text));
-            match packages.install_for_one_run(&text, &cancel).await {
-                Ok(place) => options.paths.extensions.push(place.to_string_lossy().into_owned()),
-                Err(error) => problems.push(format!("cannot install {}: {error}", without_passwords(&text))),
+            match install_for_one_run(&packages, &text, announce).await {
+                Ok(place) => options.paths.extensions.push(place),
+                Err(why) => problems.push(format!("cannot install {}: {why}", without_passwords(&text))),
             }
         }
         let services = Self::load(&options, &folder.cwd);
         services.tell(problems);
         services
     }
+}
+
+#[cfg(feature = "packages")]
+async fn install(packages: &Packages, package: &Missing, announce: &Announce) -> Result<(), String> {
+    announce.tell(&without_passwords(&package.text));
+    packages.install_missing(package, &Cancel::new()).await.map_err(|error| error.to_string())
+}
+
+/// Returns the folder of the package.
+#[cfg(feature = "packages")]
+async fn install_for_one_run(packages: &Packages, text: &str, announce: &Announce) -> Result<String, String> {
+    announce.tell(&without_passwords(text));
+    let done = packages.install_for_one_run(text, &Cancel::new()).await;
+    done.map(|place| place.to_string_lossy().into_owned()).map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "packages"))]
+const CANNOT: &str = "this program was built without the installation of packages (feature packages)";
+
+#[cfg(not(feature = "packages"))]
+async fn install(_: &Packages, _: &Missing, _: &Announce) -> Result<(), String> {
+    Err(CANNOT.to_owned())
+}
+
+#[cfg(not(feature = "packages"))]
+async fn install_for_one_run(_: &Packages, _: &str, _: &Announce) -> Result<String, String> {
+    Err(CANNOT.to_owned())
 }

@@ -51,7 +51,10 @@ impl ServiceOptions {
 
 /// Is told of each package before it is installed, for that takes a while.
 #[derive(Clone)]
-pub struct Announce(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct Announce(
+    #[cfg_attr(not(feature = "packages"), expect(dead_code, reason = "nothing is installed"))]
+    Arc<dyn Fn(&str) + Send + Sync>,
+);
 
 impl Announce {
     /// Is called with what settings or the command line say of the package.
@@ -59,6 +62,7 @@ impl Announce {
         Self(Arc::new(tell))
     }
 
+    #[cfg(feature = "packages")]
     pub(super) fn tell(&self, package: &str) {
         (self.0)(package);
     }

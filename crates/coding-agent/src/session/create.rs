@@ -330,7 +330,7 @@ fn choose_tools(
         None => usual,
         Some(list) => choice::choose(&usual, list, &known).map_err(unknown)?,
     };
-    let can_be_excluded: Vec<&str> = ALL.into_iter().chain(known.iter().copied()).collect();
+    let can_be_excluded: Vec<&str> = ALL.iter().chain(&known).copied().collect();
     let excluded = choice::choose(&[], &options.excluded_tools, &can_be_excluded).map_err(unknown)?;
     let active = named.iter().filter(|name| !excluded.contains(name)).filter_map(|name| all.get(name).cloned());
     let allowed = match &options.tools {

@@ -56,7 +56,7 @@ mod tests {
     #[track_caller]
     fn check(list: &str, expected: Result<&str, &str>) {
         let words = |text: &str| text.split_terminator(',').map(str::to_owned).collect::<Vec<_>>();
-        let chosen = choose(&CODING.map(str::to_owned), &words(list), &ALL);
+        let chosen = choose(&CODING.map(str::to_owned), &words(list), ALL);
         assert_eq!(chosen, expected.map(words).map_err(str::to_owned));
     }
 
@@ -77,7 +77,7 @@ mod tests {
     fn unknown_names_never_widen_a_choice() {
         let words = |text: &str| text.split_terminator(',').map(str::to_owned).collect::<Vec<_>>();
         let check = |list: &str, chosen: &str, unknown: &str| {
-            let found = choose_known(&CODING.map(str::to_owned), &words(list), &ALL);
+            let found = choose_known(&CODING.map(str::to_owned), &words(list), ALL);
             assert_eq!(found, (words(chosen), words(unknown)), "{list}");
         };
         check("read,codemode", "read", "codemode");

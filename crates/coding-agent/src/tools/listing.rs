@@ -28,11 +28,13 @@ impl Listing {
     }
 
     /// Says something behind what all lists say.
+    #[cfg(feature = "search")]
     pub(super) fn also(&mut self, notice: String) {
         self.late_notices.push(notice);
     }
 
     /// Says that files or folders were passed over because they could not be looked into.
+    #[cfg(feature = "search")]
     pub(super) fn unreadable(&mut self, n: usize) {
         match n {
             0 => {}
@@ -42,6 +44,7 @@ impl Listing {
     }
 
     /// Puts a fact for programs down.
+    #[cfg(feature = "search")]
     pub(super) fn detail(&mut self, name: &str, value: Value) {
         self.details.insert(name.to_owned(), value);
     }

@@ -11,12 +11,17 @@ mod extension_actions;
 mod extension_boundary;
 mod extension_failures;
 mod extension_hooks;
+#[cfg(feature = "extension-process")]
 mod extension_node;
+#[cfg(feature = "extension-process")]
 mod extension_process;
+#[cfg(feature = "extension-process")]
 mod extension_trust;
 mod folders;
 mod images;
+#[cfg(feature = "packages")]
 mod links;
+#[cfg(feature = "packages")]
 mod packages;
 mod prompt;
 mod models;
@@ -27,7 +32,9 @@ mod rpc;
 #[cfg(unix)]
 mod rpc_load;
 mod rpc_sessions;
+#[cfg(feature = "search")]
 mod search;
+#[cfg(feature = "search")]
 mod security;
 mod session;
 mod session_tree;

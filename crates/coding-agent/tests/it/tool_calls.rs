@@ -1,6 +1,6 @@
 //! A folder to work in, and tools at work there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{Progress, ToolCx, ToolError, ToolOutput};
@@ -15,11 +15,12 @@ use pinch_llm::ids::ToolCallId;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// A folder with files.
-pub(crate) struct Tree(TempDir);
+#[cfg(feature = "search")]
+pub(crate) struct Tree(tempfile::TempDir);
 
+#[cfg(feature = "search")]
 impl Tree {
     /// Files as `path: content`; a path with `/` at its end is an empty folder.
     pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
@@ -30,7 +31,7 @@ impl Tree {
         tree
     }
 
-    pub(crate) fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> std::path::PathBuf {
         self.0.path().canonicalize().unwrap()
     }
 

@@ -6,7 +6,8 @@ use pinch_stdx::json::number;
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
-use super::{Schema, resolve};
+use super::Schema;
+use super::compiled::resolve;
 
 /// References and unions inside one another that are followed; more is a schema that leads round in circles.
 const MAX_DEPTH: usize = 64;

@@ -136,11 +136,16 @@ fn an_orientation_that_does_not_exist_is_none() {
 
 #[test]
 fn a_turned_photo_is_measured_the_way_it_is_seen_in_webp_too() {
-    let mut out = Vec::new();
-    let mut encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut out);
-    image::ImageEncoder::set_exif_metadata(&mut encoder, exif(6)[6..].to_vec()).unwrap();
-    quarters(2400, 120).write_with_encoder(encoder).unwrap();
-    let fitted = fit(out, "image/webp", true).unwrap();
+    let plain = written(&quarters(2400, 120), ImageFormat::WebP);
+    let chunk = |name: &[u8; 4], content: &[u8]| {
+        let mut chunk = [name, &(content.len() as u32).to_le_bytes()[..], content].concat();
+        chunk.resize(chunk.len().next_multiple_of(2), 0);
+        chunk
+    };
+    // The extended form: what is in it (8: metadata of EXIF), three reserved bytes, and the sides less one in three bytes each.
+    let head = [8, 0, 0, 0, 0x5f, 0x09, 0, 119, 0, 0];
+    let chunks = [&b"WEBP"[..], &chunk(b"VP8X", &head), &plain[12..], &chunk(b"EXIF", &exif(6)[6..])].concat();
+    let fitted = fit(chunk(b"RIFF", &chunks), "image/webp", true).unwrap();
     let picture = reopened(&fitted);
     assert_eq!((picture.dimensions(), colours(&picture).as_str()), ((100, 2000), "brkg"));
 }

@@ -1,10 +1,10 @@
 //! A service account's word for itself: a JSON Web Token signed with its key.
 
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use pinch_stdx::secret::Secret;
+use ring::rand::SystemRandom;
+use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
 /// Google takes none that is good for longer.
@@ -39,7 +39,7 @@ pub(super) fn sign(claims: &Claims<'_>, private_key: &Secret) -> Result<String, 
     });
     let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
     let said = format!("{}.{}", encode(&header), encode(&body));
-    let mut signature = vec![0; key.public_modulus_len()];
+    let mut signature = vec![0; key.public().modulus_len()];
     key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), said.as_bytes(), &mut signature)
         .map_err(|_| "its private_key cannot sign")?;
     Ok(format!("{said}.{}", URL_SAFE_NO_PAD.encode(signature)))

@@ -1,10 +1,8 @@
-use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
-use aws_lc_rs::rsa::{KeySize, PublicKey};
-use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use pinch_stdx::host::{Env, Host};
 use pinch_testing::server::{Gate, Reply, Server};
+use ring::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
 use serde_json::{Value, json};
 
 use super::*;
@@ -81,9 +79,10 @@ async fn those_who_come_together_refresh_once() {
 async fn service_accounts_sign_for_themselves() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     server.reply(token("one", 3_600));
-    let key = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-    let der: Pkcs8V1Der<'_> = key.as_der().unwrap();
-    let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der.as_ref()));
+    // Made for this test: nobody trusts it.
+    let pem = include_str!("test_key.pem");
+    let lines: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let key = RsaKeyPair::from_pkcs8(&STANDARD.decode(lines).unwrap()).unwrap();
     let file = json!({"type": "service_account", "client_email": "a@p", "private_key_id": "k1", "private_key": pem, "token_uri": server.url()});
     let request = request(dir.path(), Some(&file), &[], 5_000);
     assert_eq!(bearer(&GoogleCredentials::default(), &request).await.unwrap().as_deref(), Some("Bearer one"));
@@ -92,8 +91,7 @@ async fn service_accounts_sign_for_themselves() {
     let assertion =
         body.strip_prefix("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=").unwrap();
     let (said, signature) = assertion.rsplit_once('.').unwrap();
-    let public: &PublicKey = key.public_key();
-    UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public.as_ref())
+    UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.public_key().as_ref())
         .verify(said.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap())
         .unwrap();
     let parts: Vec<Value> =

@@ -1,0 +1,21 @@
+//! Searches in a build without them.
+
+use std::io;
+use std::path::Path;
+
+use futures::stream::{self, BoxStream};
+
+use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, Seen};
+
+pub(super) fn find(query: FindQuery) -> BoxStream<'static, Result<Seen<FoundPath>, SearchError>> {
+    Box::pin(stream::iter([Err(unsupported("find", &query.root))]))
+}
+
+pub(super) fn grep(query: GrepQuery) -> BoxStream<'static, Result<Seen<GrepLine>, SearchError>> {
+    Box::pin(stream::iter([Err(unsupported("grep", &query.root))]))
+}
+
+fn unsupported(operation: &'static str, root: &Path) -> SearchError {
+    let why = io::Error::new(io::ErrorKind::Unsupported, "built without the feature search");
+    MachineError::new(why, operation, Some(root)).into()
+}
