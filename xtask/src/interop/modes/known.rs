@@ -50,7 +50,8 @@ const BILLED: &str =
     "pi says of each cost that the provider did not name it; pinch says it of those that the provider named";
 
 const STRUCTURED: &str = "pi repeats what a tool returned as structured content; pinch does so for commands";
-const DETAILS: &str = "pi leaves details out of a command that fails; pinch writes them empty";
+const DETAILS: &str =
+    "details are left out of a command that fails, and its result says that it did, as in pi since 1.0";
 const DURATION: &str = "pi says that a call which was refused took no time";
 const VALIDATION: &str = "what is wrong with an argument is each program's own wording";
 const ABORTED: &str = "pi says on standard error that a run was aborted whose process a signal ends";
@@ -172,6 +173,14 @@ const OF_0: &[Known] = &[
     known("an end in print mode", "/session", ENDS),
     known("an end in json mode", "/session", ENDS),
     known("a line that is cut", "/session", ENDS),
+    known("bash that fails", "/events/*/result/isError", DETAILS),
+    known("bash that fails", "/session/*/entries/*/message/details", DETAILS),
+    known("bash that fails", "/events/*/result/details", DETAILS),
+    known("bash that fails", "/events/*/message/details", DETAILS),
+    known("bash that a signal ends", "/events/*/result/isError", DETAILS),
+    known("bash that a signal ends", "/session/*/entries/*/message/details", DETAILS),
+    known("bash that a signal ends", "/events/*/result/details", DETAILS),
+    known("bash that a signal ends", "/events/*/message/details", DETAILS),
 ];
 
 /// Of 1.5.2 only.
@@ -182,14 +191,6 @@ const OF_1: &[Known] = &[
     known("*", "/files/*/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/events/*/result/usage/cost/totalFromProvider", BILLED),
     known("*", "/events/*/result/structuredContent", STRUCTURED),
-    known("bash that fails", "/events/*/result/isError", STRUCTURED),
-    known("bash that fails", "/session/*/entries/*/message/details", DETAILS),
-    known("bash that fails", "/events/*/result/details", DETAILS),
-    known("bash that fails", "/events/*/message/details", DETAILS),
-    known("bash that a signal ends", "/events/*/result/isError", STRUCTURED),
-    known("bash that a signal ends", "/session/*/entries/*/message/details", DETAILS),
-    known("bash that a signal ends", "/events/*/result/details", DETAILS),
-    known("bash that a signal ends", "/events/*/message/details", DETAILS),
     known("edit that fails", "/events/*/durationMs", DURATION),
     known("edit that fails", "/events/*/message/durationMs", DURATION),
     known("edit that fails", "/session/*/entries/*/message/durationMs", DURATION),
