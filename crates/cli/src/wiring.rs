@@ -186,6 +186,7 @@ fn failure(error: RuntimeError, folders: &Folders) -> Failure {
             CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),
             CreateError::NoKey { provider } => find_model::no_key(&provider, &folders.agent_dir),
             CreateError::UnknownTool { .. } | CreateError::Flags { .. } => Failure::user(error.to_string()),
+            CreateError::UnreadSettings { .. } => Failure::configuration(error.to_string()),
             CreateError::Shell(text) => Failure::configuration(text),
             CreateError::Session(error) => error.into(),
         },

@@ -28,6 +28,8 @@ pub mod codex;
 
 pub mod copilot;
 
+pub mod google;
+
 pub use transport::Transport;
 
 use crate::model::Model;

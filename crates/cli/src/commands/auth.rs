@@ -374,22 +374,38 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
     Ok(answer.tell(name))
 }
 
+/// What a logout leaves alone.
+const ELSEWHERE: &str = "Environment variables and models.json config are unchanged.";
+
 async fn logout(args: &Logout) -> Result<ExitCode, Failure> {
     let host = Host::system();
     let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
     let storage = AuthStorage::file(&folders.agent_dir.join("auth.json"));
-    let provider = ProviderId::from(args.provider.as_str());
-    let is_there = storage.has(&provider);
+    let (registry, _) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
+    let stored = storage.providers();
     let problems = storage.drain_problems();
     if let Some(problem) = problems.first() {
-        return Ok(Answer::Invalid(problem.to_string()).tell(&args.provider));
-    }
-    if !is_there {
-        tell(&format_args!("Error: Nothing is stored for {provider}"));
+        tell(&format_args!("Could not read stored credentials: {problem}"));
         return Ok(ExitCode::from(NOT_READY));
     }
+    let is_named = |id: &ProviderId| id.as_str() == args.provider;
+    let Some(provider) = stored.iter().find(|id| is_named(id)).cloned().or_else(|| registry.provider(&args.provider))
+    else {
+        let names: Vec<&str> = stored.iter().map(ProviderId::as_str).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        tell(&format_args!("Unknown provider \"{}\".\nStored credentials: {names}", args.provider));
+        return Ok(ExitCode::from(NOT_READY));
+    };
+    let name = registry.display_name(&provider);
+    let Some(entry) = storage.get(&provider) else {
+        print(&format!("No stored credentials for {name}. {ELSEWHERE}"))?;
+        return Ok(ExitCode::SUCCESS);
+    };
     storage.remove(&provider, &host).await.map_err(|error| Failure::internal(with_causes(&error)))?;
-    print(&format!("Removed what was stored for {provider}"))?;
+    match entry["type"] == "oauth" {
+        true => print(&format!("Logged out of {name}."))?,
+        false => print(&format!("Removed stored API key for {name}. {ELSEWHERE}"))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,7 +14,7 @@ use pinch_embed::stdx::host::Host;
 use crate::commands::{export, list_models, rpc};
 use crate::exit::{Failure, Kind, extension_failed, unwritten, warn};
 use crate::said::Said;
-use crate::{output, signals, wiring};
+use crate::{exit, output, signals, wiring};
 
 /// Runs the command.
 pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
@@ -68,6 +68,12 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
     runtime.take_notes().iter().for_each(|note| warn(note));
     let printed = printed?;
     if let Some(code) = code {
+        // Who presses Ctrl+C knows.
+        if let Printed::Aborted { text } = printed
+            && cancel.reason() == Some(CancelReason::Shutdown)
+        {
+            exit::tell(&Failure::bare(Kind::User, text));
+        }
         return Ok(code);
     }
     if let Some(limit) = limit.filter(|_| cancel.reason() == Some(CancelReason::Deadline)) {

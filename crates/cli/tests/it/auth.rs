@@ -121,12 +121,24 @@ async fn keys_and_tokens_are_printed_alone() {
 #[tokio::test]
 async fn logout_removes_one_entry() {
     let user = user().await;
-    let logout = async |provider: &str| auth(&user, "logout", &[provider]).await.code;
-    assert_eq!((logout("groq").await, logout("groq").await), (Some(0), Some(1)));
+    let logout = async |provider: &str| {
+        let ran = auth(&user, "logout", &[provider]).await;
+        (ran.code, ran.out, ran.err)
+    };
+    let unchanged = "Environment variables and models.json config are unchanged.\n";
+    let removed = (Some(0), format!("Removed stored API key for Groq. {unchanged}"), String::new());
+    assert_eq!(logout("groq").await, removed);
+    let nothing = (Some(0), format!("No stored credentials for Groq. {unchanged}"), String::new());
+    assert_eq!(logout("groq").await, nothing);
+    let unknown = "Unknown provider \"nobody\".\nStored credentials: anthropic, openai-codex\n";
+    assert_eq!(logout("nobody").await, (Some(1), String::new(), unknown.to_owned()));
     let left: Value = serde_json::from_slice(&std::fs::read(user.path("agent/auth.json")).unwrap()).unwrap();
     assert_eq!(left.as_object().unwrap().keys().collect::<Vec<_>>(), ["anthropic", "openai-codex"]);
+    assert_eq!(logout("anthropic").await, (Some(0), "Logged out of Anthropic.\n".to_owned(), String::new()));
     user.write("agent/auth.json", "{broken");
-    assert_eq!(logout("anthropic").await, Some(2));
+    let (code, out, err) = logout("anthropic").await;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.starts_with("Could not read stored credentials: "), "{err}");
     assert_eq!(std::fs::read_to_string(user.path("agent/auth.json")).unwrap(), "{broken");
 }
 

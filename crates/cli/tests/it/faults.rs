@@ -328,3 +328,26 @@ async fn models_that_this_build_cannot_speak_with_are_not_listed() {
     let left_out = "Warning: 1 model of google-gemini-cli not listed: this build lacks the feature cloud-code-assist\n";
     assert_eq!(ran.err, left_out);
 }
+
+#[tokio::test]
+async fn settings_that_restrict_and_cannot_be_read_open_nothing() {
+    for (text, restricts) in [
+        (r#"{"defaultTools": ["read"], oops"#, true),
+        (r#"{"shellEnvironment": {"inherit": "none"} oops"#, true),
+        (r#"{"theme": "dark", oops"#, false),
+    ] {
+        for mode in [&["-p", "x"][..], &["--mode", "rpc"], &["--mode", "json", "x"]] {
+            let user = User::new().await;
+            user.answer("hi");
+            let path = user.write("agent/settings.json", text);
+            let ran = user.run(&[&["--model", "local/m1"], mode].concat()).await;
+            if restricts {
+                assert_eq!((ran.code, user.server.requests().len()), (Some(2), 0), "{text}: {ran:?}");
+                let expected = "settings.json sets defaultTools or shellEnvironment but cannot be read";
+                assert!(ran.err.contains(expected), "{}: {ran:?}", path.display());
+            } else {
+                assert_eq!(ran.code, Some(0), "{text}: {ran:?}");
+            }
+        }
+    }
+}

@@ -140,6 +140,20 @@ async fn commands_know_the_session_and_the_model_of_now() {
     assert_ne!(other, newest);
 }
 
+#[tokio::test]
+async fn a_run_whose_wait_for_another_try_is_aborted_is_aborted() {
+    let user = User::new().await;
+    user.write("agent/settings.json", r#"{"retry": {"baseDelayMs": 600000}}"#);
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    user.server.reply(Reply::json(503, &overloaded));
+    let mut client = Client::of(&user);
+    client.ask(&json!({"type": "prompt", "message": "x"})).await;
+    client.until(|line| line["type"] == "auto_retry_start").await;
+    client.say(&json!({"type": "abort"})).await;
+    let lines = client.until(|line| line["type"] == "agent_settled").await;
+    assert_eq!(lines[lines.len() - 1], json!({"type": "agent_settled", "aborted": true}));
+}
+
 /// A client whose prompt a server has taken and says nothing about.
 #[cfg(unix)]
 async fn stalled(user: &User) -> Client {

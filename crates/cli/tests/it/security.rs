@@ -141,6 +141,10 @@ async fn commands_know_their_own_session_and_not_the_one_around() {
     }
 }
 
+/// Far longer than any of it takes, also on a machine with much else to do.
+#[cfg(target_os = "linux")]
+const PATIENCE: Duration = Duration::from_secs(180);
+
 /// Everything that is read at the start, in a project and in the folder of the agent, is a pipe that nobody writes to, or has no end.
 #[cfg(target_os = "linux")]
 #[tokio::test]
@@ -167,6 +171,8 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
         "skills/s/SKILL.md",
         "prompts/p.md",
     ];
+    // A single run may be over before it is looked at.
+    let mut highest = 0;
     for making in ["mkfifo {}", "ln -s /dev/zero {}", "truncate -s 10G {}"] {
         let user = User::new().await;
         let all =
@@ -184,16 +190,18 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
         for flags in [&["--no-approve"][..], &["--approve", "--verbose"]] {
             user.answer("Good.");
             let command = user.command(&[&["--model", "local/m1", "-p", "x"], flags].concat());
-            let (ran, peak) = tokio::time::timeout(Duration::from_secs(30), measured(&user, command)).await.unwrap();
+            let (ran, peak) = tokio::time::timeout(PATIENCE, measured(&user, command)).await.unwrap();
             assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Good.\n"), "{making}: {}", ran.err);
             assert!(ran.err.contains("settings.json: "), "{making}: {}", ran.err);
-            assert!((5..150).contains(&peak), "{making}: {peak} MB");
+            assert!(peak < 150, "{making}: {peak} MB");
+            highest = highest.max(peak);
         }
         let agent_dir = user.path("agent");
         let doctor = user.program(&["doctor", "--offline", "--agent-dir", agent_dir.to_str().unwrap()]).output();
-        let doctor = tokio::time::timeout(Duration::from_secs(30), doctor).await.unwrap().unwrap();
+        let doctor = tokio::time::timeout(PATIENCE, doctor).await.unwrap().unwrap();
         assert_eq!(user.ran(doctor).code, Some(2), "{making}");
     }
+    assert!(highest >= 5, "nothing was measured: {highest} MB");
 }
 
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinch_testing::server::{Fault, Reply};
+use pinch_testing::server::{Fault, Gate, Reply};
 use pinch_testing::wires::anthropic::Response;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -55,4 +55,21 @@ async fn a_wait_that_is_too_long_is_said() {
     let ran = user.run(PRINT).await;
     assert_eq!((ran.code, user.server.requests().len()), (Some(3), 1));
     assert!(ran.err.starts_with("Server requested 3600s retry delay (max: 60s). 429 "), "{}", ran.err);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_run_that_a_signal_ends_says_that_it_was_aborted() {
+    let user = User::new().await;
+    user.server.reply(Reply::events().gate(&Gate::new()));
+    let child = user.command(&["--model", "local/m1", "-p", "x"]).spawn().unwrap();
+    while user.server.requests().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let pid = child.id().unwrap().to_string();
+    let killed = tokio::process::Command::new("kill").args(["-TERM", &pid]).current_dir("/").status().await;
+    assert!(killed.unwrap().success());
+    let ran = child.wait_with_output().await.unwrap();
+    assert_eq!(ran.status.code(), Some(143));
+    assert_eq!(String::from_utf8(ran.stderr).unwrap(), "Request was aborted\n");
 }

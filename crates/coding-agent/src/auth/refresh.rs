@@ -11,6 +11,7 @@ use std::time::Duration;
 use pinch_llm::catalog::today;
 use pinch_llm::http::HttpClient;
 use pinch_llm::ids::ProviderId;
+use pinch_llm::oauth::google::GoogleLogin;
 use pinch_llm::oauth::transport::Network;
 use pinch_llm::oauth::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Transport};
 use pinch_llm::request::Auth;
@@ -55,7 +56,11 @@ impl Logins {
     /// The built-in flows over the network.
     pub fn over_network(host: &Host) -> Self {
         let network = Network::new(Arc::new(HttpClient::new()), host.env().clone());
-        Self::new(OAuthRegistry::built_in(), Arc::new(network))
+        let mut flows = OAuthRegistry::built_in();
+        for login in [GoogleLogin::GEMINI_CLI, GoogleLogin::ANTIGRAVITY] {
+            flows.register(Arc::new(login));
+        }
+        Self::new(flows, Arc::new(network))
     }
 
     /// The credentials of a provider's stored login, renewed if it is nearly over; `None` when none is stored, or nobody knows how to renew

@@ -317,6 +317,14 @@ impl<T: Serialize> Member for T {
 /// A tool's result as events show it.
 struct Output<'a>(&'a ToolOutput);
 
+impl Output<'_> {
+    /// Whether a tool returned it as the result of a failure. Errors are no results: their details are empty, and the event alone says so.
+    fn is_failed_result(&self) -> bool {
+        let is_error = self.0.details.as_ref().and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
+        self.0.failed && !is_error
+    }
+}
+
 impl Serialize for Output<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -326,6 +334,9 @@ impl Serialize for Output<'_> {
         }
         if let Some(structured) = &self.0.structured {
             map.serialize_entry("structuredContent", structured)?;
+        }
+        if self.is_failed_result() {
+            map.serialize_entry("isError", &true)?;
         }
         if self.0.end_run {
             map.serialize_entry("terminate", &true)?;

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pinch_stdx::host::Host;
+
 use super::ServiceOptions;
 use crate::packages::Packages;
 use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
@@ -36,7 +38,9 @@ impl FolderSettings {
         let of_settings = settings.drain_problems();
         let problems = of_trust.iter().map(ToString::to_string).chain(of_settings.iter().map(ToString::to_string));
         let problems = problems.collect();
-        (Self { options: options.clone(), cwd: cwd.to_owned(), project, trust, settings }, problems)
+        let host = settings.settings().network.proxy.as_deref().and_then(|proxy| with_proxy(host, proxy));
+        let options = ServiceOptions { host: host.unwrap_or_else(|| options.host.clone()), ..options.clone() };
+        (Self { options, cwd: cwd.to_owned(), project, trust, settings }, problems)
     }
 
     /// What the user wants here.
@@ -71,4 +75,12 @@ impl FolderSettings {
         inputs.append_system_prompt = options.append_system_prompt.clone();
         inputs
     }
+}
+
+/// The host with the proxy of the settings; variables that name one are stronger.
+fn with_proxy(host: &Host, proxy: &str) -> Option<Host> {
+    let proxy = Some(proxy.trim()).filter(|proxy| !proxy.is_empty())?;
+    let unset = ["HTTP_PROXY", "HTTPS_PROXY"].into_iter().filter(|name| host.env().get(name).is_none());
+    let env = host.env().with(unset.map(|name| (name, proxy)));
+    Some(host.with_env(env))
 }

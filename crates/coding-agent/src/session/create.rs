@@ -173,6 +173,16 @@ pub enum CreateError {
     /// There is no shell.
     #[error("{0}")]
     Shell(String),
+    /// Settings that restrict what sessions may do cannot be read.
+    #[error(
+        "{} sets defaultTools or shellEnvironment but cannot be read; without it the session could do more than it allows. \
+         Repair the file, or remove it",
+        path.display()
+    )]
+    UnreadSettings {
+        /// The document.
+        path: PathBuf,
+    },
     /// Flags that nobody knows, or that lack a value.
     #[error("{}", problems.join("\n"))]
     Flags {
@@ -189,6 +199,9 @@ pub enum CreateError {
 /// # Errors
 /// [`CreateError`]; nothing was written to the log then.
 pub async fn create(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, CreateError> {
+    if let Some(path) = services.settings().unread_restriction() {
+        return Err(CreateError::UnreadSettings { path });
+    }
     let mut notes = Vec::new();
     let (services, found) = extensions::found(services, options, &mut notes).await;
     notes.splice(0..0, services.take_problems());

@@ -26,7 +26,7 @@ pub enum ForkAt {
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
     /// Nothing of the session is on disk yet.
-    #[error("This session has not been saved yet. Wait for the first assistant response before cloning or forking it.")]
+    #[error("This session has not been saved yet. Send a message before cloning or forking it.")]
     NotSaved,
     /// A fork can begin before messages of the user only.
     #[error("Invalid entry ID for forking")]

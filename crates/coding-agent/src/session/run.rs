@@ -189,13 +189,14 @@ impl Running<'_> {
         };
         loop {
             let end = self.run_once(std::mem::take(&mut input)).await?;
-            let aborted = end.why == EndReason::Aborted;
+            let is_aborted = end.why == EndReason::Aborted;
             if let Next::Settled = self.after_run(end).await? {
                 self.take_changes().await?;
                 if self.cancel.is_cancelled()
                     || !boundary::before_settle(self.session, &self.tell, &self.cancel).await?
                 {
-                    return Ok(Some(aborted));
+                    // Also when it was the wait for another try that was cancelled.
+                    return Ok(Some(is_aborted || self.cancel.is_cancelled()));
                 }
             }
         }

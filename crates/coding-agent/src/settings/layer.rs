@@ -48,6 +48,8 @@ pub(super) struct Layer {
     pub(super) raw: Map<String, Value>,
     /// It could not be read, so it must not be written.
     pub(super) is_broken: bool,
+    /// It could not be read, and names a setting that restricts what sessions may do.
+    pub(super) may_restrict: bool,
 }
 
 impl Layer {
@@ -60,13 +62,14 @@ impl Layer {
             }
             Err(problem) => (Map::new(), Some(problem)),
         };
-        (Self { path: Some(path.to_owned()), raw, is_broken: problem.is_some() }, problem)
+        let may_restrict = problem.is_some() && names_restriction(path);
+        (Self { path: Some(path.to_owned()), raw, is_broken: problem.is_some(), may_restrict }, problem)
     }
 
     /// A document that is nowhere else.
     pub(super) fn in_memory(mut raw: Map<String, Value>) -> Self {
         moves::update(&mut raw);
-        Self { path: None, raw, is_broken: false }
+        Self { path: None, raw, is_broken: false, may_restrict: false }
     }
 
     /// What makes sense of it, and what does not.
@@ -108,6 +111,15 @@ impl Layer {
         }
         (good, problems)
     }
+}
+
+/// Settings that keep tools or variables from a session.
+const RESTRICTIONS: [&str; 2] = ["\"defaultTools\"", "\"shellEnvironment\""];
+
+/// Whether a document that is no JSON names a restriction all the same.
+fn names_restriction(path: &Path) -> bool {
+    let text = document::read_text(path).ok().flatten();
+    text.is_some_and(|text| RESTRICTIONS.iter().any(|name| text.contains(name)))
 }
 
 /// The first object on the way to a place that is none.

@@ -251,6 +251,13 @@ impl SettingsManager {
         state.note(problems);
     }
 
+    /// A document that cannot be read although it names what sessions may not do: without it they could do more.
+    pub fn unread_restriction(&self) -> Option<PathBuf> {
+        let state = self.state();
+        let layers = std::iter::once(&state.global).chain(&state.project).map(|part| &part.layer);
+        layers.filter(|layer| layer.may_restrict).find_map(|layer| layer.path.clone())
+    }
+
     /// What is wrong with documents, and what went wrong when they were written; each once.
     pub fn drain_problems(&self) -> Vec<SettingsProblem> {
         std::mem::take(&mut self.state().problems)

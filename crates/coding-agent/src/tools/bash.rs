@@ -95,7 +95,9 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
          whose path the result names.",
         MAX_BYTES / 1024
     );
-    super::spec("bash", about, parameters)
+    let mut spec = super::spec("bash", about, parameters);
+    spec.output_schema = Some(structured::schema());
+    spec
 });
 
 impl BashTool {
@@ -337,7 +339,8 @@ fn result(tail: &OutputTail, end: Ended, timeout: Option<f64>) -> ToolOutput {
     if shown.is_empty() && matches!(end, Ended::Exited(_)) {
         shown.push_str("(no output)");
     }
-    let mut details = status.as_ref().map(|_| json!({}));
+    // As of an error: a command that was stopped came to nothing, one that fails has a result.
+    let mut details = (!matches!(end, Ended::Exited(_))).then(|| json!({}));
     if let Some((notice, more)) = notice {
         shown.push_str(&format!("\n\n{notice}"));
         details = Some(more);

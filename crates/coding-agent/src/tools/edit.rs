@@ -51,11 +51,7 @@ impl Tool for EditTool {
     }
 
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
-        let prepared = prepare(raw);
-        if prepared.get("edits").and_then(Value::as_array).is_some_and(Vec::is_empty) {
-            return Err(ToolError::new("Edit tool input is invalid. edits must contain at least one replacement."));
-        }
-        Ok(prepared)
+        Ok(prepare(raw))
     }
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -5,11 +5,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use pinch_coding_agent::auth::storage::Ask;
 use pinch_coding_agent::auth::{AuthError, AuthStorage, Logins, RequestAuth};
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::http::{HttpClient, Outgoing};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
+use pinch_llm::oauth::google::GoogleLogin;
 use pinch_llm::oauth::transport::{Answer, Network};
 use pinch_llm::oauth::{OAuthRegistry, Transport};
 use pinch_llm::request::Auth;
@@ -35,6 +37,13 @@ impl Transport for Rewired {
 fn logins(server: &str) -> Logins {
     let network = Network::new(Arc::new(HttpClient::new()), Env::default());
     Logins::new(OAuthRegistry::built_in(), Arc::new(Rewired { server: server.to_owned(), network }))
+}
+
+fn google_logins(server: &str) -> Logins {
+    let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+    let mut flows = OAuthRegistry::default();
+    flows.register(Arc::new(GoogleLogin::GEMINI_CLI));
+    Logins::new(flows, Arc::new(Rewired { server: server.to_owned(), network }))
 }
 
 fn host() -> Host {
@@ -305,4 +314,43 @@ async fn links_lead_to_one_lock_and_stay_links() {
     assert_eq!(server.requests().len(), 1);
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(stored(&real)["anthropic"]["refresh"], "R1");
+}
+
+#[tokio::test]
+async fn a_login_of_the_gemini_cli_is_the_key_of_cloud_code_assist() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start().await.unwrap();
+    let google = ProviderId::from("google-gemini-cli");
+    let path = dir.path().join("auth.json");
+    let store = |minutes: i64, more: Value| {
+        let mut login = json!({"type": "oauth", "refresh": "R0", "access": "A0", "expires": in_minutes(minutes),
+            "projectId": "p", "email": "e"});
+        login.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        std::fs::write(&path, json!({"google-gemini-cli": login}).to_string()).unwrap();
+    };
+    let found = async || {
+        let auth =
+            RegistryAuth::new(Arc::new(ModelRegistry::load(&dir.path().join("none")).0), opened(&path), None, host());
+        auth.with_logins(google_logins(&server.url())).key(&google, Ask::Value).await
+    };
+    store(60, json!({}));
+    assert_eq!(key(found().await), r#"{"token":"A0","projectId":"p"}"#);
+
+    // Without a client a login that is over cannot be renewed, and nobody is asked.
+    store(-1, json!({}));
+    let why = key(found().await);
+    assert!(why.contains("clientId and clientSecret"), "{why}");
+    assert!(server.requests().is_empty());
+
+    store(-1, json!({"clientId": "c", "clientSecret": "s"}));
+    server.reply(Reply::json(200, &json!({"access_token": "A1", "expires_in": 3600})));
+    assert_eq!(key(found().await), r#"{"token":"A1","projectId":"p"}"#);
+    let asked = &server.requests()[0];
+    let body = "client_id=c&client_secret=s&refresh_token=R0&grant_type=refresh_token";
+    assert_eq!(
+        (asked.path.as_str(), String::from_utf8_lossy(&asked.body).as_ref()),
+        ("/oauth2.googleapis.com/token", body)
+    );
+    let kept = &stored(&path)["google-gemini-cli"];
+    assert_eq!((&kept["refresh"], &kept["access"], &kept["projectId"]), (&json!("R0"), &json!("A1"), &json!("p")));
 }

@@ -97,9 +97,24 @@ async fn the_result_of_a_command_is_data_too() {
     let arguments = json!({"command": "echo hi; exit 3"}).as_object().cloned().unwrap();
     let mut client = Client::new([Reply::call("c1", "bash", arguments), Reply::text("done")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
-    let mut result = client.event("tool_execution_end").await["result"]["structuredContent"].take();
-    assert!(result["wall_time_seconds"].take().is_number());
-    assert_eq!(result, json!({"output": "hi\n", "truncated": false, "exit_code": 3, "wall_time_seconds": null}));
+    let mut result = client.event("tool_execution_end").await["result"].take();
+    assert!(result["structuredContent"]["wall_time_seconds"].take().is_number());
+    let data = json!({"output": "hi\n", "truncated": false, "exit_code": 3, "wall_time_seconds": null});
+    let text = json!({"type": "text", "text": "hi\n\n\nCommand exited with code 3"});
+    assert_eq!(result, json!({"content": [text], "structuredContent": data, "isError": true}));
+    client.event("agent_settled").await;
+    assert!(client.leave().await.0.is_ok());
+}
+
+#[tokio::test]
+async fn an_error_of_a_tool_is_no_result_of_it() {
+    let arguments = json!({"command": "sleep 60", "timeout": 0.1}).as_object().cloned().unwrap();
+    let mut client = Client::new([Reply::call("c1", "bash", arguments), Reply::text("done")]).await;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
+    let end = client.event("tool_execution_end").await;
+    assert_eq!(end["isError"], true);
+    let text = json!({"type": "text", "text": "Command timed out after 0.1 seconds"});
+    assert_eq!(end["result"], json!({"content": [text], "details": {}}));
     client.event("agent_settled").await;
     assert!(client.leave().await.0.is_ok());
 }

@@ -50,10 +50,11 @@ const BILLED: &str =
     "pi says of each cost that the provider did not name it; pinch says it of those that the provider named";
 
 const STRUCTURED: &str = "pi repeats what a tool returned as structured content; pinch does so for commands";
-const DETAILS: &str = "pi leaves details out of a command that fails; pinch writes them empty";
-const DURATION: &str = "pi says that a call which was refused took no time";
+const DETAILS: &str =
+    "details are left out of a command that fails, and its result says that it did, as in pi since 1.0";
 const VALIDATION: &str = "what is wrong with an argument is each program's own wording";
-const ABORTED: &str = "pi says on standard error that a run was aborted whose process a signal ends";
+const ABORTED: &str =
+    "a run whose process a signal ends says on standard error that it was aborted, as in pi since 1.0";
 
 /// What is known of a version. A difference that does not show any more is a failure, too.
 pub(super) fn of(version: Version) -> [&'static [Known]; 2] {
@@ -172,6 +173,16 @@ const OF_0: &[Known] = &[
     known("an end in print mode", "/session", ENDS),
     known("an end in json mode", "/session", ENDS),
     known("a line that is cut", "/session", ENDS),
+    known("bash that fails", "/events/*/result/isError", DETAILS),
+    known("bash that fails", "/session/*/entries/*/message/details", DETAILS),
+    known("bash that fails", "/events/*/result/details", DETAILS),
+    known("bash that fails", "/events/*/message/details", DETAILS),
+    known("bash that a signal ends", "/events/*/result/isError", DETAILS),
+    known("bash that a signal ends", "/session/*/entries/*/message/details", DETAILS),
+    known("bash that a signal ends", "/events/*/result/details", DETAILS),
+    known("bash that a signal ends", "/events/*/message/details", DETAILS),
+    known("an end in print mode", "/stderr", ABORTED),
+    known("a line that is cut", "/stderr", ABORTED),
 ];
 
 /// Of 1.5.2 only.
@@ -182,17 +193,6 @@ const OF_1: &[Known] = &[
     known("*", "/files/*/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/events/*/result/usage/cost/totalFromProvider", BILLED),
     known("*", "/events/*/result/structuredContent", STRUCTURED),
-    known("bash that fails", "/events/*/result/isError", STRUCTURED),
-    known("bash that fails", "/session/*/entries/*/message/details", DETAILS),
-    known("bash that fails", "/events/*/result/details", DETAILS),
-    known("bash that fails", "/events/*/message/details", DETAILS),
-    known("bash that a signal ends", "/events/*/result/isError", STRUCTURED),
-    known("bash that a signal ends", "/session/*/entries/*/message/details", DETAILS),
-    known("bash that a signal ends", "/events/*/result/details", DETAILS),
-    known("bash that a signal ends", "/events/*/message/details", DETAILS),
-    known("edit that fails", "/events/*/durationMs", DURATION),
-    known("edit that fails", "/events/*/message/durationMs", DURATION),
-    known("edit that fails", "/session/*/entries/*/message/durationMs", DURATION),
     known("calls that are wrong", "/requests/*/body/messages/*/content", VALIDATION),
     known("calls that are wrong", "/events/*/result/content/*/text", VALIDATION),
     known("calls that are wrong", "/events/*/message/content/*/text", VALIDATION),
@@ -201,6 +201,4 @@ const OF_1: &[Known] = &[
     known("a tool of an extension", "/events/*/result/content/*/text", VALIDATION),
     known("a tool of an extension", "/events/*/message/content/*/text", VALIDATION),
     known("a tool of an extension", "/session/*/entries/*/message/content/*/text", VALIDATION),
-    known("an end in print mode", "/stderr", ABORTED),
-    known("a line that is cut", "/stderr", ABORTED),
 ];

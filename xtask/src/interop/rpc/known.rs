@@ -21,10 +21,9 @@ const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Kn
 const BILLED: &str =
     "pi says of each cost that the provider did not name it; pinch says it of those that the provider named";
 
-const UNSAVED: &str = "pi names another way to save a session; pinch says what 0.87.1 says";
+const UNSAVED: &str = "pinch names the way to save a session that pi names since 1.0";
 const DETAILS: &str =
-    "pi leaves details out of a command that fails, and says in its result that it did; pinch writes them empty";
-const RETRY: &str = "pi calls a run aborted whose wait for another try was; pinch calls it failed";
+    "details are left out of a command that fails, and its result says that it did, as in pi since 1.0";
 const DURATION: &str =
     "pi says of a request which was never sent how long it took and with what level; pinch says neither";
 
@@ -50,7 +49,20 @@ const OF_BOTH: &[Known] = &[
 ];
 
 /// Of 0.87.1 only.
-const OF_0: &[Known] = &[known("abort of a command", "/lines/*/message/stopReason", FETCH)];
+const OF_0: &[Known] = &[
+    known("abort of a command", "/lines/*/message/stopReason", FETCH),
+    known("a prompt with several tools", "/lines/*/result/isError", DETAILS),
+    known("a prompt with several tools", "/lines/*/result/details", DETAILS),
+    known("a prompt with several tools", "/lines/*/message/details", DETAILS),
+    known("*", "/lines/*/data/messages/*/details", DETAILS),
+    known("*", "/lines/*/data/entries/*/message/details", DETAILS),
+    known("*", "/lines/*/data/tree/*/entry/message/details", DETAILS),
+    known("*", "/result/*/details", DETAILS),
+    known("*", "/result/entries/*/message/details", DETAILS),
+    known("*", "/result/tree/*/entry/message/details", DETAILS),
+    known("clone of nothing", "/error", UNSAVED),
+    known("clone of nothing", "/lines/*/error", UNSAVED),
+];
 
 /// Of 1.5.2 only.
 const OF_1: &[Known] = &[
@@ -62,19 +74,7 @@ const OF_1: &[Known] = &[
     known("*", "/result/*/usage/cost/totalFromProvider", BILLED),
     known("*", "/result/entries/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/result/tree/*/entry/message/usage/cost/totalFromProvider", BILLED),
-    known("clone of nothing", "/error", UNSAVED),
-    known("a prompt with several tools", "/lines/*/result/isError", DETAILS),
-    known("a prompt with several tools", "/lines/*/result/details", DETAILS),
-    known("a prompt with several tools", "/lines/*/message/details", DETAILS),
-    known("*", "/lines/*/data/messages/*/details", DETAILS),
-    known("*", "/lines/*/data/entries/*/message/details", DETAILS),
-    known("*", "/lines/*/data/tree/*/entry/message/details", DETAILS),
-    known("*", "/result/*/details", DETAILS),
-    known("*", "/result/entries/*/message/details", DETAILS),
-    known("*", "/result/tree/*/entry/message/details", DETAILS),
-    known("abort of a retry", "/lines/*/aborted", RETRY),
     known("abort of a command", "/lines/*/message/durationMs", DURATION),
-    known("clone of nothing", "/lines/*/error", UNSAVED),
     known("*", "/lines/*/data/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/data/entries/*/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/data/tree/*/entry/usage/cost/totalFromProvider", BILLED),

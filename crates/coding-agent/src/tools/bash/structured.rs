@@ -5,11 +5,27 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
+use pinch_llm::schema::Schema;
 use pinch_stdx::process::tail::OutputTail;
 use serde_json::{Value, json};
 
 /// Bytes of output at most; of more, the first half and the last.
 const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What [`content`] looks like.
+pub(super) fn schema() -> Schema {
+    Schema::new(json!({
+        "type": "object",
+        "required": ["output", "truncated", "exit_code", "wall_time_seconds"],
+        "properties": {
+            "output": {"type": "string", "description": "Standard output and error together, possibly cut"},
+            "truncated": {"type": "boolean"},
+            "full_output_path": {"type": "string", "description": "File with the whole output, when it was cut"},
+            "exit_code": {"type": "number"},
+            "wall_time_seconds": {"type": "number"},
+        },
+    }))
+}
 
 /// The value of `structuredContent`.
 pub(super) fn content(tail: &OutputTail, exit_code: i32, took: Duration) -> Value {
