@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use crate::{browser, cargo, tidy};
+use crate::launch::browser;
+use crate::{cargo, tidy};
 
 /// What `cargo xtask ci` takes: nothing.
 #[derive(clap::Args)]
@@ -26,7 +27,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
                 println!("==> browser: left out, there is none on this machine");
                 return Ok(ok);
             }
-            Ok(ok && step("browser", || browser::run(&browser::Args {}))?)
+            Ok(ok && step("browser", || Ok(browser::run(&["browser".into()])?.success()))?)
         })
         .and_then(|ok| Ok(ok && crate::test::run(&crate::test::Args { full: false, rest: Vec::new() })?))
 }

@@ -1,11 +1,10 @@
 //! `cargo xtask bench`: speed and memory against the budgets of the design.
 //!
-//! Everything is measured in a release build: this command builds `pinch` and itself, and starts its other self.
+//! Everything is measured in a release build of `pinch` and of this program, which `cargo xtask` makes before it starts this command.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::cargo;
 
@@ -30,12 +29,6 @@ pub(crate) struct Args {
     /// What to measure; default: everything.
     #[arg(value_enum, value_name = "NAME")]
     names: Vec<Name>,
-    /// Everything is built already, and this is the release build.
-    #[arg(long, hide = true)]
-    built: bool,
-    /// Where the program with other crates' clients is.
-    #[arg(long, hide = true)]
-    peers: Option<PathBuf>,
     /// Opens this session, measures itself, prints the figures.
     #[arg(long, hide = true)]
     open_session: Option<PathBuf>,
@@ -131,11 +124,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         embed::idle::run(&args.server)?;
         return Ok(true);
     }
-    let release = cargo::target_dir()?.join("release");
-    if !args.built {
-        return build_and_measure(args, &release);
+    if cfg!(debug_assertions) {
+        bail!("this is a debug build: run cargo xtask bench, which makes a release build");
     }
-    let pinch = release.join("pinch");
+    let pinch = cargo::profile_dir()?.join(format!("pinch{}", std::env::consts::EXE_SUFFIX));
     let all = <Name as clap::ValueEnum>::value_variants();
     let usual: Vec<Name> = all.iter().copied().filter(|name| *name != Name::Pi).collect();
     let names = if args.names.is_empty() { &usual } else { &args.names };
@@ -145,7 +137,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
             Name::Startup => startup::measure(&pinch)?,
             Name::Embed => embed::measure(&pinch)?,
             Name::Decode => decode::measure()?,
-            Name::Llm => llm::measure(args.peers.as_deref())?,
+            // The clients of other crates are many crates, and need the registry: built for those who ask for them.
+            Name::Llm => llm::measure(args.names.contains(&Name::Llm))?,
             Name::JsonMode => json_mode::measure(&pinch)?,
             Name::Turns => turns::measure(&pinch)?,
             Name::Session => session::measure()?,
@@ -154,25 +147,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     }
     print_table(&figures);
     Ok(figures.iter().all(|figure| figure.excess() <= 2.0))
-}
-
-fn build_and_measure(args: &Args, release: &Path) -> anyhow::Result<bool> {
-    if !cargo::run(&["build", "--release", "-p", "pinch-cli", "-p", "xtask"], &[])? {
-        bail!("the release build failed");
-    }
-    let mut other = Command::new(release.join("xtask"));
-    other.args(["bench", "--built"]).args(
-        args.names
-            .iter()
-            .filter_map(|name| clap::ValueEnum::to_possible_value(name).map(|value| value.get_name().to_owned())),
-    );
-    // They are many crates, and need the registry: built for those who ask for them.
-    if args.names.contains(&Name::Llm)
-        && let Some(peers) = llm::build_peers()?
-    {
-        other.arg("--peers").arg(peers);
-    }
-    Ok(other.status().context("cannot start the release build")?.success())
 }
 
 fn print_table(figures: &[Figure]) {
