@@ -8,7 +8,10 @@ mod cargo;
 
 mod launch;
 
+mod tools;
+
 mod codegen;
+mod features;
 mod test;
 mod tidy;
 
@@ -28,12 +31,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Does everything CI does: formatting, tidy, lints, documentation, tests.
+    /// Does everything CI does: formatting, tidy, licences, dependencies, lints, features, documentation, tests.
     Ci(ci::Args),
     /// Runs every test: of the crates, across them, in the documentation, and the case files.
     Test(test::Args),
     /// Checks what compilers do not: layers, file sizes, module docs, tools used.
     Tidy(tidy::Args),
+    /// Checks that each feature of each crate compiles alone, and each crate without any.
+    Features(features::Args),
     /// Measures speed and memory against the budgets.
     Bench(launch::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
@@ -61,6 +66,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ci(args) => ci::run(&args)?,
         Command::Test(args) => test::run(&args)?,
         Command::Tidy(args) => tidy::run(&args)?,
+        Command::Features(args) => features::run(&args)?,
         Command::Codegen(args) => codegen::run(&args)?,
         Command::Bench(args) => {
             let program = if args.ask_for_help() { launch::DEV } else { launch::DEV_RELEASE };
