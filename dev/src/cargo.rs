@@ -27,7 +27,8 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<bool> {
     Ok(command().args(args).status().context("cannot start cargo")?.success())
 }
 
-fn command() -> Command {
+/// A call of cargo in the root.
+pub(crate) fn command() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command

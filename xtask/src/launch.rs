@@ -43,9 +43,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether they ask what there is to ask for: then any build will do.
-    pub(crate) fn ask_for_help(&self) -> bool {
-        self.rest.iter().any(|arg| arg == "--help" || arg == "-h")
+    /// Whether the program itself is not what is measured: then any build of it will do.
+    pub(crate) fn measure_nothing_of_it(&self) -> bool {
+        self.rest == ["build"] || self.rest.iter().any(|arg| arg == "--help" || arg == "-h")
     }
 
     /// These arguments behind one that names the command.

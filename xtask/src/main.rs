@@ -69,7 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Features(args) => features::run(&args)?,
         Command::Codegen(args) => codegen::run(&args)?,
         Command::Bench(args) => {
-            let program = if args.ask_for_help() { launch::DEV } else { launch::DEV_RELEASE };
+            let program = if args.measure_nothing_of_it() { launch::DEV } else { launch::DEV_RELEASE };
             return Ok(launch::exit_code(program.run(&args.of("bench"), &[])?));
         }
         Command::Cases(args) => return Ok(launch::exit_code(launch::CASES.run(&args.of("--run"), &[])?)),
