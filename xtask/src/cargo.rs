@@ -1,6 +1,6 @@
 //! Calls of cargo, shown before they are made.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
@@ -35,19 +35,16 @@ pub(crate) fn output(args: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("cargo prints no text")
 }
 
-/// Where cargo puts what it builds.
-pub(crate) fn target_dir() -> anyhow::Result<PathBuf> {
-    let metadata = metadata()?;
-    let dir = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
-    Ok(PathBuf::from(dir))
-}
-
 fn command() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // Set by the cargo that runs this program for this program alone.
+    remove_own_variables(&mut command);
+    command
+}
+
+/// Takes away what the cargo that runs this program has set for this program alone.
+pub(crate) fn remove_own_variables(command: &mut Command) {
     for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
         command.env_remove(name);
     }
-    command
 }

@@ -2,38 +2,80 @@
 
 use std::time::Instant;
 
-use crate::{browser, cargo, tidy};
+use crate::launch::browser;
+use crate::tools::{DENY, SHEAR, Tool};
+use crate::{cargo, features, test, tidy};
 
-/// What `cargo xtask ci` takes: nothing.
+/// What `cargo xtask ci` takes.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Installs cargo-deny and cargo-shear below target/tools first, unless they are there. Builds them, which takes minutes.
+    #[arg(long)]
+    install_tools: bool,
+}
 
 const CLIPPY: &[&str] =
     &["clippy", "--locked", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+const DOC: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
 
-/// Runs the command; true when everything holds. The tests come last, so that the end of the output is theirs.
-pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
-    step("formatting", || cargo::run(&["fmt", "--all", "--check"], &[]))
-        .and_then(|ok| Ok(ok && step("tidy", || tidy::run(&tidy::Args {}))?))
-        .and_then(|ok| Ok(ok && step("lints", || cargo::run(CLIPPY, &[]))?))
-        .and_then(|ok| {
-            let docs =
-                || cargo::run(&["doc", "--locked", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")]);
-            Ok(ok && step("documentation", docs)?)
-        })
-        .and_then(|ok| {
-            if browser::find().is_none() {
-                println!("==> browser: left out, there is none on this machine");
-                return Ok(ok);
-            }
-            Ok(ok && step("browser", || browser::run(&browser::Args {}))?)
-        })
-        .and_then(|ok| Ok(ok && crate::test::run(&crate::test::Args { full: false, rest: Vec::new() })?))
+/// What is done one after another, by name.
+type Step = (&'static str, fn() -> anyhow::Result<Outcome>);
+
+/// What came of a step.
+enum Outcome {
+    Good,
+    Failed,
+    /// Nothing was looked at; why.
+    LeftOut(&'static str),
 }
 
-fn step(name: &str, work: impl FnOnce() -> anyhow::Result<bool>) -> anyhow::Result<bool> {
-    let start = Instant::now();
-    let ok = work()?;
-    println!("==> {name}: {} after {:.0} s", if ok { "good" } else { "FAILED" }, start.elapsed().as_secs_f64());
-    Ok(ok)
+impl From<bool> for Outcome {
+    fn from(is_good: bool) -> Self {
+        if is_good { Self::Good } else { Self::Failed }
+    }
+}
+
+/// The tests come last, so that the end of the output is theirs.
+const STEPS: &[Step] = &[
+    ("formatting", || Ok(cargo::run(&["fmt", "--all", "--check"], &[])?.into())),
+    ("tidy", || Ok(tidy::run(&tidy::Args {})?.into())),
+    ("licences and sources", || tool(&DENY)),
+    ("unused dependencies", || tool(&SHEAR)),
+    ("lints", || Ok(cargo::run(CLIPPY, &[])?.into())),
+    ("features", || Ok(features::run(&features::Args {})?.into())),
+    ("documentation", || Ok(cargo::run(DOC, &[("RUSTDOCFLAGS", "-D warnings")])?.into())),
+    ("browser", check_pages),
+];
+
+/// Runs the command; true when everything holds.
+pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    if args.install_tools && !(DENY.install()? && SHEAR.install()?) {
+        return Ok(false);
+    }
+    for (name, work) in STEPS {
+        let start = Instant::now();
+        let outcome = work()?;
+        let seconds = start.elapsed().as_secs_f64();
+        match outcome {
+            Outcome::Good => println!("==> {name}: good after {seconds:.0} s"),
+            Outcome::LeftOut(why) => println!("==> {name}: left out, {why}"),
+            Outcome::Failed => {
+                println!("==> {name}: FAILED after {seconds:.0} s");
+                return Ok(false);
+            }
+        }
+    }
+    test::run(&test::Args { full: false, rest: Vec::new() })
+}
+
+fn tool(tool: &Tool) -> anyhow::Result<Outcome> {
+    let missing = Outcome::LeftOut("its tool is not installed: `cargo xtask ci --install-tools` does that");
+    Ok(tool.run()?.map_or(missing, Outcome::from))
+}
+
+fn check_pages() -> anyhow::Result<Outcome> {
+    if browser::find().is_none() {
+        return Ok(Outcome::LeftOut("there is none on this machine"));
+    }
+    Ok(browser::run(&["browser".into()])?.success().into())
 }

@@ -1,14 +1,17 @@
 //! Development tasks of pinch: `cargo xtask --help` lists them.
+//!
+//! This program is built in seconds, for it uses nothing of pinch. What needs pinch is another program that it builds and starts.
 
-// A command-line tool talks to a person, and a broken checkout may well stop it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to a person")]
 
 mod cargo;
 
-mod bench;
-mod browser;
+mod launch;
+
+mod tools;
+
 mod codegen;
-mod interop;
+mod features;
 mod test;
 mod tidy;
 
@@ -20,7 +23,7 @@ use clap::{Parser, Subcommand};
 
 /// Development tasks of pinch.
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,41 +31,50 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Does everything CI does: formatting, tidy, lints, documentation, tests.
+    /// Does everything CI does: formatting, tidy, licences, dependencies, lints, features, documentation, tests.
     Ci(ci::Args),
     /// Runs every test: of the crates, across them, in the documentation, and the case files.
     Test(test::Args),
     /// Checks what compilers do not: layers, file sizes, module docs, tools used.
     Tidy(tidy::Args),
+    /// Checks that each feature of each crate compiles alone, and each crate without any.
+    Features(features::Args),
     /// Measures speed and memory against the budgets.
-    Bench(bench::Args),
+    Bench(launch::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
-    Cases(pinch_tests::cases::Args),
+    Cases(launch::Args),
     /// Runs pinch beside other people's programs: servers, clients.
-    Interop(interop::Args),
+    Interop(launch::Args),
     /// Opens an exported session in a browser: checks the page, takes pictures of it.
-    Browser(browser::Args),
+    Browser(launch::Args),
     /// Makes the files that are generated and committed, or checks them.
     Codegen(codegen::Args),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Ci(args) => ci::run(&args),
-        Command::Test(args) => test::run(&args),
-        Command::Tidy(args) => tidy::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Cases(args) => pinch_tests::cases::run(&args, &mut std::io::stdout()),
-        Command::Interop(args) => interop::run(&args),
-        Command::Browser(args) => browser::run(&args),
-        Command::Codegen(args) => codegen::run(&args),
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    match run(Cli::parse().command) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let ok = match command {
+        Command::Ci(args) => ci::run(&args)?,
+        Command::Test(args) => test::run(&args)?,
+        Command::Tidy(args) => tidy::run(&args)?,
+        Command::Features(args) => features::run(&args)?,
+        Command::Codegen(args) => codegen::run(&args)?,
+        Command::Bench(args) => {
+            let program = if args.measure_nothing_of_it() { launch::DEV } else { launch::DEV_RELEASE };
+            return Ok(launch::exit_code(program.run(&args.of("bench"), &[])?));
+        }
+        Command::Cases(args) => return Ok(launch::exit_code(launch::CASES.run(&args.of("--run"), &[])?)),
+        Command::Interop(args) => return Ok(launch::exit_code(launch::DEV.run(&args.of("interop"), &[])?)),
+        Command::Browser(args) => return Ok(launch::exit_code(launch::browser::run(&args.of("browser"))?)),
+    };
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test there is: of the crates, across them, in the documentation, and the case files.
 //!
-//! The case files and `tidy` are tests of this package, so that `cargo test --workspace` alone runs the same.
+//! The case files and `tidy` are tests of packages of the workspace, so that `cargo test --workspace` alone runs the same.
 
 use crate::cargo;
 

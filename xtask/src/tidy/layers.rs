@@ -19,7 +19,7 @@ const ORDER: [&str; 11] = [
     "pinch-cli",
 ];
 /// Crates that may use any: tests, and what they share.
-const FREE: [&str; 3] = ["pinch-testing", "pinch-tests", "xtask"];
+const FREE: [&str; 3] = ["pinch-dev", "pinch-testing", "pinch-tests"];
 
 /// Checks the dependencies between the workspace's crates.
 pub(super) fn check(metadata: &Value) -> Report {
@@ -47,6 +47,8 @@ fn is_allowed(from: &str, to: &str, is_dev: bool) -> bool {
     let rank = |name: &str| ORDER.iter().position(|known| *known == name);
     match (from, to) {
         (from, _) if FREE.contains(&from) => true,
+        // Built whenever somebody types `cargo xtask`.
+        ("xtask", _) => false,
         // The demo of the program runs against a scripted server.
         ("pinch-cli", "pinch-testing") => true,
         (_, "pinch-testing") => is_dev,
@@ -70,5 +72,6 @@ mod tests {
         assert!(is_allowed("pinch-llm", "pinch-testing", true));
         assert!(!is_allowed("pinch-llm", "pinch-testing", false));
         assert!(!is_allowed("pinch-new", "pinch-llm", false), "a new crate has to be given its place");
+        assert!(!is_allowed("xtask", "pinch-testing", true), "it is a launcher");
     }
 }

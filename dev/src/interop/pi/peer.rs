@@ -113,7 +113,7 @@ impl Installed {
         if !["rg", "fd"].iter().all(|name| folder.join("bin").join(name).exists()) {
             let root = folder.to_string_lossy();
             let install = ["install", "--quiet", "--debug", "--locked", "--root", &root];
-            if !crate::cargo::run(&[install.as_slice(), &SEARCH_PROGRAMS].concat(), &[])? {
+            if !crate::cargo::run(&[install.as_slice(), &SEARCH_PROGRAMS].concat())? {
                 bail!("cannot build {}: does crates.io answer?", SEARCH_PROGRAMS.join(" and "));
             }
         }

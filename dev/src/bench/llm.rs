@@ -6,7 +6,7 @@
 //! means that this costs no more than the JSON itself. Amazon's frames carry checksums that every reader has to compare; for that format the
 //! limit is the reading with them ("checked", which for all other formats is "read" once more).
 //!
-//! **The peers.** `xtask/peers` is one program with three clients: ours, `genai` and `rig-core`. It asks a server on loopback that writes the
+//! **The peers.** `dev/peers` is one program with three clients: ours, `genai` and `rig-core`. It asks a server on loopback that writes the
 //! prepared answer as fast as the socket takes it, and counts what arrives.
 //!
 //! All figures are the best of several rounds: what else runs on a machine can only make a round slower. Decoders are measured in processor time,
@@ -28,8 +28,6 @@ use pinch_testing::wires::responses::Responses;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Figure, decoding, transcript};
-
-pub(super) use peers::build as build_peers;
 
 /// Pieces of text in an answer.
 const N_DELTAS: usize = 100_000;
@@ -60,8 +58,10 @@ struct Row {
     kept: f64,
 }
 
-/// All formats that are built in, then the peers if there are any.
-pub(super) fn measure(peers: Option<&std::path::Path>) -> anyhow::Result<Vec<Figure>> {
+/// All formats that are built in, then the peers if they are wanted and can be built.
+pub(super) fn measure(with_peers: bool) -> anyhow::Result<Vec<Figure>> {
+    // First: building is no company for a measurement.
+    let program = if with_peers { peers::build()? } else { None };
     let mut rows = Vec::new();
     for format in wire::builtin() {
         match writer_of(&*format) {
@@ -79,8 +79,8 @@ pub(super) fn measure(peers: Option<&std::path::Path>) -> anyhow::Result<Vec<Fig
         };
         figures.push(Figure::at_most(format!("{}, against {limit}", row.api), row.ours / seconds, 2.0, "times"));
     }
-    match peers {
-        Some(program) => figures.extend(peers::measure(program)?),
+    match program {
+        Some(program) => figures.extend(peers::measure(&program)?),
         None => println!("\nwithout the peers; `cargo xtask bench llm` builds them"),
     }
     Ok(figures)

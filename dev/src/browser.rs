@@ -1,6 +1,6 @@
 //! `cargo xtask browser`: a session's page in a real browser: what its script makes of it, that it asks no server, and pictures to look at.
 //!
-//! The browser is the one that `CHROME` names, else a Chromium or Chrome of the search path. Pictures go to `target/browser`.
+//! The browser is the one that `CHROME` names; `cargo xtask` looks for one on the search path and names it. Pictures go to `target/browser`.
 
 mod sample;
 
@@ -20,6 +20,7 @@ use pinch_coding_agent::store::{JsonlStore, SessionRef};
 use pinch_stdx::host::Host;
 
 use crate::bench::session::{Shape, long_session};
+use crate::cargo;
 
 /// Time that one run of the browser may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -32,13 +33,13 @@ pub(crate) struct Args {}
 
 /// Runs the command; true when everything holds. Without a browser it fails: nothing was looked at.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
-    let Some(program) = find() else {
+    let Some(program) = std::env::var_os("CHROME").map(PathBuf::from) else {
         println!(
             "There is no browser: put chromium on the search path (Debian: apt-get install chromium), or name one with CHROME"
         );
         return Ok(false);
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/browser");
+    let folder = cargo::target_dir()?.join("browser");
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
     let server = Listener::start()?;
@@ -74,18 +75,6 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     problems.iter().for_each(|problem| println!("  {problem}"));
     println!("page: {} checks failed", problems.len());
     Ok(problems.is_empty())
-}
-
-/// The browser there is.
-pub(crate) fn find() -> Option<PathBuf> {
-    let named = std::env::var_os("CHROME").map(PathBuf::from);
-    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = || {
-        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|file| file.is_file())
-    };
-    named.or_else(on_path)
 }
 
 /// Opens a session of 20 000 entries and 46 MB, which has to be seen within the time of a run: what grows with the square of the length is not.

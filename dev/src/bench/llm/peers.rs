@@ -24,13 +24,11 @@ const CLIENTS: [&str; 3] = ["pinch", "genai", "rig"];
 const FORMATS: [&dyn Wire; 4] = [&Anthropic, &Completions, &Responses::OpenAi, &Google::Generative];
 
 /// Builds the clients. `None`, said aloud, when that is not possible, for example without a registry.
-pub(in super::super) fn build() -> anyhow::Result<Option<PathBuf>> {
+pub(super) fn build() -> anyhow::Result<Option<PathBuf>> {
     let target = cargo::target_dir()?.join("peers");
     let target_text = target.to_str().context("the target folder is no text")?;
-    let built = cargo::run(
-        &["build", "--release", "--manifest-path", "xtask/peers/Cargo.toml", "--target-dir", target_text],
-        &[],
-    )?;
+    let built =
+        cargo::run(&["build", "--release", "--manifest-path", "dev/peers/Cargo.toml", "--target-dir", target_text])?;
     if !built {
         println!("==> the peers cannot be built: going on without them");
         return Ok(None);

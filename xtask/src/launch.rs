@@ -1,0 +1,102 @@
+//! Programs of the workspace that are built when they are needed: whatever has to link pinch itself is one of them.
+//!
+//! Outside of releases they are built as `cargo test --workspace --all-features` builds everything, so that the two share what they build.
+
+pub(crate) mod browser;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::cargo;
+
+/// A program and how it is built, with all that it starts.
+pub(crate) struct Program {
+    name: &'static str,
+    build: &'static [&'static str],
+}
+
+/// The runner of the recorded cases.
+pub(crate) const CASES: Program =
+    Program { name: "cases", build: &["--workspace", "--all-features", "--bin", "pinch", "--test", "cases"] };
+/// What compares pinch with others.
+pub(crate) const DEV: Program = Program { name: "pinch-dev", build: DEV_BUILD };
+/// The same as a release, for measuring.
+pub(crate) const DEV_RELEASE: Program =
+    Program { name: "pinch-dev", build: &["--release", "--package", "pinch-cli", "--package", "pinch-dev"] };
+/// pinch itself.
+pub(crate) const PINCH: Program = Program { name: "pinch", build: DEV_BUILD };
+
+/// The small test of the program is among it because only then cargo takes the features that tests are built with.
+const DEV_BUILD: &[&str] =
+    &["--workspace", "--all-features", "--bin", "pinch", "--bin", "pinch-dev", "--test", "tasks"];
+
+/// The arguments of a command that another program understands, `--help` too.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    rest: Vec<OsString>,
+}
+
+impl Args {
+    /// Whether the program itself is not what is measured: then any build of it will do.
+    pub(crate) fn measure_nothing_of_it(&self) -> bool {
+        self.rest == ["build"] || self.rest.iter().any(|arg| arg == "--help" || arg == "-h")
+    }
+
+    /// These arguments behind one that names the command.
+    pub(crate) fn of(&self, command: &str) -> Vec<OsString> {
+        std::iter::once(command.into()).chain(self.rest.iter().cloned()).collect()
+    }
+}
+
+impl Program {
+    /// Builds and runs it where we run, its output going where ours goes.
+    pub(crate) fn run(&self, args: &[OsString], env: &[(&str, OsString)]) -> anyhow::Result<ExitStatus> {
+        let mut command = self.command()?;
+        command.args(args).envs(env.iter().map(|(name, value)| (name, value)));
+        command.status().with_context(|| format!("cannot start {}", self.name))
+    }
+
+    /// Builds and runs it, and returns what it prints.
+    pub(crate) fn output(&self, args: &[OsString]) -> anyhow::Result<String> {
+        let output = self.command()?.args(args).stderr(Stdio::inherit()).output();
+        let output = output.with_context(|| format!("cannot start {}", self.name))?;
+        if !output.status.success() {
+            bail!("{} failed: {}", self.name, output.status);
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("{} prints no text", self.name))
+    }
+
+    fn command(&self) -> anyhow::Result<Command> {
+        let mut command = Command::new(self.built()?);
+        cargo::remove_own_variables(&mut command);
+        Ok(command)
+    }
+
+    /// Where it is, once it is built. Progress and errors go to standard error, as cargo writes them.
+    fn built(&self) -> anyhow::Result<PathBuf> {
+        let format = ["build", "--message-format", "json-render-diagnostics"];
+        let messages = cargo::output(&[&format, self.build].concat())?;
+        let is_it =
+            |message: &Value| message["reason"] == "compiler-artifact" && message["target"]["name"] == self.name;
+        let messages = messages.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let mut programs =
+            messages.filter(is_it).filter_map(|message: Value| Some(message["executable"].as_str()?.into()));
+        programs.next().with_context(|| format!("cargo has built no {}", self.name))
+    }
+}
+
+/// Ends as a program that was started has ended: after a signal, as shells tell it.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
+    #[cfg(not(unix))]
+    let signal = None;
+    let code = status.code().or(signal).and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
+}
