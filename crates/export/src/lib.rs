@@ -155,3 +155,8 @@ fn answers(log: &SessionLog, outline: &Outline, at: usize, entry: &Entry) -> Res
     }
     Ok(found)
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -296,3 +296,8 @@ fn root_cause(error: &dyn Error) -> String {
     }
     cause.to_string()
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -180,3 +180,8 @@ fn name(error: &io::Error) -> (&'static str, String) {
     };
     (code, text.to_owned())
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

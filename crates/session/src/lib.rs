@@ -22,3 +22,8 @@ pub mod recovery;
 pub mod compaction;
 
 pub use pinch_llm as llm;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -38,3 +38,8 @@ pub mod json;
 pub mod fs;
 
 pub mod process;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
