@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use brotli_decompressor::DecompressorWriter;
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, header};
 
@@ -10,10 +11,34 @@ use super::HttpError;
 /// Decodes a body piece by piece. Give it all pieces, and finish it at the end of the body.
 pub(super) enum Coding {
     Gzip(MultiGzDecoder<Vec<u8>>),
+    Brotli(Box<DecompressorWriter<Bounded>>),
     /// Its first byte says which form of it is meant.
     Deflate(Option<Deflate>),
     #[cfg(feature = "zstd")]
     Zstd(Box<zstd::Stream>),
+}
+
+/// Bytes that the decoder of brotli gives at a time.
+const BUFFER: usize = 16 * 1024;
+/// Bytes that one piece of a body may become: a few bytes of brotli can stand for gigabytes.
+const MAX_PIECE: usize = 16 * 1024 * 1024;
+
+/// What a piece of a body has become so far.
+#[derive(Debug, Default)]
+pub(super) struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_PIECE {
+            return Err(io::Error::other("a piece of the body stands for more than 16 MiB"));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Deflate as the standard has it, and as some servers send it.
@@ -26,6 +51,7 @@ impl std::fmt::Debug for Coding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Gzip(_) => "gzip",
+            Self::Brotli(_) => "br",
             Self::Deflate(_) => "deflate",
             #[cfg(feature = "zstd")]
             Self::Zstd(_) => "zstd",
@@ -45,6 +71,7 @@ impl Coding {
         let Some(name) = names.next() else { return Ok(None) };
         let coding = match name.as_str() {
             "gzip" | "x-gzip" => Self::Gzip(MultiGzDecoder::new(Vec::new())),
+            "br" => Self::Brotli(Box::new(DecompressorWriter::new(Bounded::default(), BUFFER))),
             "deflate" => Self::Deflate(None),
             #[cfg(feature = "zstd")]
             "zstd" => Self::Zstd(Box::default()),
@@ -67,6 +94,11 @@ impl Coding {
                 decoder.flush()?;
                 Ok(std::mem::take(decoder.get_mut()))
             }
+            Self::Brotli(decoder) => {
+                decoder.write_all(piece)?;
+                decoder.flush()?;
+                Ok(std::mem::take(&mut decoder.get_mut().0))
+            }
             Self::Deflate(form) => match form.get_or_insert_with(|| Deflate::of(piece)) {
                 Deflate::Zlib(decoder) => {
                     decoder.write_all(piece)?;
@@ -88,6 +120,7 @@ impl Coding {
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Gzip(decoder) => decoder.try_finish(),
+            Self::Brotli(decoder) => decoder.close(),
             Self::Deflate(Some(Deflate::Zlib(decoder))) => decoder.try_finish(),
             Self::Deflate(Some(Deflate::Raw(decoder))) => decoder.try_finish(),
             Self::Deflate(None) => Ok(()),
@@ -177,5 +210,18 @@ mod zstd {
             let is_whole = !self.is_begun || self.is_over() && self.input.len() <= CHECKSUM;
             if is_whole { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_becomes_no_more_than_its_limit() {
+        let mut piece = Bounded::default();
+        piece.write_all(&vec![0; MAX_PIECE]).unwrap();
+        assert!(piece.write_all(b"x").is_err());
+        assert_eq!(piece.0.len(), MAX_PIECE);
     }
 }

@@ -172,7 +172,7 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
         "prompts/p.md",
     ];
     // A single run may be over before it is looked at.
-    let mut highest = 0;
+    let mut highest = 0_u64;
     for making in ["mkfifo {}", "ln -s /dev/zero {}", "truncate -s 10G {}"] {
         let user = User::new().await;
         let all =
