@@ -14,7 +14,6 @@ pub(super) enum Coding {
     Brotli(Box<DecompressorWriter<Bounded>>),
     /// Its first byte says which form of it is meant.
     Deflate(Option<Deflate>),
-    #[cfg(feature = "zstd")]
     Zstd(Box<zstd::Stream>),
 }
 
@@ -53,7 +52,6 @@ impl std::fmt::Debug for Coding {
             Self::Gzip(_) => "gzip",
             Self::Brotli(_) => "br",
             Self::Deflate(_) => "deflate",
-            #[cfg(feature = "zstd")]
             Self::Zstd(_) => "zstd",
         })
     }
@@ -73,7 +71,6 @@ impl Coding {
             "gzip" | "x-gzip" => Self::Gzip(MultiGzDecoder::new(Vec::new())),
             "br" => Self::Brotli(Box::new(DecompressorWriter::new(Bounded::default(), BUFFER))),
             "deflate" => Self::Deflate(None),
-            #[cfg(feature = "zstd")]
             "zstd" => Self::Zstd(Box::default()),
             _ => return Err(HttpError::Coding { name }),
         };
@@ -111,7 +108,6 @@ impl Coding {
                     Ok(std::mem::take(decoder.get_mut()))
                 }
             },
-            #[cfg(feature = "zstd")]
             Self::Zstd(stream) => stream.decode(piece),
         }
     }
@@ -124,7 +120,6 @@ impl Coding {
             Self::Deflate(Some(Deflate::Zlib(decoder))) => decoder.try_finish(),
             Self::Deflate(Some(Deflate::Raw(decoder))) => decoder.try_finish(),
             Self::Deflate(None) => Ok(()),
-            #[cfg(feature = "zstd")]
             Self::Zstd(stream) => stream.finish(),
         }
     }
@@ -140,7 +135,6 @@ impl Deflate {
     }
 }
 
-#[cfg(feature = "zstd")]
 mod zstd {
     use std::io;
 
