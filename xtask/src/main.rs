@@ -7,7 +7,6 @@ mod cargo;
 
 mod bench;
 mod browser;
-mod cases;
 mod codegen;
 mod interop;
 mod test;
@@ -38,7 +37,7 @@ enum Command {
     /// Measures speed and memory against the budgets.
     Bench(bench::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
-    Cases(cases::Args),
+    Cases(pinch_tests::cases::Args),
     /// Runs pinch beside other people's programs: servers, clients.
     Interop(interop::Args),
     /// Opens an exported session in a browser: checks the page, takes pictures of it.
@@ -53,7 +52,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Tidy(args) => tidy::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Cases(args) => cases::run(&args),
+        Command::Cases(args) => pinch_tests::cases::run(&args, &mut std::io::stdout()),
         Command::Interop(args) => interop::run(&args),
         Command::Browser(args) => browser::run(&args),
         Command::Codegen(args) => codegen::run(&args),

@@ -4,7 +4,8 @@
 //! * [`wires`]: the text of responses in the formats of providers;
 //! * [`child`]: other processes, for tests of crashes and of several writers;
 //! * `logs` (feature `session`): entries and session logs;
-//! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each.
+//! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each;
+//! * `cases` (feature `cases`): what recorded case files and comparisons with other programs are run with.
 //!
 //! Without the layers' features this crate knows nothing of pinch itself, so that every layer can use it.
 
@@ -19,3 +20,6 @@ pub mod child;
 pub mod logs;
 
 pub mod suites;
+
+#[cfg(feature = "cases")]
+pub mod cases;

@@ -1,8 +1,7 @@
 //! Lines of events as two programs are compared by them.
 
+use pinch_testing::cases::program::lines::shortened;
 use serde_json::Value;
-
-use crate::cases::program::lines::shortened;
 
 /// Shortens lines, and takes out what depends on the hour.
 pub(super) fn compared(lines: &[Value]) -> Vec<Value> {

@@ -10,12 +10,12 @@ mod view;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use pinch_testing::cases::program::{self, Program};
 use serde_json::{Value, json};
 
 use super::matrix::{Cell, Matrix};
 use super::neutral::{self, KnownList};
 use super::pi::peer::{Installed, Version};
-use crate::cases::program::{self, Program};
 use scenarios::Scenario;
 use view::ASPECTS;
 

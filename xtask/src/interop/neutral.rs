@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use anyhow::Context;
+use pinch_testing::cases::program::places::Places;
+use pinch_testing::cases::shape;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
-
-use crate::cases::pi087::shape;
-use crate::cases::program::places::Places;
 
 /// Differences of one comparison that are looked at.
 const MAX_DIFFERENCES: usize = 200;

@@ -11,11 +11,11 @@ mod scenarios;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use pinch_testing::cases::compare::same;
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::matrix::{Cell, Matrix};
-use crate::cases::compare::same;
 use peer::{Installed, TARGET, VERSIONS, Version};
 use program::{Pinch, Program};
 use scenarios::{KNOWN, Known, Scenario};

@@ -12,6 +12,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use pinch_testing::cases::program;
+use pinch_testing::cases::program::places::Places;
+use pinch_testing::cases::program::server::{Calls, reply};
 use pinch_testing::server::{Recorded, Server};
 use regex::Regex;
 use serde_json::{Value, json};
@@ -19,9 +22,6 @@ use serde_json::{Value, json};
 use super::events;
 use super::neutral::{self, KnownList, Neutral};
 use super::pi::peer::{Installed, Version};
-use crate::cases::program;
-use crate::cases::program::places::Places;
-use crate::cases::program::server::{Calls, reply};
 
 /// Methods of the client that others of its methods call.
 const INTERNAL: [&str; 6] =

@@ -13,6 +13,7 @@ use pinch_llm::request::{Auth, CacheRetention, CallOptions, Request, SystemPromp
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_llm::wire::{self, Call, Encoding};
+use pinch_testing::cases::compare::same;
 use pinch_testing::server::{Recorded, Reply, Server};
 use pinch_testing::wires::anthropic::Anthropic;
 use pinch_testing::wires::completions::Completions;
@@ -22,7 +23,6 @@ use pinch_testing::wires::{Answer, Part, Wire};
 use serde_json::{Value, json};
 
 use super::table::Table;
-use crate::cases::compare::same;
 
 /// The last client of Anthropic that speaks version `2023-06-01` of the API, as we do and as pi does; those since 1.0 speak a later one.
 const PACKAGES: [&str; 3] = ["@anthropic-ai/sdk@0.137.0", "openai@6.49.0", "@google/genai@2.32.0"];

@@ -58,7 +58,7 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// The folder `xtask/src/cases` is code, `tests/cases` is data.
+/// The directory `tests/src/cases` is code, `tests/cases` is data.
 fn has_rust(folder: &Path) -> bool {
     folder.with_extension("rs").is_file()
 }

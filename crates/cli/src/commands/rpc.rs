@@ -3,6 +3,9 @@
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pinch_cli::options::Options;
@@ -20,6 +23,8 @@ const READ_AHEAD: usize = 16;
 const MAX_WAITING: usize = 256;
 /// Bytes that are gathered before they are written, while more are coming.
 const GATHERED: usize = 32 * 1024;
+/// How long the program waits at its end for a client that does not read.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves the client at standard input and output until it has nothing more to say or does not read any more.
 pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
@@ -33,15 +38,34 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
     let ui = ClientUi::new(host);
     let (to_writer, outgoing) = mpsc::channel(MAX_WAITING);
     let (to_session, incoming) = mpsc::channel(READ_AHEAD);
+    let hung_up = Cancel::new();
+    let at_end = hung_up.clone();
     // The reader waits for its client for ever, so it is never waited for.
-    std::thread::spawn(move || read(&to_session));
-    let writer = std::thread::spawn(move || write(outgoing));
-    let lines = Lines { incoming, outgoing: to_writer };
+    std::thread::spawn(move || {
+        read(&to_session);
+        at_end.cancel(CancelReason::Shutdown);
+    });
+    let n_written = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&n_written);
+    let writer = std::thread::spawn(move || write(outgoing, &counted));
+    let lines = Lines { incoming, outgoing: to_writer, hung_up: hung_up.clone() };
     let mut client = Client::new(&ui, lines, &stop).map_err(|error| Failure::internal(error.to_string()))?;
     // Extensions may ask the client something when they start.
     let mut runtime = client.attend(wiring::runtime(options, host, Some(Arc::new(ui.clone())))).await?;
+    let watching = async {
+        input_closed().await;
+        hung_up.cancel(CancelReason::Shutdown);
+        std::future::pending::<()>().await;
+    };
     let serving = async {
-        let mut serving = std::pin::pin!(client.serve(&mut runtime));
+        let serving = client.serve(&mut runtime);
+        let mut serving = std::pin::pin!(async {
+            tokio::select! {
+                biased;
+                done = serving => done,
+                () = watching => Ok(()),
+            }
+        });
         tokio::select! {
             biased;
             done = &mut serving => done,
@@ -57,7 +81,7 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
     drop(runtime);
     match done {
         // What is written last is read, unless a signal says that there is no time for it.
-        Ok(()) if code.is_none() => drop(tokio::task::spawn_blocking(move || writer.join()).await),
+        Ok(()) if code.is_none() => finish(writer, &n_written).await,
         Ok(()) => {}
         Err(RpcError::NobodyReads | RpcError::Taken) => {}
     }
@@ -83,6 +107,43 @@ async fn output_closed() {
 #[cfg(not(unix))]
 async fn output_closed() {
     std::future::pending().await
+}
+
+/// Waits until the client has closed its end of standard input, also when not everything it wrote has been read.
+#[cfg(unix)]
+async fn input_closed() {
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+    // Files cannot be watched; their end is seen when they are read.
+    #[expect(deprecated, reason = "standard input stays open for as long as it is watched")]
+    let watched = AsyncFd::with_interest(std::io::stdin(), Interest::READABLE);
+    if let Ok(input) = watched {
+        while let Ok(mut ready) = input.readable().await {
+            if ready.ready().is_read_closed() {
+                return;
+            }
+            ready.clear_ready();
+        }
+    }
+    std::future::pending().await
+}
+
+#[cfg(not(unix))]
+async fn input_closed() {
+    std::future::pending().await
+}
+
+/// Waits until everything is written, or the client has not read anything for a while.
+async fn finish(writer: JoinHandle<()>, n_written: &AtomicU64) {
+    let mut done = tokio::task::spawn_blocking(move || writer.join());
+    let mut before = n_written.load(Ordering::Relaxed);
+    while tokio::time::timeout(GRACE, &mut done).await.is_err() {
+        let now = n_written.load(Ordering::Relaxed);
+        if now == before {
+            return;
+        }
+        before = now;
+    }
 }
 
 /// Hands on what the client writes, line by line; a last line without a line feed counts.
@@ -127,8 +188,8 @@ fn skip_line(input: &mut impl std::io::BufRead) -> std::io::Result<()> {
     }
 }
 
-/// Writes what comes; ends when nobody reads, or nothing more comes.
-fn write(mut lines: mpsc::Receiver<Bytes>) {
+/// Writes what comes and counts it; ends when nobody reads, or nothing more comes.
+fn write(mut lines: mpsc::Receiver<Bytes>, n_written: &AtomicU64) {
     let mut out = output::stdout();
     let mut gathered = Vec::with_capacity(2 * GATHERED);
     while let Some(line) = lines.blocking_recv() {
@@ -138,8 +199,11 @@ fn write(mut lines: mpsc::Receiver<Bytes>) {
         {
             gathered.extend_from_slice(&line);
         }
-        if out.write_all(&gathered).and_then(|()| out.flush()).is_err() {
-            return;
+        for piece in gathered.chunks(GATHERED) {
+            if out.write_all(piece).and_then(|()| out.flush()).is_err() {
+                return;
+            }
+            n_written.fetch_add(piece.len() as u64, Ordering::Relaxed);
         }
         gathered.clear();
     }

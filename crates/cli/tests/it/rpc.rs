@@ -168,3 +168,31 @@ async fn a_client_that_goes_ends_the_program_while_the_server_says_nothing() {
     let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;
     assert_eq!(ended.unwrap().unwrap().code(), Some(0));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_client_that_hangs_up_and_reads_nothing_ends_the_program() {
+    let user = User::new().await;
+    let mut client = Client::of(&user);
+    // Their answers are more than the program and a pipe have room for.
+    for _ in 0..1500 {
+        client.say(&json!({"type": "get_state"})).await;
+    }
+    client.hang_up();
+    let ended = tokio::time::timeout(Duration::from_secs(40), client.child.wait()).await;
+    assert_eq!(ended.expect("the program goes on").unwrap().code(), Some(0));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn commands_of_a_client_that_hangs_up_early_are_all_answered() {
+    let user = User::new().await;
+    let mut client = Client::of(&user);
+    for id in 0..1500 {
+        client.say(&json!({"id": id, "type": "get_last_assistant_text"})).await;
+    }
+    client.hang_up();
+    for id in 0..1500 {
+        client.until(|line| line["id"] == id).await;
+    }
+}

@@ -80,7 +80,7 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("n_waiting", &self.left.requests.len()).finish_non_exhaustive()
+        f.debug_struct("Client").field("n_postponed", &self.io.n_postponed()).finish_non_exhaustive()
     }
 }
 

@@ -29,7 +29,9 @@ pub(crate) struct Client {
     to: Option<mpsc::Sender<Incoming>>,
     from: mpsc::Receiver<Bytes>,
     pub(crate) heard: Vec<Value>,
-    served: JoinSet<Result<(), RpcError>>,
+    /// Is cancelled when the client writes nothing more, though not everything may have come in.
+    pub(crate) hung_up: Cancel,
+    pub(crate) served: JoinSet<Result<(), RpcError>>,
 }
 
 impl Client {
@@ -99,9 +101,10 @@ impl Client {
         };
         let (to, incoming) = mpsc::channel(16);
         let (outgoing, from) = mpsc::channel(16);
+        let hung_up = Cancel::new();
         let mut served = JoinSet::new();
-        served.spawn(serve(options, ui, Lines { incoming, outgoing }));
-        Self { folder, model, to: Some(to), from, heard: Vec::new(), served }
+        served.spawn(serve(options, ui, Lines { incoming, outgoing, hung_up: hung_up.clone() }));
+        Self { folder, model, to: Some(to), from, heard: Vec::new(), hung_up, served }
     }
 
     pub(crate) async fn say(&self, line: Value) {
@@ -439,7 +442,7 @@ async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
 }
 
 /// Asks a person whenever the session is made, left or changed.
-struct AsksAlways;
+pub(crate) struct AsksAlways;
 
 impl Extension for AsksAlways {
     fn name(&self) -> &str {
@@ -469,8 +472,8 @@ impl Extension for AsksAlways {
 }
 
 /// Answers dialogs with yes up to the answer with this id; the titles of the dialogs, and the answer.
-async fn yes_until(client: &mut Client, id: u32) -> (Vec<String>, Value) {
-    let mut titles = Vec::new();
+pub(crate) async fn yes_until(client: &mut Client, id: impl Into<Value>) -> (Vec<String>, Value) {
+    let (mut titles, id) = (Vec::new(), id.into());
     loop {
         let line = client.until(|line| line["type"] == "extension_ui_request" || line["id"] == id).await;
         if line["type"] == "response" {

@@ -3,14 +3,18 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use pinch_coding_agent::modes::rpc::RpcError;
+use pinch_coding_agent::runtime::LogWish;
 use pinch_llm::provider::scripted::Reply;
+use pinch_stdx::cancel::CancelReason;
 use serde_json::json;
 
-use crate::rpc::{Client, gated};
+use crate::rpc::{AsksAlways, Client, gated, yes_until};
 
 /// More than a pipe holds.
 fn long_question() -> String {
@@ -75,4 +79,41 @@ async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() 
     assert_eq!(client.until(|line| line["id"] == 2).await["success"], true);
     let page = page.join().unwrap();
     assert!(page.contains("a question") && !page.contains("an answer"));
+}
+
+#[tokio::test]
+async fn commands_that_wait_for_a_session_are_bounded() {
+    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(AsksAlways)]).await;
+    client.say(json!({"id": "ready", "type": "get_state"})).await;
+    yes_until(&mut client, "ready").await;
+    client.say(json!({"id": "new", "type": "new_session"})).await;
+    let leave = client.event("extension_ui_request").await;
+    for id in 0..1024 + 10 {
+        client.say(json!({"id": id, "type": "get_last_assistant_text"})).await;
+    }
+    for id in 1024..1024 + 10 {
+        let refused = client.until(|line| line["type"] == "response").await;
+        let error = "1024 commands are waiting already. Wait for their answers before you send more, or send abort";
+        let expected = json!({
+            "id": id, "type": "response", "command": "get_last_assistant_text", "success": false, "error": error,
+        });
+        assert_eq!(refused, expected);
+    }
+    client.say(json!({"type": "extension_ui_response", "id": leave["id"], "cancelled": true})).await;
+    for id in 0..1024 {
+        assert_eq!(client.until(|line| line["id"] == id).await["success"], true);
+    }
+    assert!(client.leave().await.0.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_hangs_up_before_its_commands_are_read_and_reads_nothing_is_given_up() {
+    let mut client = Client::new([]).await;
+    // As many as there is room for in both directions.
+    for id in 0..40 {
+        client.say(json!({"id": id, "type": "get_state"})).await;
+    }
+    client.hung_up.cancel(CancelReason::Shutdown);
+    let done = tokio::time::timeout(Duration::from_secs(60), client.served.join_next()).await;
+    assert!(matches!(done.unwrap().unwrap().unwrap(), Err(RpcError::NobodyReads)));
 }

@@ -1,10 +1,10 @@
 //! What a program did in a scenario, without what is different each time and without wording that is its own.
 
 use anyhow::Context;
+use pinch_testing::cases::program::{Ended, Ran};
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
-use crate::cases::program::{Ended, Ran};
 use crate::interop::events;
 use crate::interop::neutral::Neutral;
 

@@ -8,7 +8,7 @@ use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, EMPTY_NAME, Question, Status};
-use super::io::{Dealt, Heard, Incoming, Io, Ran};
+use super::io::{Dealt, Heard, Incoming, Io, MAX_WAITING, Ran, TOO_MANY};
 use super::meanwhile::Left;
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
@@ -197,7 +197,7 @@ impl<'a> Busy<'a> {
         };
         match command {
             Command::Prompt { queue, .. } if queue.is_none() && (self.kind == Kind::Compaction || self.has_ended) => {
-                self.left.requests.push(request);
+                self.io.postpone(request).await;
             }
             Command::Prompt { said, queue } => self.prompt(answerer, said, queue).await,
             Command::Steer(said) => self.desk.queue(self.io, answerer, QueueKind::Steering, said).await,
@@ -207,10 +207,13 @@ impl<'a> Busy<'a> {
                 self.io.write(line).await;
             }
             Command::Abort => {
-                self.aborts.push(answerer);
                 self.cancel.cancel(CancelReason::User);
+                match self.aborts.len() < MAX_WAITING {
+                    true => self.aborts.push(answerer),
+                    false => self.io.write(answerer.failed(TOO_MANY)).await,
+                }
             }
-            Command::AbortRetry if self.waits_for_retry => {
+            Command::AbortRetry if self.waits_for_retry && self.retry_aborts.len() < MAX_WAITING => {
                 self.retry_aborts.push(answerer);
                 self.desk.control.cancel_retry();
             }
@@ -258,8 +261,8 @@ impl<'a> Busy<'a> {
             }
             // What is left needs the session for itself; the run under way ends first, and in order.
             _ => {
-                self.left.requests.push(request);
                 self.cancel.cancel(CancelReason::Superseded);
+                self.io.postpone(request).await;
             }
         }
     }

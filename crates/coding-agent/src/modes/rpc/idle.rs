@@ -1,6 +1,5 @@
 //! What a client may do while nothing runs, and the turns between rest and work.
 
-use std::collections::VecDeque;
 use std::path::Path;
 
 use futures::StreamExt as _;
@@ -35,8 +34,6 @@ pub(super) struct Server<'a> {
     io: Io,
     desk: Desk,
     stop: Cancel,
-    /// Commands that waited for the session.
-    waiting: VecDeque<Request>,
     /// What has come while the session was made, left or changed.
     left: Left,
 }
@@ -45,7 +42,7 @@ impl<'a> Server<'a> {
     pub(super) fn new(runtime: &'a mut SessionRuntime, client: Client) -> Self {
         let Client { io, ui, stop, left } = client;
         let desk = Desk::of(runtime, &ui);
-        Self { runtime, io, desk, stop, waiting: VecDeque::new(), left }
+        Self { runtime, io, desk, stop, left }
     }
 
     /// Serves the client to its last word.
@@ -53,7 +50,7 @@ impl<'a> Server<'a> {
         loop {
             let left = std::mem::take(&mut self.left);
             self.after_work(left).await;
-            if let Some(request) = self.waiting.pop_front() {
+            if let Some(request) = self.io.next_postponed() {
                 self.command(request).await;
                 continue;
             }
@@ -220,7 +217,6 @@ impl<'a> Server<'a> {
         for dealt in left.dealt {
             self.desk.dealt(&mut self.io, dealt).await;
         }
-        self.waiting.extend(left.requests);
     }
 
     /// Does what extensions have asked for while the session was at rest.

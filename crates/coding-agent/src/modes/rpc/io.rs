@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -17,7 +18,7 @@ use super::outbox::Outbox;
 use crate::event::SessionEvent;
 use crate::extension::UserBashAction;
 use crate::protocol::EventWriter;
-use crate::protocol::command::{self, ClientLine, Refused, Request};
+use crate::protocol::command::{self, ClientLine, Command, Refused, Request};
 use crate::protocol::response::Answerer;
 use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
@@ -27,6 +28,16 @@ const PAGES_AT_ONCE: usize = 4;
 /// Lines of the client that are taken in while nobody can hear them.
 const AHEAD: usize = 16;
 
+/// Commands that may wait for the session, or run beside it; further ones are refused.
+pub(super) const MAX_WAITING: usize = 1024;
+
+/// What is said of commands beyond that.
+pub(super) const TOO_MANY: &str =
+    "1024 commands are waiting already. Wait for their answers before you send more, or send abort";
+
+/// How long a client that has hung up may go without reading a line before nobody waits for it any more.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// The client's side of the protocol.
 #[derive(Debug)]
 pub struct Lines {
@@ -34,6 +45,8 @@ pub struct Lines {
     pub incoming: mpsc::Receiver<Incoming>,
     /// What the client reads: whole lines with their line feeds. The program waits while it is full.
     pub outgoing: mpsc::Sender<Bytes>,
+    /// Is cancelled when the client will write nothing more, though some of what it wrote may not have come in yet.
+    pub hung_up: Cancel,
 }
 
 /// What a client writes.
@@ -53,6 +66,12 @@ impl Incoming {
             Self::TooLong => Err(Refused::no_command(&format!("the line is longer than {} MiB", MAX_LINE >> 20))),
         }
     }
+}
+
+/// Whether a command may be worked on beside the session.
+fn runs_beside(command: &Command) -> bool {
+    use Command::{Bash, ExportHtml, FollowUp, Prompt, Steer};
+    matches!(command, Bash { .. } | ExportHtml { .. } | FollowUp(_) | Prompt { .. } | Steer(_))
 }
 
 /// What happens outside of a session.
@@ -90,6 +109,8 @@ pub(super) struct Io {
     lines: Lines,
     /// What the client has said and nobody has heard yet.
     ahead: VecDeque<Incoming>,
+    /// Commands that wait for the session.
+    postponed: VecDeque<Request>,
     /// The client says nothing more.
     is_silent: bool,
     /// Everybody knows that the client has said its last word.
@@ -115,6 +136,9 @@ impl Io {
     /// The command of a line. Replies reach those who wait for them, and what is no line of the protocol is refused.
     pub(super) async fn command_of(&mut self, line: &Incoming, ui: &ClientUi) -> Option<Request> {
         match line.read() {
+            Ok(ClientLine::Command(request)) if self.running.len() >= MAX_WAITING && runs_beside(&request.command) => {
+                self.write(Answerer::of(&request).failed(TOO_MANY)).await;
+            }
             Ok(ClientLine::Command(request)) => return Some(*request),
             Ok(ClientLine::UiReply(reply)) => ui.reply(reply),
             Ok(ClientLine::ToolReply(reply)) => ui.reply_to_call(reply),
@@ -129,6 +153,7 @@ impl Io {
         Some(Self {
             lines,
             ahead: VecDeque::new(),
+            postponed: VecDeque::new(),
             is_silent: false,
             ended: false,
             asked: asked.clone(),
@@ -158,27 +183,69 @@ impl Io {
 
     /// Waits for the client to take a line. A client that goes meanwhile is noticed.
     async fn send(&mut self, line: Bytes) {
-        let Self { lines: Lines { incoming, outgoing }, ahead, is_silent, stop, .. } = self;
-        let mut room = std::pin::pin!(outgoing.reserve());
-        loop {
-            tokio::select! {
-                biased;
-                room = &mut room => {
-                    // Where nobody reads any more there is none.
-                    if let Ok(room) = room {
-                        room.send(line);
+        let mut given_up = std::pin::pin!(self.given_up());
+        let Self { lines: Lines { incoming, outgoing, .. }, ahead, is_silent, stop, .. } = self;
+        {
+            let mut room = std::pin::pin!(outgoing.reserve());
+            loop {
+                tokio::select! {
+                    biased;
+                    room = &mut room => {
+                        // Where nobody reads any more there is none.
+                        if let Ok(room) = room {
+                            room.send(line);
+                        }
+                        return;
                     }
-                    return;
+                    () = &mut given_up => break,
+                    line = incoming.recv(), if !*is_silent && ahead.len() < AHEAD => match line {
+                        Some(line) => ahead.push_back(line),
+                        None => {
+                            *is_silent = true;
+                            stop.cancel(CancelReason::Shutdown);
+                        }
+                    },
                 }
-                line = incoming.recv(), if !*is_silent && ahead.len() < AHEAD => match line {
-                    Some(line) => ahead.push_back(line),
-                    None => {
-                        *is_silent = true;
-                        stop.cancel(CancelReason::Shutdown);
-                    }
-                },
             }
         }
+        self.give_up();
+    }
+
+    /// Waits until a client that has hung up, or whom the program leaves, has not read for a while.
+    fn given_up(&self) -> impl Future<Output = ()> + use<> {
+        let (hung_up, stop) = (self.lines.hung_up.clone(), self.stop.clone());
+        async move {
+            tokio::select! {
+                _ = hung_up.cancelled() => {}
+                _ = stop.cancelled() => {}
+            }
+            tokio::time::sleep(GRACE).await;
+        }
+    }
+
+    /// Nobody reads any more.
+    fn give_up(&mut self) {
+        self.lines.outgoing = mpsc::channel(1).0;
+        self.stop.cancel(CancelReason::Shutdown);
+    }
+
+    /// Keeps a command until the session has time for it; refused when too many wait.
+    pub(super) async fn postpone(&mut self, request: Request) {
+        if self.postponed.len() < MAX_WAITING {
+            self.postponed.push_back(request);
+        } else {
+            self.write(Answerer::of(&request).failed(TOO_MANY)).await;
+        }
+    }
+
+    /// The next command that waits for the session.
+    pub(super) fn next_postponed(&mut self) -> Option<Request> {
+        self.postponed.pop_front()
+    }
+
+    /// Commands that wait for the session.
+    pub(super) fn n_postponed(&self) -> usize {
+        self.postponed.len()
     }
 
     /// Writes an event, if it is one that is written.
@@ -219,7 +286,7 @@ impl Io {
                     return self.end();
                 }
             }
-            let (has_lines, mut is_over) = (!self.aside.is_empty(), false);
+            let (has_lines, mut is_over, mut is_given_up) = (!self.aside.is_empty(), false, false);
             tokio::select! {
                 biased;
                 room = self.lines.outgoing.reserve(), if has_lines => {
@@ -227,6 +294,7 @@ impl Io {
                         room.send(line);
                     }
                 }
+                () = self.given_up(), if has_lines && !self.ended => is_given_up = true,
                 () = self.aside.filled(), if !has_lines => {}
                 () = self.lines.outgoing.closed(), if !self.ended => is_over = true,
                 _ = self.asked.cancelled(), if !self.ended => is_over = true,
@@ -240,7 +308,10 @@ impl Io {
                 },
                 else => std::future::pending().await,
             }
-            if is_over {
+            if is_given_up {
+                self.give_up();
+            }
+            if is_over || is_given_up {
                 return self.end();
             }
         }

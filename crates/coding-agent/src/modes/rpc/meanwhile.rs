@@ -4,13 +4,11 @@ use std::pin::pin;
 
 use super::dialogs::ClientUi;
 use super::io::{Dealt, Heard, Io, Ran};
-use crate::protocol::command::{Command, Request};
+use crate::protocol::command::Command;
 
 /// What is to be done when the session is there again.
 #[derive(Default)]
 pub(super) struct Left {
-    /// Commands that need the session for themselves.
-    pub(super) requests: Vec<Request>,
     /// Commands of the user that have ended.
     pub(super) ran: Vec<Ran>,
     /// What was dealt with beside the session.
@@ -33,7 +31,7 @@ pub(super) async fn meanwhile<T>(io: &mut Io, ui: &ClientUi, left: &mut Left, wo
                     if request.command == Command::Abort {
                         ui.dismiss();
                     }
-                    left.requests.push(request);
+                    io.postpone(request).await;
                 }
             }
             Heard::Ran(ran) => left.ran.push(*ran),

@@ -1,0 +1,258 @@
+//! `cargo xtask cases`: runs black-box case files recorded from pi and OpenClaw.
+//!
+//! One executor serves one kind of case. It may look at everything a case gives, never at its id: the same files are run by others on cases
+//! nobody here has seen.
+
+mod agent_loop;
+mod agent_session;
+mod coding_agent;
+mod llm;
+mod llm_pure;
+mod pi087;
+mod providers;
+mod runner;
+mod scripted;
+mod sessions;
+mod streaming;
+mod wording;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+/// What `cargo xtask cases` takes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Args {
+    /// Case files, or folders of them; default: tests/cases.
+    paths: Vec<PathBuf>,
+    /// Prints every failed case with all it has to say, not only the first difference.
+    #[arg(long)]
+    verbose: bool,
+    /// Runs only cases whose id contains this text.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// What became of one case.
+pub(crate) enum Outcome {
+    /// It holds.
+    Passed,
+    /// It does not; why, the first difference first.
+    Failed(String),
+    /// It records what others do where we decide otherwise, and need not hold.
+    Reference,
+    /// No executor for this kind, or for this shape of it.
+    NotImplemented,
+}
+
+impl From<Result<(), String>> for Outcome {
+    fn from(result: Result<(), String>) -> Self {
+        match result {
+            Ok(()) => Self::Passed,
+            Err(why) => Self::Failed(why),
+        }
+    }
+}
+
+/// One case with what its file says about all cases.
+pub(crate) struct Case<'a> {
+    /// The suite: the file's name without its ending.
+    pub(crate) suite: &'a str,
+    /// The whole file, for models, fixtures and groups.
+    pub(crate) file: &'a Value,
+    /// What sort of case it is: picks the executor.
+    pub(crate) kind: &'a str,
+    /// The case itself.
+    pub(crate) case: &'a Value,
+}
+
+/// Counts of one kind.
+#[derive(Default, Clone, Copy)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    not_implemented: usize,
+    excepted: usize,
+    reference: usize,
+}
+
+/// Runs the cases and writes the failed ones and the tables; true when no case failed.
+///
+/// # Errors
+///
+/// A file cannot be read or is no case file, or the output cannot be written.
+pub fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<bool> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    let default = [folder.clone()];
+    let given = if args.paths.is_empty() { &default[..] } else { &args.paths[..] };
+    let files = find_files(given)?;
+    let exceptions = read_exceptions(&folder.join("exceptions.toml"))?;
+    let mut suites: BTreeMap<String, BTreeMap<String, Tally>> = BTreeMap::new();
+    for path in &files {
+        let suite = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let file: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
+        let kinds = suites.entry(suite.clone()).or_default();
+        for (kind, case) in list_cases(&file) {
+            let id = case["id"].as_str().unwrap_or("?");
+            if args.only.as_ref().is_some_and(|only| !id.contains(only.as_str())) {
+                continue;
+            }
+            let outcome = execute_guarded(&Case { suite: &suite, file: &file, kind, case });
+            let tally = kinds.entry(kind.to_owned()).or_default();
+            match outcome {
+                Outcome::Passed => tally.passed += 1,
+                Outcome::Reference => tally.reference += 1,
+                Outcome::NotImplemented => tally.not_implemented += 1,
+                Outcome::Failed(_) if exceptions.contains_key(&format!("{suite}/{id}")) => tally.excepted += 1,
+                Outcome::Failed(why) => {
+                    tally.failed += 1;
+                    let shown = if args.verbose { why.as_str() } else { why.lines().next().unwrap_or("") };
+                    writeln!(out, "FAILED {suite} [{kind}] {id}: {shown}")?;
+                }
+            }
+        }
+    }
+    write_tables(&suites, out)?;
+    Ok(suites.values().flat_map(BTreeMap::values).all(|tally| tally.failed == 0))
+}
+
+fn find_files(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in given {
+        if path.is_dir() {
+            for entry in std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))? {
+                let path = entry?.path();
+                if path.extension().is_some_and(|e| e == "json") {
+                    files.push(path);
+                }
+            }
+        } else if path.is_file() {
+            files.push(path.clone());
+        } else {
+            bail!("{} is neither a case file nor a folder", path.display());
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        bail!("no case files found; name some, or run from the root of the workspace");
+    }
+    Ok(files)
+}
+
+/// Reads `suite/id = "reason"` lines of the exceptions file; a reason is required.
+fn read_exceptions(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut exceptions = BTreeMap::new();
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(exceptions) };
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let parsed = line.split_once('=').map(|(k, v)| (k.trim().trim_matches('"'), v.trim().trim_matches('"')));
+        match parsed {
+            Some((id, reason)) if !id.is_empty() && !reason.is_empty() => {
+                exceptions.insert(id.to_owned(), reason.to_owned());
+            }
+            _ => bail!("{}:{}: expected \"suite/case-id\" = \"reason\"", path.display(), at + 1),
+        }
+    }
+    Ok(exceptions)
+}
+
+/// All cases of a file with their kinds; the suites of the embedded runner group them by area.
+fn list_cases(file: &Value) -> Vec<(&str, &Value)> {
+    let list = |value: &'_ Value| -> Vec<usize> { (0..value.as_array().map_or(0, Vec::len)).collect() };
+    let mut cases = Vec::new();
+    for i in list(&file["cases"]) {
+        let case = &file["cases"][i];
+        let kind = case["kind"].as_str().or_else(|| case["area"].as_str()).or_else(|| case["group"].as_str());
+        let kind = kind.unwrap_or("?");
+        cases.push((kind, case));
+    }
+    for g in list(&file["groups"]) {
+        let group = &file["groups"][g];
+        for i in list(&group["cases"]) {
+            cases.push((group["area"].as_str().unwrap_or("?"), &group["cases"][i]));
+        }
+    }
+    cases
+}
+
+/// A panic in an executor is a failed case, not the end of the run.
+fn execute_guarded(case: &Case<'_>) -> Outcome {
+    catch_unwind(AssertUnwindSafe(|| execute(case))).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("(no text)");
+        Outcome::Failed(format!("the executor panicked: {text}"))
+    })
+}
+
+fn execute(case: &Case<'_>) -> Outcome {
+    match (case.suite_family(), case.kind) {
+        ("sessions", "agent_session") => agent_session::execute(case),
+        ("sessions", "agent_loop") => agent_loop::execute(case),
+        ("sessions", "classify_error" | "silent_overflow" | "thinking_levels") => llm_pure::execute_sessions(case),
+        ("sessions", _) => sessions::execute(case),
+        ("llm", "request" | "stream") => llm::execute(case),
+        ("llm", _) => llm_pure::execute(case),
+        ("pi087", _) => pi087::execute(case),
+        ("llm-providers", _) => providers::execute(case),
+        ("embed-streaming", _) => streaming::execute(case),
+        ("embed-runner", _) => runner::execute(case),
+        ("coding-agent", _) => coding_agent::execute(case),
+        ("embed-tools", "schema") => llm_pure::execute_schema(case),
+        _ => Outcome::NotImplemented,
+    }
+}
+
+impl Case<'_> {
+    /// The suite without a suffix such as `-2`: other people's files may be numbered.
+    fn suite_family(&self) -> &str {
+        match self.suite.starts_with("pi087") {
+            true => "pi087",
+            false => self.suite.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-' || c == '_'),
+        }
+    }
+}
+
+fn write_tables(suites: &BTreeMap<String, BTreeMap<String, Tally>>, out: &mut impl Write) -> std::io::Result<()> {
+    for (suite, kinds) in suites {
+        writeln!(out, "\n{suite}")?;
+        writeln!(
+            out,
+            "  {:<28} {:>6} {:>6} {:>6} {:>6} {:>6}",
+            "kind", "passed", "failed", "n.impl", "except", "refer"
+        )?;
+        for (kind, t) in kinds {
+            writeln!(
+                out,
+                "  {kind:<28} {:>6} {:>6} {:>6} {:>6} {:>6}",
+                t.passed, t.failed, t.not_implemented, t.excepted, t.reference
+            )?;
+        }
+    }
+    writeln!(out)?;
+    for (suite, kinds) in suites {
+        let sum = kinds.values().fold(Tally::default(), |a, b| Tally {
+            passed: a.passed + b.passed,
+            failed: a.failed + b.failed,
+            not_implemented: a.not_implemented + b.not_implemented,
+            excepted: a.excepted + b.excepted,
+            ..a
+        });
+        writeln!(
+            out,
+            "{suite}: {} passed, {} failed, {} not implemented, {} excepted",
+            sum.passed, sum.failed, sum.not_implemented, sum.excepted
+        )?;
+    }
+    Ok(())
+}

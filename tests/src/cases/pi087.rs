@@ -1,0 +1,20 @@
+//! Cases of the suite `pi087`: the program, run as its users run it.
+
+mod output;
+mod request;
+mod session_file;
+mod tool;
+mod value;
+
+use super::{Case, Outcome};
+
+/// Runs a case.
+pub(super) fn execute(case: &Case<'_>) -> Outcome {
+    match case.kind {
+        "request" => request::run(case),
+        "session_file" => session_file::run(case),
+        "tool" => tool::run(case),
+        "json" | "print" | "rpc" | "cli" => output::run(case),
+        _ => Outcome::NotImplemented,
+    }
+}

@@ -1,0 +1,62 @@
+//! Cases of kind `tool`: what the calls of a run return.
+
+use pinch_testing::cases::notation;
+use pinch_testing::cases::program;
+use serde_json::{Map, Value};
+
+use crate::cases::{Case, Outcome};
+
+/// Members of a tool result that are compared.
+const MEMBERS: [&str; 4] = ["toolName", "content", "details", "isError"];
+
+/// Runs a case.
+pub(super) fn run(case: &Case<'_>) -> Outcome {
+    let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
+    let what = case.case["valueIs"].as_str();
+    let known = |name: &str| {
+        matches!(name, "toolResults" | "filesAfter" | "requestCount" | "exitCode" | "stderr")
+            || (name == "value" && what.is_some())
+    };
+    if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) || !prints_events(case.case) {
+        return Outcome::NotImplemented;
+    }
+    let ran = match program::run(case.file, &case.case["input"]) {
+        Ok(ran) => ran,
+        Err(why) => return Outcome::Failed(why),
+    };
+    for (name, expected) in wanted.as_object().into_iter().flatten() {
+        let mut expected = expected.clone();
+        ran.put_in(&mut expected);
+        let actual = match name.as_str() {
+            "toolResults" => Some(results(&ran.stdout_lines())),
+            "filesAfter" => Some(ran.files_after.clone()),
+            "requestCount" => Some(ran.requests.len().into()),
+            "exitCode" => Some(ran.exit_code.into()),
+            "stderr" => Some(ran.stderr.trim().into()),
+            _ => super::output::value(what.unwrap_or_default(), &expected, &ran, &case.case["input"]),
+        };
+        let Some(actual) = actual else { return Outcome::NotImplemented };
+        if let Err(why) = notation::matches(&expected, &actual, "") {
+            let stderr = ran.stderr.trim();
+            let hint = if stderr.is_empty() { String::new() } else { format!("\n  stderr: {stderr}") };
+            return Outcome::Failed(format!("{name}{why}{hint}"));
+        }
+    }
+    Outcome::Passed
+}
+
+/// Results are read from the events of the program.
+fn prints_events(case: &Value) -> bool {
+    let args = case["input"]["args"].as_array().map_or(&[][..], Vec::as_slice);
+    args.windows(2).any(|pair| pair[0] == "--mode" && pair[1] == "json")
+}
+
+/// The tool results among the lines of a run, as cases write them.
+pub(super) fn results(lines: &[Value]) -> Value {
+    let ended = lines.iter().filter(|line| line["type"] == "message_end" && line["message"]["role"] == "toolResult");
+    let short = |line: &Value| -> Value {
+        let member = |name: &&str| Some(((*name).to_owned(), line["message"].get(*name)?.clone()));
+        MEMBERS.iter().filter_map(member).collect::<Map<_, _>>().into()
+    };
+    ended.map(short).collect()
+}
