@@ -3,6 +3,9 @@
 //! The order of waiting is fixed, session lane first, so there is no cycle. Permits are guards: dropping a run frees its lanes, dropping a
 //! waiting future leaves the queue.
 //!
+//! Not the semaphore of tokio, which serves in order of arrival: here a place goes to the session that was served longest ago, so that one with
+//! many waiting runs holds up no other, and a lane can become smaller while all its places are taken.
+//!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! use pinch_embed::lanes::Lanes;

@@ -283,8 +283,7 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
 
 /// The URL, when it is on this machine or its network.
 fn near_place(url: &str) -> String {
-    let host = url_parts::host(url);
-    let is_near = matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127.") || host.ends_with(".local");
+    let is_near = url_parts::is_this_machine(url) || url_parts::host_is(url, "local");
     if is_near { format!(" ({})", url_parts::without_secrets(url)) } else { String::new() }
 }
 

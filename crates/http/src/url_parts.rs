@@ -1,19 +1,29 @@
 //! URLs in parts: whose they are, and what of them may be shown.
 
-/// The host of a URL in lower case, without user, port and path; empty when there is none.
+use url::{Host, Url};
+
+/// The host of a URL in lower case, without user, port and path, as a request to it finds it; empty when there is none.
 pub fn host(url: &str) -> String {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or("");
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or(""),
-        None => host.split(':').next().unwrap_or(""),
-    };
-    host.to_ascii_lowercase()
+    match Url::parse(url).ok().as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => name.to_ascii_lowercase(),
+        Some(Host::Ipv4(address)) => address.to_string(),
+        Some(Host::Ipv6(address)) => address.to_string(),
+        None => String::new(),
+    }
+}
+
+/// Whether a URL's host is this machine, by its address or as `localhost`.
+pub fn is_this_machine(url: &str) -> bool {
+    match Url::parse(url).ok().as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }
 
 /// A URL without its query, and without user and password. Of one that is broken, so that nobody can tell what of it is a password, nothing is
-/// left but the scheme.
+/// left but the scheme. Cut by hand: what is shown is what was written, placeholders and all, where a parser refuses or rewrites.
 pub fn without_secrets(url: &str) -> String {
     const HIDDEN: &str = "[hidden]";
     let (before, rest) = match url.split_once("://") {
@@ -33,13 +43,17 @@ pub fn without_secrets(url: &str) -> String {
     }
 }
 
-/// Whether a URL's host is a domain or lies under it. A domain that ends in a dot, such as `api.moonshot.`, stands for all that begin so.
-pub fn host_is(url: &str, domain: &str) -> bool {
-    let host = host(url);
+/// Whether a host is a domain or lies under it. A domain that ends in a dot, such as `api.moonshot.`, stands for all that begin so.
+pub fn is_under(host: &str, domain: &str) -> bool {
     if domain.ends_with('.') {
         return host.starts_with(domain) || host.contains(&format!(".{domain}"));
     }
     host.strip_suffix(domain).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
+/// Like [`is_under`], for the host of a URL.
+pub fn host_is(url: &str, domain: &str) -> bool {
+    is_under(&host(url), domain)
 }
 
 #[cfg(test)]
@@ -57,6 +71,25 @@ mod tests {
         assert!(host_is("https://api.moonshot.cn/v1", "api.moonshot."));
         assert_eq!(host("http://[::1]:8080/v1"), "::1");
         assert_eq!(host("nonsense"), "");
+        assert_eq!(host("https://API.{Region}.Example.com/v1"), "api.{region}.example.com");
+    }
+
+    #[test]
+    fn only_addresses_of_this_machine_are_this_machine() {
+        for near in
+            ["http://localhost:1/", "http://LOCALHOST", "http://127.0.0.1/", "http://127.1:8/v1", "http://[::1]:8/"]
+        {
+            assert!(is_this_machine(near), "{near}");
+        }
+        for far in [
+            "http://127.0.0.1.example/",
+            "http://localhost.example/",
+            "http://127.0.0.1@h.example/",
+            "http://[::2]/",
+            "x",
+        ] {
+            assert!(!is_this_machine(far), "{far}");
+        }
     }
 
     #[test]

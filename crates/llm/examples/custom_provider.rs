@@ -12,13 +12,13 @@ mod args;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use async_stream::stream;
 use futures::StreamExt;
 use pinch_llm::event::{EventStream, Finished, StreamEvent};
 use pinch_llm::message::Message;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::Cancel;
+use pinch_llm::stdx::pull::pulled;
 
 /// Remembers good answers by what was asked.
 struct Remembering {
@@ -37,19 +37,24 @@ impl Provider for Remembering {
         EventStream::new(
             &model,
             now,
-            stream! {
+            pulled(move |giver| async move {
                 if let Some(finished) = known {
-                    yield StreamEvent::End(finished);
+                    giver.give(StreamEvent::End(finished)).await;
                     return;
                 }
                 let mut events = inner.stream(request, cancel);
                 while let Some(event) = events.next().await {
-                    if let StreamEvent::End(finished) = &event && finished.is_ok() {
-                        memory.lock().unwrap_or_else(PoisonError::into_inner).insert(question.clone(), finished.clone());
+                    if let StreamEvent::End(finished) = &event
+                        && finished.is_ok()
+                    {
+                        memory
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .insert(question.clone(), finished.clone());
                     }
-                    yield event;
+                    giver.give(event).await;
                 }
-            },
+            }),
         )
     }
 }

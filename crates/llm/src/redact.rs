@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
+use percent_encoding::percent_decode_str;
 use pinch_stdx::host::Env;
 use pinch_stdx::secret::Secret;
 
@@ -108,13 +109,15 @@ impl Secrets {
         }
     }
 
-    /// The password of a URL: as it is written, as it is meant, and as the header of its scheme carries it.
+    /// The password of a URL: as it is written, as it is meant, and as the header of its scheme carries it. Cut out by hand: a URL that no
+    /// parser takes may still hold one.
     fn add_url(&mut self, url: &str) {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
         let Some((user_info, _)) = authority.rsplit_once('@') else { return };
         let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
-        let (plain_user, plain_password) = (percent_decoded(user), percent_decoded(password));
+        let decoded = |text| percent_decode_str(text).decode_utf8_lossy();
+        let (plain_user, plain_password) = (decoded(user), decoded(password));
         for (user, password) in [(user, password), (&*plain_user, &*plain_password)] {
             self.add([
                 password,
@@ -127,29 +130,4 @@ impl Secrets {
             self.add([user, &plain_user]);
         }
     }
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        match (first, tail) {
-            (b'%', [high, low, after @ ..]) => match (hex(high), hex(low)) {
-                (Some(high), Some(low)) => {
-                    bytes.push(high * 16 + low);
-                    rest = after;
-                }
-                _ => {
-                    bytes.push(b'%');
-                    rest = tail;
-                }
-            },
-            (byte, tail) => {
-                bytes.push(*byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -10,6 +10,7 @@ use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::{Access, open_regular, read_regular, write_named};
 use pinch_stdx::process::{self, Ended, SpawnError};
+use pinch_stdx::pull::{Giver, pulled};
 
 use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
 use super::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
@@ -49,6 +50,25 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
+/// Gives a file away piece by piece.
+async fn give_pieces(path: &Path, giver: &Giver<Result<Bytes, MachineError>>) -> Result<(), MachineError> {
+    let mut file = blocking("open", path, open_regular).await?;
+    loop {
+        let (back, piece) = blocking("read", path, move |_| {
+            let mut piece = vec![0; PIECE];
+            let n = file.read(&mut piece)?;
+            piece.truncate(n);
+            Ok((file, piece))
+        })
+        .await?;
+        file = back;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        giver.give(Ok(Bytes::from(piece))).await;
+    }
+}
+
 impl Machine for LocalMachine {
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
         Box::pin(blocking("access", path, |path| {
@@ -73,23 +93,11 @@ impl Machine for LocalMachine {
     }
 
     fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>> {
-        Box::pin(async_stream::try_stream! {
-            let mut file = blocking("open", path, open_regular).await?;
-            loop {
-                let (back, piece) = blocking("read", path, move |_| {
-                    let mut piece = vec![0; PIECE];
-                    let n = file.read(&mut piece)?;
-                    piece.truncate(n);
-                    Ok((file, piece))
-                })
-                .await?;
-                file = back;
-                if piece.is_empty() {
-                    break;
-                }
-                yield Bytes::from(piece);
+        Box::pin(pulled(move |giver| async move {
+            if let Err(error) = give_pieces(path, &giver).await {
+                giver.give(Err(error)).await;
             }
-        })
+        }))
     }
 
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {

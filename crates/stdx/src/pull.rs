@@ -3,6 +3,9 @@
 //! [`pulled`] runs a future only while somebody polls the stream. Inside, [`Giver::give`] hands one item out and returns when the reader has
 //! come back for more: what the reader does with an item is finished before the future goes on. Dropping the stream drops the future.
 //!
+//! Unlike the macros of `async-stream`, which yield only where they stand, a giver is a value: functions take it, and the futures of a set share
+//! it.
+//!
 //! ```
 //! use futures::StreamExt;
 //! use pinch_stdx::pull::pulled;
@@ -20,6 +23,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -31,24 +35,31 @@ pub fn pulled<'a, T, F>(make: impl FnOnce(Giver<T>) -> F) -> Pulled<'a, T>
 where
     F: Future<Output = ()> + Send + 'a,
 {
-    let slot = Slot(Arc::new(Mutex::new(State { item: None, reader: None, waiting: Vec::new() })));
-    let work = make(Giver { slot: slot.clone() });
-    Pulled { slot, work: Some(Box::pin(work)) }
+    let state = Mutex::new(State { item: None, reader: None, waiting: Vec::new() });
+    let slot = Arc::new(Slot { is_full: AtomicBool::new(false), state });
+    let work = make(Giver { slot: Arc::clone(&slot) });
+    Pulled { slot, reader: None, work: Some(Box::pin(work)) }
 }
 
 /// The stream; see the module.
 #[must_use = "streams do nothing unless polled"]
 pub struct Pulled<'a, T> {
-    slot: Slot<T>,
+    slot: Arc<Slot<T>>,
+    /// The waker that the slot knows, to be compared without a lock.
+    reader: Option<Waker>,
     work: Option<BoxFuture<'a, ()>>,
 }
 
 /// The future's side: hands items to the reader. Clones share the one place for an item.
 pub struct Giver<T> {
-    slot: Slot<T>,
+    slot: Arc<Slot<T>>,
 }
 
-struct Slot<T>(Arc<Mutex<State<T>>>);
+struct Slot<T> {
+    /// Whether the state has an item: spares the lock where nothing is to be done. Written under the lock only.
+    is_full: AtomicBool,
+    state: Mutex<State<T>>,
+}
 
 struct State<T> {
     item: Option<T>,
@@ -58,35 +69,33 @@ struct State<T> {
     waiting: Vec<Waker>,
 }
 
-impl<T> Clone for Slot<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
 impl<T> Clone for Giver<T> {
     fn clone(&self) -> Self {
-        Self { slot: self.slot.clone() }
+        Self { slot: Arc::clone(&self.slot) }
     }
 }
 
 impl<T> Slot<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The item, for a reader with this waker.
-    fn take(&self, reader: &Waker) -> Option<T> {
-        let (item, waiting) = {
-            let mut state = self.lock();
-            if !state.reader.as_ref().is_some_and(|known| known.will_wake(reader)) {
-                state.reader = Some(reader.clone());
-            }
-            let item = state.item.take()?;
-            (item, std::mem::take(&mut state.waiting))
-        };
+    fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire)
+    }
+
+    /// The item, if there is one.
+    fn take(&self) -> Option<T> {
+        if !self.is_full() {
+            return None;
+        }
+        let mut state = self.lock();
+        let item = state.item.take();
+        self.is_full.store(false, Ordering::Release);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
         waiting.into_iter().for_each(Waker::wake);
-        Some(item)
+        item
     }
 }
 
@@ -98,12 +107,16 @@ impl<T> Giver<T> {
         let mut item = Some(item);
         // First wait for the place to be free, then put the item there, then wait until it is taken.
         std::future::poll_fn(|cx| {
+            if item.is_none() && !self.slot.is_full() {
+                return Poll::Ready(());
+            }
             let mut state = self.slot.lock();
             if state.item.is_none() {
                 match item.take() {
                     None => return Poll::Ready(()),
                     Some(new) => state.item = Some(new),
                 }
+                self.slot.is_full.store(true, Ordering::Release);
             }
             let is_known = |waker: &Waker| waker.will_wake(cx.waker());
             if !state.reader.iter().chain(&state.waiting).any(is_known) {
@@ -119,14 +132,18 @@ impl<T> Stream for Pulled<'_, T> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        if !self.reader.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            self.reader = Some(cx.waker().clone());
+            self.slot.lock().reader = Some(cx.waker().clone());
+        }
         loop {
-            if let Some(item) = self.slot.take(cx.waker()) {
+            if let Some(item) = self.slot.take() {
                 return Poll::Ready(Some(item));
             }
             let Some(work) = &mut self.work else { return Poll::Ready(None) };
             match work.as_mut().poll(cx) {
                 Poll::Ready(()) => self.work = None,
-                Poll::Pending if self.slot.lock().item.is_some() => {}
+                Poll::Pending if self.slot.is_full() => {}
                 Poll::Pending => return Poll::Pending,
             }
         }

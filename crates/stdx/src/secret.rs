@@ -1,15 +1,22 @@
 //! Text that must not be printed: API keys, tokens, passwords.
+//!
+//! A type of its own and not `secrecy::SecretString`, because credentials are compared, and are the keys of maps.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
-/// A secret string. `Debug` and `Display` never show it; [`Secret::reveal`] does.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Secret(String);
+use zeroize::{ZeroizeOnDrop, Zeroizing};
+
+/// A secret string. `Debug` never shows it; [`Secret::reveal`] does. Its memory is overwritten when it is dropped.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(Zeroizing<String>);
+
+impl ZeroizeOnDrop for Secret {}
 
 impl Secret {
     /// Wraps a secret.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
     }
 
     /// The secret itself, for the one place that sends it.
@@ -31,7 +38,13 @@ impl From<&str> for Secret {
 
 impl From<String> for Secret {
     fn from(text: String) -> Self {
-        Self(text)
+        Self::new(text)
+    }
+}
+
+impl Hash for Secret {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.reveal().hash(state);
     }
 }
 
@@ -48,5 +61,11 @@ mod tests {
     #[test]
     fn debug_shows_nothing() {
         assert_eq!(format!("{:?}", Secret::new("sk-1")), "Secret(…)");
+    }
+
+    #[test]
+    fn equal_secrets_are_one_key() {
+        let known = std::collections::HashMap::from([(Secret::new("sk-1"), 1)]);
+        assert_eq!((known.get(&"sk-1".into()), known.get(&"sk-2".into())), (Some(&1), None));
     }
 }

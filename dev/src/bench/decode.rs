@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use async_stream::stream;
 use bytes::Bytes;
 use futures::StreamExt;
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
@@ -17,6 +16,7 @@ use pinch_llm::request::Request;
 use pinch_llm::wire::{Call, Encoding, WireFormat};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
+use pinch_stdx::pull::pulled;
 
 use super::decoding::{self, CHUNK, format_of, model_of};
 use super::transcript::anthropic;
@@ -62,7 +62,7 @@ impl Provider for Prepared {
         EventStream::new(
             &model,
             0,
-            stream! {
+            pulled(move |giver| async move {
                 let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
                 let (mut frames, mut emit) = (SseDecoder::default(), Emit::default());
                 for chunk in body.chunks(CHUNK) {
@@ -70,15 +70,15 @@ impl Provider for Prepared {
                     while let Ok(Some(frame)) = frames.next_frame() {
                         decoder.push(frame, &mut emit);
                         while let Some(event) = emit.pop() {
-                            yield event;
+                            giver.give(event).await;
                         }
                     }
                 }
                 decoder.finish(&mut emit);
                 while let Some(event) = emit.pop() {
-                    yield event;
+                    giver.give(event).await;
                 }
-            },
+            }),
         )
     }
 }

@@ -24,34 +24,16 @@ pub fn complaint(word: &str) -> Option<String> {
     if let Some((_, instead)) = OF_PI.iter().find(|(name, _)| *name == word) {
         return Some(format!("Unknown command \"{word}\". {instead}. {how}"));
     }
+    let n_letters = word.chars().count();
     let names = COMMANDS.iter().chain(OF_PI).map(|(name, _)| *name);
     let (meant, _) = names
-        .map(|name| (name, distance(word, name)))
+        // A long message is not compared letter by letter.
+        .filter(|name| n_letters <= name.len() + 2)
+        .map(|name| (name, strsim::osa_distance(word, name)))
         // Of a short name, two letters are half of it.
         .filter(|(name, distance)| *distance <= if name.len() > 4 { 2 } else { 1 })
         .min_by_key(|(_, distance)| *distance)?;
     Some(format!("Unknown command \"{word}\". Did you mean \"pinch {meant}\"? {how}"))
-}
-
-/// How many letters have to be put in, taken out, replaced, or swapped with the next one.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > 2 {
-        return usize::MAX;
-    }
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for (i, of_a) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, of_b) in b.iter().enumerate() {
-            let mut least = (rows[i][j] + usize::from(of_a != of_b)).min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *of_a == b[j - 1] && a[i - 1] == *of_b {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use pinch_llm::event::EventStream;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::Request;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::pull::pulled;
 
 use super::{AuthError, RequestAuth};
 
@@ -32,7 +33,7 @@ impl Provider for Authorised {
         EventStream::new(
             &about,
             now,
-            async_stream::stream! {
+            pulled(move |giver| async move {
                 let mut events = match auth.for_model(&model, &cancel).await {
                     Ok(mut credentials) => {
                         if let Some(env) = credentials.env.take() {
@@ -44,9 +45,9 @@ impl Provider for Authorised {
                     Err(error) => EventStream::failed(&model, now, to_llm_error(&model.provider, &error)),
                 };
                 while let Some(event) = events.next().await {
-                    yield event;
+                    giver.give(event).await;
                 }
-            },
+            }),
         )
     }
 }

@@ -1,4 +1,7 @@
 //! Where a package comes from: the npm registry, a git server, a folder.
+//!
+//! Addresses are cut by hand: `user@host:path` and `host/path` are no URLs, a reference may follow in pi's way, and git is given the rest exactly as
+//! it was written.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};

@@ -25,6 +25,7 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions};
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::pull::pulled;
 
 use super::{AttemptEvent, AttemptRuntime, Attempts};
 use crate::run::decide::{Repair, Repaired};
@@ -143,11 +144,11 @@ impl Attempts for NativeAttempts {
         auth: Arc<dyn RequestAuth>,
         cancel: Cancel,
     ) -> BoxStream<'a, AttemptEvent> {
-        Box::pin(async_stream::stream! {
+        Box::pin(pulled(move |giver| async move {
             let cancel = cancel.child();
             self.session.set_provider(authorised(&self.provider, auth));
             if let Err(error) = self.session.set_thinking(plan.thinking).await {
-                yield AttemptEvent::Broken(session_error(error));
+                giver.give(AttemptEvent::Broken(session_error(error))).await;
                 return;
             }
             let window = self.session.model().context_window;
@@ -168,18 +169,18 @@ impl Attempts for NativeAttempts {
                         watcher.see(&event);
                         // What follows a run is the runner's business, and so is its end.
                         if !matches!(event, SessionEvent::Settled { .. }) {
-                            yield AttemptEvent::Session(event);
+                            giver.give(AttemptEvent::Session(event)).await;
                         }
                     }
                     Err(error) => {
-                        yield AttemptEvent::Broken(session_error(error));
+                        giver.give(AttemptEvent::Broken(session_error(error))).await;
                         return;
                     }
                 }
             }
             drop(run);
-            yield AttemptEvent::End(Box::new(watcher.finish(&cancel, self.session.messages())));
-        })
+            giver.give(AttemptEvent::End(Box::new(watcher.finish(&cancel, self.session.messages())))).await;
+        }))
     }
 
     fn repair<'a>(

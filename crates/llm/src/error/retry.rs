@@ -6,7 +6,7 @@ use http::HeaderMap;
 use pinch_stdx::host::ms_from_http_date;
 use serde_json::Value;
 
-use super::patterns::{NOT_RETRYABLE, RETRYABLE, RETRYABLE_NUMBERS, beginning, finds_number};
+use super::patterns::{NOT_RETRYABLE, RETRYABLE, beginning};
 use super::{LlmError, LlmErrorKind};
 
 /// How often a call may be repeated, and how long a provider may make us wait.
@@ -49,9 +49,7 @@ pub fn retryable(error: &LlmError) -> bool {
 /// looked at: ask [`super::overflow::is_context_overflow`] first.
 pub fn text_is_retryable(text: &str) -> bool {
     let text = beginning(text);
-    !NOT_RETRYABLE.finds_any(&text)
-        && (RETRYABLE.iter().any(|table| table.finds_any(&text))
-            || RETRYABLE_NUMBERS.iter().any(|number| finds_number(number, &text)))
+    !NOT_RETRYABLE.finds_any(&text) && RETRYABLE.iter().any(|table| table.finds_any(&text))
 }
 
 /// How long to wait before the repetition after `n_done` repetitions; `None` when there must be none. `jitter`, from 0 to 1, shortens our

@@ -1,6 +1,6 @@
 //! What a model's provider, host and id say about its peculiarities.
 
-use pinch_http::url_parts::host_is;
+use pinch_http::url_parts::{host, is_under};
 
 use super::dialect::{Affinity, AffinityFormat, Dialect, GoogleThinking, KeyHeader, MaxTokensField, ThinkingFormat};
 use crate::ids::ApiId;
@@ -19,19 +19,30 @@ pub struct Facts<'a> {
     pub id: &'a str,
 }
 
-impl Facts<'_> {
+/// [`Facts`] with the host taken from the base URL once for all questions.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    api: &'a str,
+    provider: &'a str,
+    host: &'a str,
+    id: &'a str,
+}
+
+impl Known<'_> {
     /// Whether the provider has this name or the host lies under this domain.
     fn is(&self, provider: &str, domain: &str) -> bool {
         self.provider == provider || self.on(domain)
     }
 
     fn on(&self, domain: &str) -> bool {
-        host_is(self.base_url, domain)
+        is_under(self.host, domain)
     }
 }
 
 /// The peculiarities that follow from provider, host and id.
 pub fn detect(facts: Facts<'_>) -> Dialect {
+    let Facts { api, provider, base_url, id } = facts;
+    let facts = Known { api, provider, host: &host(base_url), id };
     let mut dialect = match facts.api {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
@@ -52,7 +63,7 @@ pub fn detect(facts: Facts<'_>) -> Dialect {
 }
 
 /// What a provider wants in every format it speaks.
-fn by_provider(facts: Facts<'_>, dialect: &mut Dialect) {
+fn by_provider(facts: Known<'_>, dialect: &mut Dialect) {
     let Dialect { wire, history, .. } = dialect;
     match facts.provider {
         "cloudflare-ai-gateway" => wire.key_header = KeyHeader::CloudflareGateway,
@@ -69,7 +80,7 @@ fn by_provider(facts: Facts<'_>, dialect: &mut Dialect) {
     history.two_call_ids = azure || matches!(facts.provider, "openai" | "openai-codex" | "opencode");
 }
 
-fn anthropic(facts: Facts<'_>) -> Dialect {
+fn anthropic(facts: Known<'_>) -> Dialect {
     let mut dialect = Dialect::default();
     if facts.is("openrouter", "openrouter.ai") {
         dialect.wire.affinity = Affinity { send: true, format: AffinityFormat::OpenRouter };
@@ -77,7 +88,7 @@ fn anthropic(facts: Facts<'_>) -> Dialect {
     dialect
 }
 
-fn google(facts: Facts<'_>) -> Dialect {
+fn google(facts: Known<'_>) -> Dialect {
     let id = facts.id.to_lowercase();
     let major = gemini_major(&id);
     let mut dialect = Dialect::default();
@@ -121,7 +132,7 @@ fn gemini_major(id: &str) -> Option<u32> {
     version[..n_digits].parse().ok()
 }
 
-fn mistral(facts: Facts<'_>) -> Dialect {
+fn mistral(facts: Known<'_>) -> Dialect {
     let mut dialect = Dialect::default();
     // Records of these may be older than their words for levels.
     dialect.wire.reasoning_effort =
@@ -130,7 +141,7 @@ fn mistral(facts: Facts<'_>) -> Dialect {
     dialect
 }
 
-fn completions(facts: Facts<'_>) -> Dialect {
+fn completions(facts: Known<'_>) -> Dialect {
     let zai = matches!(facts.provider, "zai" | "zai-coding-cn") || facts.on("api.z.ai");
     let moonshot = matches!(facts.provider, "moonshotai" | "moonshotai-cn") || facts.on("api.moonshot.");
     let workers = facts.is("cloudflare-workers-ai", "api.cloudflare.com");
@@ -177,7 +188,7 @@ fn completions(facts: Facts<'_>) -> Dialect {
     dialect
 }
 
-fn responses(facts: Facts<'_>) -> Dialect {
+fn responses(facts: Known<'_>) -> Dialect {
     let mut dialect = Dialect::default();
     let open_router = facts.is("openrouter", "openrouter.ai");
     let format = if open_router { AffinityFormat::OpenRouter } else { AffinityFormat::OpenAi };

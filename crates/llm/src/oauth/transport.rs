@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pinch_http::{HttpClient, HttpError, Outgoing};
 use pinch_stdx::host::Env;
 use serde_json::Value;
+use url::form_urlencoded;
 
 use super::{OAuthCx, OAuthError};
 
@@ -170,28 +171,7 @@ impl Said<'_> {
 
 /// Pairs as forms and queries have them.
 pub(super) fn form(pairs: &[(&str, &str)]) -> String {
-    let mut out = String::new();
-    for (name, value) in pairs {
-        if !out.is_empty() {
-            out.push('&');
-        }
-        encode(name, &mut out);
-        out.push('=');
-        encode(value, &mut out);
-    }
-    out
-}
-
-fn encode(text: &str, out: &mut String) {
-    use std::fmt::Write as _;
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
-            b' ' => out.push('+'),
-            // Writing to a string cannot fail.
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-    }
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
 /// Tokens of a server's answer.

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_stream::stream;
 use bytes::Bytes;
 use futures::future::Either;
 #[cfg(feature = "zstd")]
@@ -15,6 +14,7 @@ use pinch_http::idle::{Stopped, Watch};
 use pinch_http::{HttpClient, HttpError, Incoming, Outgoing};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
+use pinch_stdx::pull::{Pulled, pulled};
 use tokio::time::{Instant, timeout};
 
 use super::Provider;
@@ -84,13 +84,8 @@ impl Provider for HttpProvider {
 }
 
 /// The call from its beginning to its one end.
-fn run(
-    shared: Arc<Shared>,
-    mut request: Request,
-    cancel: Cancel,
-    timestamp: i64,
-) -> impl futures::Stream<Item = StreamEvent> + Send {
-    stream! {
+fn run(shared: Arc<Shared>, mut request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
+    pulled(move |giver| async move {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.timeouts);
         let authorised = shared.authorise(&mut request, &watch, &cancel).await;
@@ -124,7 +119,7 @@ fn run(
                     let ms = began.elapsed().as_millis();
                     Arc::make_mut(&mut finished.message).duration_ms = i64::try_from(ms).ok();
                 }
-                yield event;
+                giver.give(event).await;
                 if is_end {
                     return;
                 }
@@ -165,7 +160,7 @@ fn run(
                 Err(why) => decoder.fail(stopped(&request, why), &mut emit),
             }
         }
-    }
+    })
 }
 
 impl Shared {

@@ -8,7 +8,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_stream::stream;
 use futures::StreamExt;
 use http::HeaderMap;
 use pinch_http::HttpClient;
@@ -16,6 +15,7 @@ use pinch_http::idle::{Stopped, Watch};
 use pinch_http::websocket::{Received, SocketError, WebSocket};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
+use pinch_stdx::pull::{Pulled, pulled};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -196,13 +196,8 @@ impl Lease {
 }
 
 /// The call from its beginning to its one end.
-fn run(
-    shared: Arc<Shared>,
-    request: Request,
-    cancel: Cancel,
-    timestamp: i64,
-) -> impl futures::Stream<Item = StreamEvent> + Send {
-    stream! {
+fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
+    pulled(move |giver| async move {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.timeouts);
         let call = Call { request: &request, timestamp, encoding: Encoding::Usual };
@@ -230,7 +225,7 @@ fn run(
                     }
                     _ => false,
                 };
-                yield event;
+                giver.give(event).await;
                 if is_end {
                     return;
                 }
@@ -256,7 +251,7 @@ fn run(
                             add_diagnostic(message, note.clone());
                             message.duration_ms = i64::try_from(began.elapsed().as_millis()).ok();
                         }
-                        yield event;
+                        giver.give(event).await;
                     }
                     return;
                 }
@@ -264,7 +259,7 @@ fn run(
                 _ => return,
             }
         }
-    }
+    })
 }
 
 /// What is done at the end of a turn over a socket.

@@ -1,5 +1,7 @@
 //! Where a request goes.
 
+#[cfg(any(feature = "bedrock", feature = "vertex"))]
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use pinch_stdx::host::env::Env;
 
 use crate::error::{LlmError, LlmErrorKind};
@@ -45,20 +47,21 @@ fn filled(request: &Request, base: &str) -> Result<String, LlmError> {
     fill(base, &request.model, request.host.env())
 }
 
+/// What [`encoded`] texts do not have as it is: all but the unreserved characters of RFC 3986, as the signatures of Amazon demand it.
+#[cfg(any(feature = "bedrock", feature = "vertex"))]
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// A text as part of a path or query: everything but letters, digits and `-_.~` is encoded.
-#[cfg(feature = "bedrock")]
-pub(crate) fn encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ok = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+#[cfg(any(feature = "bedrock", feature = "vertex"))]
+pub(crate) fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, ENCODED)
+}
+
+/// Pairs as forms and queries have them, with spaces as `%20`.
+#[cfg(any(feature = "bedrock", feature = "vertex"))]
+pub(crate) fn pairs(pairs: &[(&str, &str)]) -> String {
+    let pairs = pairs.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 /// Replaces `{NAME}` by the variable of that name.

@@ -10,6 +10,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::overrides::{Override, OverrideBuilder};
 use pinch_stdx::fs::skip_hole;
+use pinch_stdx::pull::pulled;
 use tokio::sync::mpsc;
 
 use super::walk::{Entries, Rules, path_of, relative};
@@ -55,7 +56,7 @@ impl<T> Out<T> {
 fn stream<T: Send + 'static>(
     search: impl FnOnce(&mut Out<T>) -> Result<(), SearchError> + Send + 'static,
 ) -> BoxStream<'static, Result<Seen<T>, SearchError>> {
-    Box::pin(async_stream::try_stream! {
+    Box::pin(pulled(move |giver| async move {
         let (tx, mut rx) = mpsc::channel(WAITING);
         let worker = tokio::task::spawn_blocking(move || {
             let mut out = Out { tx, batch: Vec::new() };
@@ -65,12 +66,14 @@ fn stream<T: Send + 'static>(
         });
         while let Some(batch) = rx.recv().await {
             for item in batch {
-                yield item;
+                giver.give(Ok(item)).await;
             }
         }
         let gone = |_| Err(MachineError::new(io::Error::other("the search broke down"), "search", None).into());
-        worker.await.unwrap_or_else(gone)?;
-    })
+        if let Err(error) = worker.await.unwrap_or_else(gone) {
+            giver.give(Err(error)).await;
+        }
+    }))
 }
 
 /// Looks for paths.

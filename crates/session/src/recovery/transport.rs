@@ -8,6 +8,7 @@ use pinch_llm::event::{EventStream, StreamEvent};
 use pinch_llm::provider::Provider;
 use pinch_llm::request::Request;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::pull::pulled;
 
 use super::TransportRetry;
 
@@ -35,15 +36,16 @@ impl Provider for RepeatingProvider {
         EventStream::new(
             &about,
             now,
-            async_stream::stream! {
+            pulled(move |giver| async move {
                 let limits = Limits { max_retries: plan.max_retries, max_delay: plan.max_delay };
                 for n_done in 0.. {
                     let mut events = inner.stream(request.clone(), cancel.clone());
                     let first = events.next().await;
                     let wait = match &first {
-                        Some(StreamEvent::End(finished)) => finished.error.as_ref().and_then(|error| {
-                            retry_delay(error, n_done, &limits, request.host.ids().fraction())
-                        }),
+                        Some(StreamEvent::End(finished)) => finished
+                            .error
+                            .as_ref()
+                            .and_then(|error| retry_delay(error, n_done, &limits, request.host.ids().fraction())),
                         _ => None,
                     };
                     if let Some(wait) = wait {
@@ -53,14 +55,14 @@ impl Provider for RepeatingProvider {
                         }
                     }
                     if let Some(first) = first {
-                        yield first;
+                        giver.give(first).await;
                     }
                     while let Some(event) = events.next().await {
-                        yield event;
+                        giver.give(event).await;
                     }
                     break;
                 }
-            },
+            }),
         )
     }
 }

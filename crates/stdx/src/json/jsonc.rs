@@ -1,4 +1,7 @@
 //! JSON with comments and trailing commas, as people write settings.
+//!
+//! Not JSON5, which takes much more: names without quotes, single quotes, hexadecimal numbers, `NaN` as `null`. A file that is read here would
+//! then be refused by the programs it is shared with. The `json5` crate also refuses lone surrogates, which JavaScript writes.
 
 use std::borrow::Cow;
 

@@ -11,43 +11,7 @@
 /// assert_eq!(format(1e21), "1e+21");
 /// ```
 pub fn format(number: f64) -> String {
-    if number.is_nan() {
-        return "NaN".into();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "Infinity".into() } else { "-Infinity".into() };
-    }
-    if number == 0.0 {
-        return "0".into();
-    }
-    // Rust's exponent form holds the shortest digits too; only their layout differs.
-    let text = format!("{:e}", number.abs());
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let body = lay_out(&digits, exponent);
-    if number < 0.0 { format!("-{body}") } else { body }
-}
-
-/// Lays out `digits`, meaning d.ddd times ten to the `exponent`.
-fn lay_out(digits: &str, exponent: i32) -> String {
-    let n_digits = digits.len();
-    match exponent {
-        0..21 => {
-            let n_whole = exponent.unsigned_abs() as usize + 1;
-            if n_digits <= n_whole {
-                format!("{digits}{}", "0".repeat(n_whole - n_digits))
-            } else {
-                format!("{}.{}", &digits[..n_whole], &digits[n_whole..])
-            }
-        }
-        -6..0 => format!("0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize - 1)),
-        _ => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            let point = if n_digits > 1 { "." } else { "" };
-            format!("{}{point}{}e{sign}{}", &digits[..1], &digits[1..], exponent.unsigned_abs())
-        }
-    }
+    ryu_js::Buffer::new().format(number).to_owned()
 }
 
 #[cfg(test)]
@@ -75,6 +39,9 @@ mod tests {
             (1.25e22, "1.25e+22"),
             (1_700_000_000_000.0, "1700000000000"),
             (123.456, "123.456"),
+            // Of two that are equally near, the even digit.
+            (1_097_718_834_198_879.2, "1097718834198879.2"),
+            (-97_691_119_162_302.62, "-97691119162302.62"),
             (5e-324, "5e-324"),
             (f64::MAX, "1.7976931348623157e+308"),
             (f64::NAN, "NaN"),

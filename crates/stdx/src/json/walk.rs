@@ -1,5 +1,8 @@
 //! Walking over JSON without building any value: to find where its parts stand, in texts of which only little is wanted.
 //!
+//! Not a library: serde_json reads a line of a session into a value at a third of the speed (1 000 MB/s against 3 300 MB/s), and where it only
+//! skips, at the same speed, it does not say where the parts are.
+//!
 //! The structure is checked token by token. What stands inside of strings is not, but for line ends: an escape that is none is found when the
 //! part is read.
 

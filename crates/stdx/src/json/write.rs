@@ -8,8 +8,6 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-use super::number;
-
 /// Writes a value as `JSON.stringify(value)` does.
 ///
 /// # Errors
@@ -59,7 +57,7 @@ impl<F: Formatter> Formatter for JsNumbers<F> {
     }
 
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        writer.write_all(number::format(value).as_bytes())
+        writer.write_all(ryu_js::Buffer::new().format(value).as_bytes())
     }
 
     fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {

@@ -93,7 +93,7 @@ async fn token_service(
     let region = endpoint::configured_region(cx.request).or(region).unwrap_or("us-east-1");
     let china = if region.starts_with("cn-") { ".cn" } else { "" };
     let url = service_url(cx, "AWS_ENDPOINT_URL_STS", || format!("https://sts.{region}.amazonaws.com{china}")) + "/";
-    let body = pairs(form);
+    let body = address::pairs(form);
     let mut headers = HeaderMap::new();
     let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
     headers.insert(http::header::CONTENT_TYPE, kind);
@@ -123,7 +123,7 @@ async fn token_service(
 pub(super) async fn sso(cx: Cx<'_>, role: SsoRole<'_>) -> Result<Option<Fetched>, LlmError> {
     let region = role.region;
     let base = service_url(cx, "AWS_ENDPOINT_URL_SSO", || format!("https://portal.sso.{region}.amazonaws.com"));
-    let query = pairs(&[("account_id", role.account), ("role_name", role.role)]);
+    let query = address::pairs(&[("account_id", role.account), ("role_name", role.role)]);
     let url = format!("{base}/federation/credentials?{query}");
     let headers = one_secret(cx, "x-amz-sso_bearer_token", role.token)?;
     let outgoing = Outgoing { method: Method::GET, url, headers, body: Bytes::new() };
@@ -277,10 +277,4 @@ fn element(xml: &str, name: &str) -> Option<String> {
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
     let text = text.trim().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
     Some(text).filter(|text| !text.is_empty())
-}
-
-/// Pairs as forms and queries have them.
-fn pairs(pairs: &[(&str, &str)]) -> String {
-    let pairs = pairs.iter().map(|(name, value)| format!("{name}={}", address::encoded(value)));
-    pairs.collect::<Vec<_>>().join("&")
 }

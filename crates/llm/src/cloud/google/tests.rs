@@ -146,8 +146,10 @@ async fn what_cannot_be_used_is_named() {
     }
     assert!(fails(json!([1])).await.ends_with("is not JSON of the expected form."));
     assert!(fails(json!({"type": "authorized_user", "client_id": "c"})).await.ends_with("has no client_secret."));
-    let open = json!({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r", "token_uri": "http://h.test"});
-    assert!(fails(open).await.ends_with("is not https."));
+    for far in ["http://h.test", "http://127.0.0.1.h.test", "http://localhost.h.test"] {
+        let open = json!({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r", "token_uri": far});
+        assert!(fails(open).await.ends_with("is not https."), "{far}");
+    }
     let odd = json!({"type": "service_account", "client_email": "e", "private_key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"});
     assert!(fails(odd).await.ends_with("its private_key is not an RSA key."));
     let named = dir.path().join("credentials.json.d");

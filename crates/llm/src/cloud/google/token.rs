@@ -13,6 +13,7 @@ use super::file::{Grant, Source};
 use super::jwt::{self, Claims};
 use crate::error::{LlmError, LlmErrorKind, classify, retry};
 use crate::request::Request;
+use crate::wire::address;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
@@ -81,12 +82,12 @@ fn outgoing(source: &Source, now_ms: i64) -> Result<Outgoing, String> {
     match source {
         Source::Metadata { host } => {
             headers.insert("metadata-flavor", HeaderValue::from_static("Google"));
-            let url = format!("http://{host}/{METADATA_PATH}?scopes={}", form_text(SCOPE));
+            let url = format!("http://{host}/{METADATA_PATH}?scopes={}", address::encoded(SCOPE));
             Ok(Outgoing { method: Method::GET, url, headers, body: Bytes::new() })
         }
         Source::File { name, token_uri, grant, .. } => {
             let form = match grant {
-                Grant::Refresh { client_id, client_secret, refresh_token } => form(&[
+                Grant::Refresh { client_id, client_secret, refresh_token } => address::pairs(&[
                     ("grant_type", "refresh_token"),
                     ("client_id", client_id),
                     ("client_secret", client_secret.reveal()),
@@ -96,7 +97,10 @@ fn outgoing(source: &Source, now_ms: i64) -> Result<Outgoing, String> {
                     let claims = Claims { email, key_id: key_id.as_deref(), scope: SCOPE, audience: token_uri, now_ms };
                     let assertion = jwt::sign(&claims, private_key)
                         .map_err(|why| format!("Google credentials file {name} cannot be used: {why}."))?;
-                    form(&[("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)])
+                    address::pairs(&[
+                        ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+                        ("assertion", &assertion),
+                    ])
                 }
             };
             let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -104,19 +108,6 @@ fn outgoing(source: &Source, now_ms: i64) -> Result<Outgoing, String> {
             Ok(Outgoing { method: Method::POST, url: token_uri.clone(), headers, body: Bytes::from(form) })
         }
     }
-}
-
-fn form(members: &[(&str, &str)]) -> String {
-    let members: Vec<String> = members.iter().map(|(name, value)| format!("{name}={}", form_text(value))).collect();
-    members.join("&")
-}
-
-fn form_text(text: &str) -> String {
-    let escaped = text.bytes().map(|b| match b {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(b).to_string(),
-        other => format!("%{other:02X}"),
-    });
-    escaped.collect()
 }
 
 fn unreachable_error(source: &Source, request: &Request, error: &HttpError) -> LlmError {
