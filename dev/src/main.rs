@@ -4,10 +4,10 @@
 
 mod cargo;
 
-mod bench;
-mod browser;
 mod catalog;
 mod interop;
+mod bench;
+mod browser;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,6 @@ mod output;
 mod exit;
 mod signals;
 
-mod args;
 mod folders;
 mod open_log;
 mod find_model;
@@ -18,6 +17,8 @@ mod show;
 mod demo_script;
 
 mod commands;
+
+mod args;
 
 use std::ffi::OsString;
 use std::io::Write as _;

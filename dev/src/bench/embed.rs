@@ -11,9 +11,9 @@ use tempfile::TempDir;
 use super::transcript::{Setup, anthropic};
 use super::{Figure, median, process};
 
-pub(super) mod idle;
-pub(super) mod many;
 pub(super) mod steady;
+pub(super) mod many;
+pub(super) mod idle;
 
 const TIMES: usize = 30;
 

@@ -4,8 +4,8 @@
 //! the same to both: the tree, the labels, the name, the context and what a model is sent of it. Where pi of the newest version writes the
 //! same session, its lines must be ours byte for byte.
 
-pub(crate) mod peer;
 mod program;
+pub(crate) mod peer;
 mod scenarios;
 
 use std::path::{Path, PathBuf};

@@ -17,13 +17,19 @@ struct Tree<'a> {
     files: Vec<(Vec<String>, &'a Source)>,
 }
 
-/// Checks the modules of every library.
+/// The files that begin a library and a program.
+const ROOTS: [&str; 2] = ["lib", "main"];
+
+/// Checks the modules of every library and every program.
 pub(super) fn check(sources: &[Source]) -> Report {
     let mut report = Report::default();
-    let roots = sources.iter().filter_map(|source| source.path.strip_suffix("/src/lib.rs"));
-    let roots: Vec<&str> = roots.collect();
-    for root in &roots {
-        let tree = Tree::of(sources, root);
+    let roots = ROOTS.iter().flat_map(|name| {
+        let end = format!("/src/{name}.rs");
+        sources.iter().filter_map(move |source| Some((source.path.strip_suffix(&end)?, *name)))
+    });
+    let roots: Vec<(&str, &str)> = roots.collect();
+    for (root, name) in &roots {
+        let tree = Tree::of(sources, root, name);
         for (module, source) in &tree.files {
             for path in paths::of(source.without_tests(), module) {
                 let used = tree.resolve(&path);
@@ -42,12 +48,12 @@ pub(super) fn check(sources: &[Source]) -> Report {
             }
         }
     }
-    report.checked = format!("{} edges between modules of {} crates", report.n_checked, roots.len());
+    report.checked = format!("{} edges between modules of {} libraries and programs", report.n_checked, roots.len());
     report
 }
 
 impl<'a> Tree<'a> {
-    fn of(sources: &'a [Source], root: &str) -> Self {
+    fn of(sources: &'a [Source], root: &str, name: &str) -> Self {
         let prefix = format!("{root}/src/");
         let mut tree = Self { children: BTreeMap::new(), passed_on: BTreeMap::new(), files: Vec::new() };
         for source in sources.iter().filter(|source| source.is_rust() && !source.is_test()) {
@@ -55,12 +61,18 @@ impl<'a> Tree<'a> {
                 continue;
             };
             let module: Vec<String> = match rest {
-                "lib" => Vec::new(),
+                rest if rest == name => Vec::new(),
+                rest if ROOTS.contains(&rest) => continue,
                 rest => rest.split('/').map(str::to_owned).collect(),
             };
             tree.children.insert(module.clone(), mod_lines(source.without_tests()));
             tree.files.push((module, source));
         }
+        // A folder may hold a library and a program: what is not below this root belongs to the other one.
+        let Tree { children, files, .. } = &mut tree;
+        files.retain(|(module, _)| {
+            (0..module.len()).all(|at| children.get(&module[..at]).is_some_and(|known| known.contains(&module[at])))
+        });
         for (module, source) in &tree.files {
             for path in paths::passed_on(source.without_tests(), module, &tree.children) {
                 if let Some(name) = path.last() {
@@ -137,6 +149,14 @@ mod tests {
         );
         let passed_on = errors(&[lib, ("a.rs", "fn f(_: crate::Thing) {}\n"), ("b.rs", "")]);
         assert_eq!(passed_on, ["c/src/a.rs: a uses b, which stands below it (crate::Thing)"]);
+        let circle = [
+            ("main.rs", "mod a;\nmod c;\n"),
+            ("lib.rs", "pub mod b;\n"),
+            ("a.rs", "use crate::c::X;\n"),
+            ("b.rs", "use crate::c::X;\n"),
+            ("c.rs", "use super::a;\n"),
+        ];
+        assert_eq!(errors(&circle), ["c/src/a.rs: a uses c, which stands below it (crate::c::X)"]);
         let in_tests = ("a.rs", "\n#[cfg(test)]\nmod tests { use crate::b::X; }\n");
         assert_eq!(errors(&[lib, in_tests, ("b.rs", "use super::a;\n")]), [""; 0]);
     }

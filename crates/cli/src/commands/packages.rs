@@ -1,7 +1,8 @@
 //! `pinch install`, `remove`, `update`, `list` and `config`: packages of skills, prompts, themes and extensions.
 
-mod parse;
+mod name;
 mod texts;
+mod parse;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -25,7 +26,7 @@ use parse::{Order, Update, Wanted};
 
 /// Whether the arguments of the program are such a command.
 pub(crate) fn is_command(args: &[OsString]) -> bool {
-    args.first().and_then(|name| name.to_str()).is_some_and(|name| parse::Name::parse(name).is_some())
+    args.first().and_then(|name| name.to_str()).is_some_and(|name| name::Name::parse(name).is_some())
 }
 
 /// A command as completions and the manual show it.
@@ -39,19 +40,19 @@ pub(crate) struct CommandSurface {
 
 /// All these commands.
 pub(crate) fn surface() -> Vec<CommandSurface> {
-    let of = |name: parse::Name| CommandSurface {
+    let of = |name: name::Name| CommandSurface {
         name: name.as_str(),
         argument: texts::argument(name),
         options: texts::options(name),
     };
-    parse::Name::ALL.map(of).into()
+    name::Name::ALL.map(of).into()
 }
 
 /// Runs the command that the arguments begin with.
 pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, Failure> {
     let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let Some(order) = parse::parse(&args)? else {
-        let name = args.first().and_then(|name| parse::Name::parse(name)).unwrap_or(parse::Name::List);
+        let name = args.first().and_then(|name| name::Name::parse(name)).unwrap_or(name::Name::List);
         say(texts::help(name))?;
         return Ok(ExitCode::SUCCESS);
     };

@@ -1,6 +1,6 @@
 //! What package commands say of themselves.
 
-use super::parse::Name;
+use super::name::Name;
 
 /// How a command is written.
 pub(super) fn usage(name: Name) -> &'static str {
