@@ -5,8 +5,8 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use futures::{StreamExt, stream};
 
-use super::many::{engine, raise_file_limit};
-use super::steady::{SHORT_PROMPT, Steady};
+use super::many::engine;
+use super::steady::{SHORT_PROMPT, Steady, raise_file_limit};
 use crate::bench::{Figure, process};
 
 const N: usize = 10_000;

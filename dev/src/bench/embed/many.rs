@@ -15,7 +15,7 @@ use pinch_stdx::host::Host;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::steady::{RATE, Steady};
+use super::steady::{RATE, Steady, raise_file_limit};
 use crate::bench::{Figure, process};
 
 /// How many runs are tried, until they need too much.
@@ -116,15 +116,6 @@ pub(super) fn engine(dir: &Path, url: &str, n: usize) -> anyhow::Result<Engine> 
     anyhow::ensure!(problems.is_empty(), "{problems:?}");
     let host = Host::builder().home(dir).temp(dir).build();
     Ok(Engine::builder(host, Arc::new(config), &dir.join("state")).build())
-}
-
-/// Every run has two files and a connection.
-pub(super) fn raise_file_limit() {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Nofile, raised) {
-        eprintln!("the limit of open files stays: {error}");
-    }
 }
 
 #[derive(Default)]

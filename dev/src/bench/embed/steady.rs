@@ -52,7 +52,7 @@ impl Drop for Steady {
 
 /// The process: prints its address and serves until it is killed.
 pub(in crate::bench) fn serve() -> anyhow::Result<()> {
-    super::many::raise_file_limit();
+    raise_file_limit();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         println!("http://{}", listener.local_addr()?);
@@ -125,5 +125,14 @@ async fn tick(listeners: Arc<Mutex<Vec<TcpStream>>>) {
         for at in gone.into_iter().rev() {
             listeners.swap_remove(at);
         }
+    }
+}
+
+/// Every run has two files and a connection.
+pub(super) fn raise_file_limit() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Nofile, raised) {
+        eprintln!("the limit of open files stays: {error}");
     }
 }
