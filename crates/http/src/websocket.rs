@@ -1,11 +1,11 @@
 //! A WebSocket: an HTTP connection that became one. Proxies, certificates and time limits are those of the client.
 
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use pinch_stdx::host::Host;
+use sha1::{Digest, Sha1};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
@@ -138,7 +138,7 @@ impl HttpClient {
         headers.insert(header::SEC_WEBSOCKET_KEY, value);
         let outgoing = Outgoing { method: Method::GET, url: url.to_owned(), headers, body: bytes::Bytes::new() };
         let incoming = self.send_http1(outgoing, host.env(), connect).await?;
-        let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, (key + MAGIC).as_bytes());
+        let hash = Sha1::digest((key + MAGIC).as_bytes());
         Ok(Answer { incoming, accept: STANDARD.encode(hash) })
     }
 }
