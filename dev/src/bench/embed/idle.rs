@@ -18,7 +18,7 @@ const SIDE_BY_SIDE: usize = 50;
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let server = Steady::start()?;
     let mut command = Command::new(std::env::current_exe()?);
-    let output = command.args(["bench", "--built", "--idle", "--server", &server.url]).output()?;
+    let output = command.args(["bench", "--idle", "--server", &server.url]).output()?;
     let Ok(kilobytes) = String::from_utf8_lossy(&output.stdout).trim().parse() else {
         bail!("the idle sessions failed: {}", String::from_utf8_lossy(&output.stderr));
     };

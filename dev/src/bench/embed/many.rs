@@ -33,7 +33,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let (mut most, mut kilobytes) = (0, f64::NAN);
     for n in SIZES {
         let mut command = Command::new(std::env::current_exe()?);
-        let output = command.args(["bench", "--built", "--many", &n.to_string(), "--server", &server.url]).output()?;
+        let output = command.args(["bench", "--many", &n.to_string(), "--server", &server.url]).output()?;
         let line = String::from_utf8_lossy(&output.stdout);
         let mut figures = line.split_whitespace().map(str::parse::<f64>);
         let (Some(Ok(cores)), Some(Ok(each))) = (figures.next(), figures.next()) else {

@@ -35,7 +35,7 @@ pub(super) struct Steady {
 impl Steady {
     pub(super) fn start() -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let mut child = command.args(["bench", "--built", "--serve-steady"]).stdout(Stdio::piped()).spawn()?;
+        let mut child = command.args(["bench", "--serve-steady"]).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
         Ok(Self { child, url: line.trim().to_owned() })
