@@ -310,6 +310,11 @@ impl AgentSession {
         &self.agent.messages
     }
 
+    /// The active tools, with those of extensions.
+    pub fn tools(&self) -> &ToolSet {
+        &self.agent.tools
+    }
+
     /// The model.
     pub fn model(&self) -> &Arc<Model> {
         &self.agent.model

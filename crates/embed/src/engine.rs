@@ -1,38 +1,33 @@
 //! The front door: one value a process or tenant, which runs are asked of.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::document::Problem;
-use pinch_coding_agent::machine::{LocalMachine, Machine};
-use pinch_coding_agent::settings::Settings;
-use pinch_coding_agent::store::{JsonlStore, SessionStore};
-use pinch_llm::provider::ProviderRegistry;
-use pinch_stdx::cancel::Deadline;
-use pinch_stdx::host::Host;
+use pinch_llm::message::Image;
+use pinch_stdx::cancel::{CancelReason, Deadline};
 use pinch_stdx::pull::{Pulled, pulled};
 use tokio::time::Instant;
 
-use crate::config::Config;
 use crate::delivery::{Delivered, Pump, ReplySinks};
 use crate::key;
-use crate::lanes::{LaneError, Lanes};
+use crate::lanes::LaneError;
 use crate::parts::Parts;
-use crate::parts::credentials::Credentials;
-use crate::replies::Replies;
+pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
-use crate::runtime::AttemptRuntime;
-use crate::runtime::native::NativeRuntime;
 
 mod resolve;
 mod session_lock;
+mod builder;
 
+pub use builder::EngineBuilder;
 use session_lock::SessionLock;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
@@ -42,36 +37,13 @@ pub struct Engine {
     problems: Arc<Vec<Problem>>,
 }
 
-/// Puts an [`Engine`] together.
-pub struct EngineBuilder {
-    host: Host,
-    config: Arc<Config>,
-    state_dir: PathBuf,
-    agent_dir: Option<PathBuf>,
-    providers: ProviderRegistry,
-    store: Option<Arc<dyn SessionStore>>,
-    machine: Arc<dyn Machine>,
-    runtime: Option<Arc<dyn AttemptRuntime>>,
-    lock_patience: Duration,
-}
-
 impl Engine {
-    /// Begins with what every engine needs. `state_dir` holds `agents/<id>/sessions` and the agents' credentials.
-    pub fn builder(host: Host, config: Arc<Config>, state_dir: &Path) -> EngineBuilder {
-        EngineBuilder {
-            host,
-            config,
-            state_dir: state_dir.to_owned(),
-            agent_dir: None,
-            providers: ProviderRegistry::builtin(),
-            store: None,
-            machine: Arc::new(LocalMachine),
-            runtime: None,
-            lock_patience: session_lock::PATIENCE,
-        }
+    /// Starts building an engine whose state (sessions, credentials, configuration) is in `state_dir`. Everything else is optional.
+    pub fn builder(state_dir: impl AsRef<Path>) -> EngineBuilder {
+        EngineBuilder::new(state_dir.as_ref())
     }
 
-    /// What was wrong in documents that are used all the same.
+    /// Mistakes in documents and registrations that were passed over.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -87,7 +59,39 @@ impl Engine {
         resolve::request(&self.parts, session_id, session_key, agent_id, prompt)
     }
 
-    /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and gives the lanes back.
+    /// The runs under way, oldest first. Runs that still wait for a lane are not among them.
+    pub fn active(&self) -> Vec<ActiveRun> {
+        self.parts.active.list()
+    }
+
+    /// Stops runs and returns how many there were. Each ends soon with what it has: [`RunMeta::aborted`](crate::run::result::RunMeta) is
+    /// set in its result.
+    pub fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
+        self.parts.active.abort(target, why)
+    }
+
+    /// Adds a user message to a run under way: the model reads it at its next turn (`Steering`) or when it would be done (`FollowUp`).
+    /// Returns once the message is part of the conversation and its transcript; dropping the future does not withdraw it. It survives
+    /// retries and a change of the model.
+    ///
+    /// # Errors
+    /// [`QueueError`]: the conversation does not contain the message, and the caller may start a run with it.
+    pub async fn queue_message(
+        &self,
+        target: RunTarget<'_>,
+        text: impl Into<String>,
+        images: Vec<Image>,
+        kind: QueueKind,
+    ) -> Result<(), QueueError> {
+        self.parts.active.queue(target, text.into(), images, kind).await
+    }
+
+    /// Waits until the runs under way now have ended; false when that took longer than `limit`. True at once when there are none.
+    pub async fn wait_for_end(&self, target: RunTarget<'_>, limit: Duration) -> bool {
+        self.parts.active.wait_for_end(target, limit).await
+    }
+
+    /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and releases the lanes.
     pub fn run(&self, request: RunRequest) -> EngineRun {
         let parts = Arc::clone(&self.parts);
         let result: ResultSlot = Arc::default();
@@ -98,93 +102,6 @@ impl Engine {
         });
         EngineRun { events, result }
     }
-}
-
-impl EngineBuilder {
-    /// Uses another folder for `auth.json`, `models.json`, `settings.json` and the profiles; without it that of the agent `main`.
-    #[must_use]
-    pub fn agent_dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.agent_dir = Some(dir.into());
-        self
-    }
-
-    /// Asks other providers.
-    #[must_use]
-    pub fn providers(mut self, providers: ProviderRegistry) -> Self {
-        self.providers = providers;
-        self
-    }
-
-    /// Keeps sessions elsewhere.
-    #[must_use]
-    pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.store = Some(store);
-        self
-    }
-
-    /// Lets tools act elsewhere.
-    #[must_use]
-    pub fn machine(mut self, machine: Arc<dyn Machine>) -> Self {
-        self.machine = machine;
-        self
-    }
-
-    /// Carries attempts out in another way.
-    #[must_use]
-    pub fn runtime(mut self, runtime: Arc<dyn AttemptRuntime>) -> Self {
-        self.runtime = Some(runtime);
-        self
-    }
-
-    /// Waits this long for a session file that another program has locked, in place of 10 s; then a run ends with [`RunError::Busy`].
-    #[must_use]
-    pub fn lock_patience(mut self, patience: Duration) -> Self {
-        self.lock_patience = patience;
-        self
-    }
-
-    /// The engine. What is wrong in documents is in [`Engine::problems`]; the rest of them counts.
-    pub fn build(self) -> Engine {
-        let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
-        let shared = self.state_dir.join("agent");
-        // Documents of the agent itself come before those that the command line's own sessions use.
-        let document = |name: &str| {
-            let own = agent_dir.join(name);
-            if own.is_file() { own } else { shared.join(name) }
-        };
-        let (settings, mut problems) = Settings::load(&document("settings.json"));
-        let (registry, more) = resolve::registry(&document("models.json"), &self.config);
-        problems.extend(more);
-        let registry = Arc::new(registry);
-        let (profiles, more) =
-            Credentials::load(&agent_dir, &document("auth.json"), &self.config, &registry, &self.host);
-        problems.extend(more);
-        let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &settings)));
-        let runtime = self.runtime.unwrap_or_else(|| Arc::new(NativeRuntime::new(self.providers, store, self.machine)));
-        let lanes = Lanes::default();
-        if let Some(places) = self.config.agents.defaults.max_concurrent {
-            lanes.set_concurrency(key::global_lane(None), places);
-        }
-        let parts = Parts {
-            host: self.host,
-            config: self.config,
-            settings,
-            registry,
-            profiles,
-            lanes,
-            throttle: Mutex::default(),
-            runtime,
-            lock_patience: self.lock_patience,
-            state_dir: self.state_dir,
-            agent_dir,
-        };
-        Engine { parts: Arc::new(parts), problems: Arc::new(problems) }
-    }
-}
-
-/// Where sessions are kept unless somebody brings a store; as safe as the settings want it.
-fn own_store(state_dir: &Path, settings: &Settings) -> JsonlStore {
-    JsonlStore::flat(state_dir.join("agents/main/sessions")).durability(settings.durability)
 }
 
 impl fmt::Debug for Engine {
@@ -281,22 +198,26 @@ async fn carry_out(
     let resolved = resolve::scope(parts, request)?;
     giver.give(RunEvent::Granted { waited_ms }).await;
     let began = Instant::now();
-    let limited = match resolved.scope.request.timeout {
+    let request = &resolved.scope.request;
+    let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {
         Some(limit) => cancel.child_until(Deadline::after(limit)),
         None => cancel.child(),
     };
-    // Given back before the lanes are, however the run ends.
-    let _locked = match parts.runtime().session_file(&resolved.scope.request) {
+    let active = parts.active.register(request, cancel.clone());
+    // Released before the lanes are, however the run ends.
+    let _locked = match resolved.runtime.session_file(request) {
         Some(file) => Some(SessionLock::acquire(&file, parts.lock_patience, &parts.host, &cancel).await?),
         None => None,
     };
     let mut runner = Runner {
         parts,
         scope: &resolved.scope,
+        runtime: &*resolved.runtime,
+        active: &active,
         tell: giver,
         cancel: limited,
         began,
-        replies: Replies::new(resolve::reply_options(parts, &resolved.scope.request)),
+        replies: resolve::replies(parts, request),
         held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),
@@ -308,23 +229,5 @@ fn lane_error(error: LaneError) -> RunError {
     match error {
         LaneError::Cancelled(reason) => RunError::Cancelled(reason),
         other => RunError::Busy(other.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sessions_are_as_safe_as_the_settings_want() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("settings.json");
-        for (text, expected) in
-            [("{}", "Os"), (r#"{"durability": "turn"}"#, "Turn"), (r#"{"durability": "entry"}"#, "Entry")]
-        {
-            std::fs::write(&path, text).unwrap();
-            let store = format!("{:?}", own_store(dir.path(), &Settings::load(&path).0));
-            assert!(store.contains(&format!("durability: {expected}")), "{store}");
-        }
     }
 }

@@ -30,3 +30,4 @@ pub use engine::{Engine, run_embedded_agent};
 pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;
+pub use pinch_ports as ports;

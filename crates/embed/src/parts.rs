@@ -1,21 +1,51 @@
 //! What all runs of an engine share.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pinch_coding_agent::extension::Extension;
+use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
+use pinch_coding_agent::prompt::Prompt;
 use pinch_coding_agent::settings::Settings;
+use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
 
 use crate::config::Config;
 use crate::lanes::Lanes;
+use crate::replies::{ReplyOptions, Stage};
+use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
+use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
 
 pub(crate) mod credentials;
+pub(crate) mod toolbox;
+pub(crate) mod active;
 
+use active::ActiveRuns;
 use credentials::Credentials;
+use toolbox::Toolbox;
+
+/// Chooses the machine of a run.
+pub(crate) type MachineFor = Arc<dyn Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync>;
+/// Makes the system prompt of a run.
+pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> Prompt + Send + Sync>;
+/// Changes the stages of replies.
+pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, Vec<Box<dyn Stage>>) -> Vec<Box<dyn Stage>> + Send + Sync>;
+
+/// What the host registered.
+pub(crate) struct HostParts {
+    pub(crate) toolbox: Toolbox,
+    pub(crate) machine_for: MachineFor,
+    pub(crate) extensions: Vec<Arc<dyn Extension>>,
+    pub(crate) prompt: Option<PromptMaker>,
+    pub(crate) reply_stages: Option<ReplyStages>,
+    /// Serializes changes of one file across all runs.
+    pub(crate) files: FileQueue,
+}
 
 /// The parts of one engine. Everything deeper takes what it needs from here as arguments.
 pub(crate) struct Parts {
@@ -26,15 +56,11 @@ pub(crate) struct Parts {
     pub(crate) profiles: Credentials,
     pub(crate) lanes: Lanes,
     pub(crate) throttle: Mutex<ProbeThrottle>,
-    pub(crate) runtime: Arc<dyn AttemptRuntime>,
-    /// How long a locked session file is waited for.
+    pub(crate) runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
+    pub(crate) registered: HostParts,
+    pub(crate) active: ActiveRuns,
+    /// How long a run waits for a locked session file.
     pub(crate) lock_patience: Duration,
     pub(crate) state_dir: PathBuf,
     pub(crate) agent_dir: PathBuf,
-}
-
-impl Parts {
-    pub(crate) fn runtime(&self) -> &dyn AttemptRuntime {
-        &*self.runtime
-    }
 }

@@ -2,15 +2,17 @@
 //!
 //! The only loop is runner ⇄ decide. Everything that could be a judgement is in the pure functions of [`crate::run`].
 
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
 use pinch_agent_core::event::AgentEvent;
-use pinch_coding_agent::auth::RequestAuth;
+use pinch_coding_agent::auth::{AuthError, FixedAuth, RequestAuth};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
+use pinch_llm::request::Auth;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::Giver;
 use tokio::time::Instant;
@@ -19,6 +21,7 @@ use crate::delivery::ReplyEvent;
 use crate::models::ModelRef;
 use crate::models::window::{Window, WindowSource};
 use crate::parts::Parts;
+use crate::parts::active::Registered;
 use crate::parts::credentials::advice;
 use crate::replies::{Out, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
@@ -26,8 +29,8 @@ use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, next_c
 use crate::run::request::ProfileSource;
 use crate::run::result::AttemptReport;
 use crate::run::scope::RunScope;
-use crate::run::{AttemptOutcome, AttemptPlan, FailoverError, RunError, RunResult};
-use crate::runtime::{AttemptEvent, Attempts};
+use crate::run::{AttemptEnd, AttemptOutcome, AttemptPlan, FailoverError, RunError, RunResult};
+use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
 mod finish;
 mod terms;
@@ -80,6 +83,8 @@ pub enum RunEvent {
 pub(crate) struct Runner<'r> {
     pub(crate) parts: &'r Parts,
     pub(crate) scope: &'r RunScope,
+    pub(crate) runtime: &'r dyn AttemptRuntime,
+    pub(crate) active: &'r Registered,
     pub(crate) tell: &'r Giver<RunEvent>,
     /// Stops the run; it has the wall clock of the whole run.
     pub(crate) cancel: Cancel,
@@ -102,7 +107,8 @@ impl Runner<'_> {
     pub(crate) async fn run(&mut self, candidates: &[Arc<Model>]) -> Result<RunResult, RunError> {
         let refs = candidates.iter().map(|m| ModelRef::new(m.provider.as_str(), m.id.as_str())).collect();
         let is_locked = (self.scope.request.auth_profile.as_ref()).is_some_and(|c| c.source == ProfileSource::User);
-        let mut failover = FailoverState::new(refs).locked(is_locked);
+        let windows = candidates.iter().map(|model| model.context_window).collect();
+        let mut failover = FailoverState::new(refs).windows(windows).locked(is_locked);
         let mut next = self.next(&mut failover, CandidateSeen::Start);
         let mut before: Option<RunState> = None;
         loop {
@@ -150,7 +156,7 @@ impl Runner<'_> {
         candidate: &Candidate,
         before: Option<RunState>,
     ) -> Result<Tried, RunError> {
-        let terms = terms::of(self.parts, self.scope, model, candidate);
+        let terms = terms::of(self.parts, self.scope, self.runtime.capabilities(), model, candidate);
         let mut state = match before {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
@@ -160,14 +166,14 @@ impl Runner<'_> {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
             return Ok(Tried::Failed(Box::new(error), Box::new(state)));
         }
-        let runtime = self.parts.runtime();
-        let mut attempts = runtime.open(self.scope, Arc::clone(model)).await?;
+        let mut attempts = self.runtime.open(self.scope, Arc::clone(model)).await?;
+        self.active.attach(attempts.control());
         let mut auth: Option<Arc<dyn RequestAuth>> = None;
         let mut decision = decide(&mut state, Seen::Start);
         loop {
             self.mark(&decision.marks, model).await;
             decision = match decision.action {
-                Action::Attempt(plan) => match self.parts.profiles.auth(plan.profile.as_ref(), model) {
+                Action::Attempt(plan) => match self.auth(&plan, model) {
                     Err(error) => decide(&mut state, Seen::NoCredential { message: &advice(&error) }),
                     Ok(found) => {
                         auth = Some(Arc::clone(&found));
@@ -179,21 +185,17 @@ impl Runner<'_> {
                         Some(auth) => self.repair(&mut *attempts, &repair, Arc::clone(auth)).await,
                         None => Repaired::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
+                    self.look_at_the_clock(&mut state);
                     // A repair that was stopped says nothing about the conversation.
-                    if let Some(reason) = self.cancel.reason() {
-                        return Ok(self.conclude(&stopped(reason), &state, model).await);
-                    }
-                    state.elapsed = self.began.elapsed();
-                    decide(&mut state, Seen::Repaired(&repaired))
+                    let seen = state.stopped.map_or(Seen::Repaired(&repaired), Seen::Stopped);
+                    decide(&mut state, seen)
                 }
                 Action::Wait(wait) => {
                     self.tell.give(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
-                    if let Err(stop) = self.cancel.run(tokio::time::sleep(delay)).await {
-                        return Ok(self.conclude(&stopped(stop.reason), &state, model).await);
-                    }
-                    state.elapsed = self.began.elapsed();
-                    decide(&mut state, Seen::Waited)
+                    let waited = self.cancel.run(tokio::time::sleep(delay)).await;
+                    self.look_at_the_clock(&mut state);
+                    decide(&mut state, waited.map_or_else(|stop| Seen::Stopped(stop.reason), |()| Seen::Waited))
                 }
                 Action::Finish(finish) => return Ok(self.conclude(&finish, &state, model).await),
                 Action::FailOver(error) => return Ok(Tried::Failed(Box::new(error), Box::new(state))),
@@ -218,7 +220,7 @@ impl Runner<'_> {
             self.replies.restart();
         }
         let outcome = self.pull(attempts, plan, auth).await?;
-        state.elapsed = self.began.elapsed();
+        self.look_at_the_clock(state);
         state.refresh_profiles(|id| self.parts.profiles.is_usable(id, model));
         let decision = decide(state, Seen::Attempt(&outcome));
         let report = AttemptReport {
@@ -236,7 +238,21 @@ impl Runner<'_> {
         Ok(decision)
     }
 
-    /// Pulls an attempt to its end; what it says goes through the reply stages.
+    /// The credentials of an attempt. A runtime that has its own is given none.
+    fn auth(&self, plan: &AttemptPlan, model: &Model) -> Result<Arc<dyn RequestAuth>, AuthError> {
+        match self.runtime.capabilities().profiles {
+            true => self.parts.profiles.auth(plan.profile.as_ref(), model),
+            false => Ok(Arc::new(FixedAuth(Auth::default()))),
+        }
+    }
+
+    fn look_at_the_clock(&self, state: &mut RunState) {
+        state.elapsed = self.began.elapsed();
+        state.stopped = self.cancel.reason();
+    }
+
+    /// Pulls an attempt to its end, its events through the reply stages. An attempt that has not ended [`HARD_END`] after the run was
+    /// stopped is dropped.
     async fn pull(
         &mut self,
         attempts: &mut dyn Attempts,
@@ -244,11 +260,17 @@ impl Runner<'_> {
         auth: Arc<dyn RequestAuth>,
     ) -> Result<AttemptOutcome, RunError> {
         let mut events = attempts.attempt(plan, auth, self.cancel.clone());
+        let cancel = self.cancel.clone();
+        let mut hard_end = pin!(hard_end(&cancel));
         loop {
             let wake_at = self.replies.wake_at();
             let event = tokio::select! {
                 biased;
                 event = events.next() => event,
+                reason = &mut hard_end => {
+                    tracing::warn!(run = self.scope.request.run_id, "an attempt did not end after the run was stopped");
+                    return Ok(AttemptOutcome::new(AttemptEnd::stopped(reason, false)));
+                }
                 () = sleep_until(wake_at) => {
                     let mut ready = Out::new();
                     self.replies.wake(&mut ready);
@@ -258,6 +280,9 @@ impl Runner<'_> {
             };
             match event {
                 Some(AttemptEvent::Session(event)) => {
+                    if let SessionEvent::Agent(AgentEvent::MessageStart(message)) = &event {
+                        self.active.entered(message);
+                    }
                     let mut ready = Out::new();
                     if is_broken_off(&event) || !self.held.is_empty() {
                         self.held.push(event.clone());
@@ -299,7 +324,12 @@ impl Runner<'_> {
 
     async fn repair(&mut self, attempts: &mut dyn Attempts, repair: &Repair, auth: Arc<dyn RequestAuth>) -> Repaired {
         self.tell.give(RunEvent::Repair(*repair)).await;
-        let repaired = attempts.repair(repair, auth, self.cancel.clone()).await;
+        let cancel = self.cancel.clone();
+        let repaired = tokio::select! {
+            biased;
+            repaired = attempts.repair(repair, auth, cancel.clone()) => repaired,
+            _ = hard_end(&cancel) => Repaired::NotCompacted { why: "the run was stopped".to_owned() },
+        };
         self.tell.give(RunEvent::Repaired(repaired.clone())).await;
         repaired
     }
@@ -314,9 +344,14 @@ impl Runner<'_> {
     }
 }
 
-/// How a run ends that is stopped between two attempts.
-fn stopped(reason: CancelReason) -> Finish {
-    if reason == CancelReason::Deadline { Finish::TimedOut } else { Finish::Aborted }
+/// How long an attempt or a repair may go on after the run was stopped.
+const HARD_END: Duration = Duration::from_secs(10);
+
+/// Completes [`HARD_END`] after the run was stopped, with the reason.
+async fn hard_end(cancel: &Cancel) -> CancelReason {
+    let reason = cancel.cancelled().await;
+    tokio::time::sleep(HARD_END).await;
+    reason
 }
 
 /// Whether an answer ends here that failed or was stopped.

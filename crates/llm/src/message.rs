@@ -94,9 +94,21 @@ impl Content {
         }
     }
 
+    /// The images of the content.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        let blocks = match self {
+            Self::Text(_) => &[][..],
+            Self::Blocks(blocks) => blocks,
+        };
+        blocks.iter().filter_map(|block| match block {
+            Block::Image(image) => Some(image),
+            _ => None,
+        })
+    }
+
     /// Whether the content has an image.
     pub fn has_image(&self) -> bool {
-        matches!(self, Self::Blocks(blocks) if blocks.iter().any(|b| matches!(b, Block::Image(_))))
+        self.images().next().is_some()
     }
 }
 

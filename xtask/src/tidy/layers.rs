@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Report;
 
 /// The crates from the lowest to the highest; each may use those before it.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "pinch-stdx",
     "pinch-http",
     "pinch-machine",
@@ -13,6 +13,7 @@ const ORDER: [&str; 11] = [
     "pinch-agent-core",
     "pinch-session",
     "pinch-export",
+    "pinch-ports",
     "pinch-coding-agent",
     "pinch-embed",
     "pinch-tui",

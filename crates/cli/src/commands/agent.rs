@@ -3,10 +3,10 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_embed::coding_agent::models::local_servers;
+use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::{Config, ProviderConfig};
 use pinch_embed::engine::Engine;
 use pinch_embed::key::{self, AgentId};
@@ -84,6 +84,11 @@ pub(crate) struct Args {
     local: bool,
 }
 
+/// An engine whose runs may use the coding tools on this computer.
+fn engine(state_dir: &Path, host: &Host, config: Config) -> Engine {
+    Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING).build()
+}
+
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let host = Host::system();
@@ -94,15 +99,15 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let whose = Whose::find(&args, &config)?;
     let cancel = Cancel::new();
     let work = async {
-        let engine = Engine::builder(host.clone(), Arc::new(config.clone()), &state_dir).build();
+        let of_config = |config| engine(&state_dir, &host, config);
+        let engine = of_config(config.clone());
         warn_of(engine.problems());
         let mut done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
         // Without a key the model of a local server will do.
         if matches!(done, Err(RunError::NoModel))
             && let Some(model) = local_servers::find(&host).await.iter().find_map(|server| server.models.first())
         {
-            let config = Arc::new(with_model(config, model));
-            let engine = Engine::builder(host.clone(), config, &state_dir).build();
+            let engine = of_config(with_model(config, model));
             done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
         }
         let around = Surroundings { documents: state_dir.join("agent"), names_model: args.model.is_some() };

@@ -5,10 +5,11 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use pinch_embed::coding_agent::store::SessionRef;
+use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::Config;
 use pinch_embed::engine::Engine;
 use pinch_embed::replies::blocks::BlockBreak;
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let host = Host::builder().env(system.env().with([("HOME", home)])).home(&place.root).temp(system.temp()).build();
     let server = if is_scripted { Some(start_server(&place, Duration::from_millis(args.pace)).await?) } else { None };
     let config = config(&place, server.as_ref())?;
-    let mut builder = Engine::builder(host, Arc::new(config), &place.state);
+    let mut builder = Engine::builder(&place.state).host(host).config(config).builtin_tools(CODING);
     let mut documents = place.state.join("agent");
     if !is_scripted {
         // A real provider is asked with the user's own credentials.
@@ -268,7 +269,7 @@ fn request(args: &Args, engine: &Engine, place: &Place, cancel: &Cancel) -> RunR
         }),
     };
     let mut request = engine.request("demo", None, None, script::REQUEST).cancel(cancel.clone()).block_replies(replies);
-    request.session_file = session_file(place);
+    request.session = SessionRef::Path(session_file(place));
     request.workspace_dir.clone_from(&place.workspace);
     request.provider.clone_from(&args.provider);
     request.model.clone_from(&args.model);

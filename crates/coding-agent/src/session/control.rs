@@ -386,6 +386,13 @@ impl SessionControl {
         waiting
     }
 
+    /// Empties both queues and returns what was in them: steering first, each queue in order.
+    pub fn take_queued(&self) -> Vec<(QueueKind, Arc<Message>)> {
+        let kinds = [QueueKind::Steering, QueueKind::FollowUp];
+        let take = |kind| self.queues.clear(kind).into_iter().map(move |waiting| (kind, waiting.message));
+        kinds.into_iter().flat_map(take).collect()
+    }
+
     /// Sets how many waiting messages are taken at a time.
     pub fn set_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
         self.queues.set_mode(kind, mode);

@@ -30,6 +30,8 @@ pub struct AgentDefaults {
     pub workspace: Option<String>,
     /// Wall clock of a run in seconds.
     pub timeout_seconds: Option<f64>,
+    /// The runtime that carries out attempts.
+    pub runtime: Option<String>,
     /// Places in the global lane.
     pub max_concurrent: Option<usize>,
     /// How hard models think.
@@ -126,6 +128,8 @@ pub struct AgentConfig {
     pub primary: Option<String>,
     /// Its other models; given, even empty, they replace those of all agents.
     pub fallbacks: Option<Vec<String>>,
+    /// The runtime that carries out its attempts.
+    pub runtime: Option<String>,
     /// How hard its models think.
     pub thinking: Option<ThinkingLevel>,
     /// Bounds of its runs.
@@ -209,6 +213,7 @@ impl AgentDefaults {
             models,
             workspace: node.get("workspace").text(problems),
             timeout_seconds: node.get("timeoutSeconds").number(problems),
+            runtime: node.get("runtime").text(problems),
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             context_tokens: node.get("contextTokens").count(problems),
@@ -274,6 +279,7 @@ impl AgentConfig {
             agent_dir: node.get("agentDir").text(problems),
             primary,
             fallbacks,
+            runtime: node.get("runtime").text(problems),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
             tools: ToolsConfig::read(&node.get("tools"), &node.get("sandbox")),

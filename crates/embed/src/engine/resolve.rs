@@ -5,8 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_coding_agent::document::{self, Problem};
+use pinch_coding_agent::extension::Extensions;
+use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::models::{ModelRegistry, pattern};
+use pinch_coding_agent::session::PromptFor;
+use pinch_coding_agent::store::SessionRef;
+use pinch_coding_agent::tools::ToolParts;
 use pinch_coding_agent::tools::bash::Shell;
+use pinch_coding_agent::tools::facts::SessionFacts;
+use pinch_coding_agent::tools::path::Place;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
@@ -20,9 +27,11 @@ use crate::models::candidates::{self, CandidateRequest};
 use crate::models::select::{Aliases, ModelRef};
 use crate::models::window::Window;
 use crate::parts::Parts;
-use crate::replies::ReplyOptions;
-use crate::run::scope::{RunScope, ToolPolicy};
+use crate::replies::tool_notes::ToolFormat;
+use crate::replies::{Replies, ReplyOptions, default_stages};
+use crate::run::scope::{PromptInputs, RunScope, ToolPolicy};
 use crate::run::{RunError, RunRequest};
+use crate::runtime::{AttemptRuntime, NATIVE};
 
 /// Wall clock of a run when nothing is configured.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
@@ -31,10 +40,22 @@ const RESERVE_FLOOR: u64 = 20_000;
 /// Characters of a session's name as a file.
 const MAX_FILE_NAME: usize = 128;
 
+/// The reply stages of a run.
+pub(super) fn replies(parts: &Parts, request: &RunRequest) -> Replies {
+    let options = reply_options(parts, request);
+    let mut stages = default_stages(options.coalescing.clone());
+    if let Some(change) = &parts.registered.reply_stages {
+        stages = change(&options, stages);
+    }
+    Replies::with_stages(options, stages)
+}
+
 /// How the replies of a request are made.
-pub(super) fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
+fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
     let blocks = request.block_replies;
     ReplyOptions {
+        tool_result_format: tool_format(request),
+        enforce_final_tag: request.enforce_final_tag,
         block_streaming: blocks.is_some(),
         block_reply_break: blocks.map(|blocks| blocks.break_at).unwrap_or_default(),
         chunking: blocks.and_then(|blocks| blocks.chunking),
@@ -44,6 +65,19 @@ pub(super) fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions
         quiet_lifecycle: true,
         ..ReplyOptions::default()
     }
+}
+
+/// Channels whose messages show Markdown as it is written (embed-runner 1.1: plain unless the channel is known to render it).
+const MARKDOWN_CHANNELS: [&str; 8] =
+    ["discord", "slack", "telegram", "webchat", "matrix", "mattermost", "msteams", "googlechat"];
+
+/// How messages about tools are formatted: as requested, else by the channel.
+fn tool_format(request: &RunRequest) -> ToolFormat {
+    let by_channel = || match &request.caller.channel {
+        Some(channel) if !MARKDOWN_CHANNELS.contains(&channel.to_lowercase().as_str()) => ToolFormat::Plain,
+        _ => ToolFormat::Markdown,
+    };
+    request.tool_result_format.unwrap_or_else(by_channel)
 }
 
 /// The models of models.json, with the providers of the configuration over them.
@@ -81,6 +115,7 @@ fn is_below(at: &str, member: &str) -> bool {
 /// A run with its surroundings, and the models it may use.
 pub(super) struct Resolved {
     pub(super) scope: RunScope,
+    pub(super) runtime: Arc<dyn AttemptRuntime>,
     pub(super) candidates: Vec<Arc<Model>>,
 }
 
@@ -95,8 +130,8 @@ pub(super) fn request(
     let agent = agent_id_of(&parts.config.agents, agent_id, session_key);
     let file = format!("{}.jsonl", file_name(session_id));
     let session_file = parts.state_dir.join("agents").join(agent.as_str()).join("sessions").join(file);
-    let mut request =
-        RunRequest::new(session_id, session_file, workspace(parts, &agent), prompt).agent_id(agent.as_str());
+    let session = SessionRef::Path(session_file);
+    let mut request = RunRequest::new(session_id, session, workspace(parts, &agent), prompt).agent_id(agent.as_str());
     request.session_key = session_key.map(str::to_owned);
     let defaults = &parts.config.agents.defaults;
     request.think_level = defaults.thinking;
@@ -108,11 +143,14 @@ pub(super) fn request(
 }
 
 /// Everything an attempt may look at. Makes the workspace if it is not there.
-pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunError> {
+pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, RunError> {
     // A run that nobody can carry out leaves nothing behind.
     let candidates = candidates(parts, &request)?;
     let agent_id = agent_id_of(&parts.config.agents, request.agent_id.as_deref(), request.session_key.as_deref());
-    let tools = tool_policy(&parts.config, &agent_id)?;
+    let policy = tool_policy(&parts.config, &agent_id)?;
+    let runtime = runtime(parts, &request)?;
+    request.caller.agent = Some(agent_id.as_str().to_owned());
+    request.caller.session_key.clone_from(&request.session_key);
     let workspace = request.workspace_dir.clone();
     pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
@@ -122,17 +160,59 @@ pub(super) fn scope(parts: &Parts, request: RunRequest) -> Result<Resolved, RunE
     for of_model in compaction.of_models.values_mut() {
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
     }
+    let registered = &parts.registered;
+    let machine = (registered.machine_for)(&request);
+    let facts = SessionFacts::default();
+    let tool_parts = ToolParts {
+        machine: Arc::clone(&machine),
+        place: Place { cwd: workspace.clone(), home: parts.host.home().map(Into::into) },
+        files: registered.files.clone(),
+        shell: shell(parts)?,
+        facts: facts.clone(),
+        images: Intake::default(),
+    };
     let scope = RunScope {
+        tools: registered.toolbox.of_run(&request, &tool_parts, &policy),
+        prompt: prompt(parts, &request, &workspace),
+        extensions: Extensions::load(&parts.host, registered.extensions.iter().cloned()),
         agent_id,
         workspace,
-        tools,
-        shell: shell(parts)?,
+        machine,
+        facts,
         compaction,
         timeouts: parts.settings.timeouts,
         host: parts.host.clone(),
         request,
     };
-    Ok(Resolved { scope, candidates })
+    Ok(Resolved { scope, runtime, candidates })
+}
+
+/// Makes the system prompt of a run whenever its tools change.
+fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path) -> PromptFor {
+    let make = parts.registered.prompt.clone();
+    let (request, workspace) = (request.clone(), workspace.to_owned());
+    Arc::new(move |tools| {
+        let inputs = PromptInputs::new(&request, tools, &workspace);
+        make.as_ref().map_or_else(|| inputs.default_prompt(), |make| make(&inputs))
+    })
+}
+
+/// The runtime that the request or the configuration names; `native` without a name. `pi` is another word for `native`.
+fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime>, RunError> {
+    let agents = &parts.config.agents;
+    let of_agent = agents.get(&agent_id_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()));
+    let named = request
+        .runtime
+        .as_deref()
+        .or_else(|| of_agent.and_then(|agent| agent.runtime.as_deref()))
+        .or(agents.defaults.runtime.as_deref())
+        .map(str::trim)
+        .filter(|id| !id.is_empty())
+        .map_or(NATIVE, |id| if id == "pi" { NATIVE } else { id });
+    parts.runtimes.get(named).cloned().ok_or_else(|| {
+        let known: Vec<&str> = parts.runtimes.keys().map(String::as_str).collect();
+        RunError::Config(format!("unknown runtime \"{named}\"; registered: {}", known.join(", ")))
+    })
 }
 
 /// The agent: the one that is named, the key's, or the default one. It names a folder: what does not belong into a name is not in it.

@@ -51,8 +51,14 @@ pub struct Replies {
 }
 
 impl Replies {
-    /// Nothing seen yet.
+    /// Replies with the default stages; nothing has been seen yet.
     pub fn new(options: ReplyOptions) -> Self {
+        let stages = default_stages(options.coalescing.clone());
+        Self::with_stages(options, stages)
+    }
+
+    /// Replies whose finished blocks pass through these stages, in order.
+    pub fn with_stages(options: ReplyOptions, stages: Vec<Box<dyn Stage>>) -> Self {
         let delivery = match (options.block_streaming, options.reasoning) {
             (true, _) => Delivery::Blocks,
             (false, ReasoningLevel::On) => Delivery::FinalOnly,
@@ -63,7 +69,7 @@ impl Replies {
         Self {
             scan: Scan::new(final_tag),
             blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
-            stages: default_stages(options.coalescing.clone()),
+            stages,
             partial: PartialText::default(),
             told_text: false,
             reasoning: Follow::default(),

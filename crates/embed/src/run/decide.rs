@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use pinch_stdx::cancel::CancelReason;
+
 pub mod state;
 pub mod thinking;
 mod overflow;
@@ -39,6 +41,8 @@ pub enum Seen<'a> {
     Repaired(&'a Repaired),
     /// A wait is over.
     Waited,
+    /// The run was stopped during a repair or a wait.
+    Stopped(CancelReason),
 }
 
 /// What became of a repair.
@@ -262,6 +266,7 @@ pub fn decide(state: &mut RunState, seen: Seen<'_>) -> Decision {
             },
             Pending::Attempt | Pending::FailOver(_) | Pending::Overflow => overflow::go_on(state, repaired),
         },
+        Seen::Stopped(reason) => Decision::only(after_stop(state, reason, false)),
         Seen::Waited => match std::mem::replace(&mut state.pending, Pending::Attempt) {
             Pending::FailOver(error) => Decision::only(Action::FailOver(*error)),
             Pending::Attempt | Pending::TimedOut { .. } | Pending::Overflow => Decision::only(state.attempt()),
@@ -269,14 +274,30 @@ pub fn decide(state: &mut RunState, seen: Seen<'_>) -> Decision {
     }
 }
 
+/// The end of a run that was stopped as a whole while an attempt or a repair was under way.
+fn after_stop(state: &RunState, reason: CancelReason, has_payload: bool) -> Action {
+    match reason {
+        // The deadline of the budget is one of the limits that can have stopped it.
+        CancelReason::Deadline => state.over_budget().unwrap_or(Action::Finish(match has_payload {
+            true => Finish::Answer,
+            false => Finish::TimedOut,
+        })),
+        _ => Action::Finish(Finish::Aborted),
+    }
+}
+
 fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
+    if let (Some(reason), false) = (state.stopped, matches!(outcome.end, AttemptEnd::Good)) {
+        return Decision::only(after_stop(state, reason, outcome.has_payload));
+    }
     match &outcome.end {
         AttemptEnd::Aborted(_) => Decision::only(Action::Finish(Finish::Aborted)),
-        AttemptEnd::TimedOut { during_compaction } if *during_compaction || state.is_out_of_time() => {
+        AttemptEnd::TimedOut { during_compaction: true } => {
             Decision::only(Action::Finish(if outcome.has_payload { Finish::Answer } else { Finish::TimedOut }))
         }
         AttemptEnd::TimedOut { .. } => {
-            if state.timeout_compactions < MAX_TIMEOUT_COMPACTIONS && is_long(state, outcome) {
+            let may_compact = state.terms.can_compact && state.timeout_compactions < MAX_TIMEOUT_COMPACTIONS;
+            if may_compact && is_long(state, outcome) {
                 state.timeout_compactions += 1;
                 state.pending = Pending::TimedOut { has_payload: outcome.has_payload };
                 let compact = Repair::Compact { trigger: CompactTrigger::TimeoutRecovery, observed_tokens: None };

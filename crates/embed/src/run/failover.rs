@@ -25,6 +25,10 @@ use crate::reason::FailoverReason;
 #[derive(Clone, Debug)]
 pub struct FailoverState {
     candidates: Vec<ModelRef>,
+    /// Their context windows in tokens, by position; 0: unknown.
+    windows: Vec<u64>,
+    /// After an overflow only a model with a larger window than this is tried.
+    min_window: u64,
     /// The candidate in use.
     at: usize,
     attempts: Vec<CandidateAttempt>,
@@ -41,6 +45,8 @@ impl FailoverState {
     pub fn new(candidates: Vec<ModelRef>) -> Self {
         Self {
             candidates,
+            windows: Vec::new(),
+            min_window: 0,
             at: 0,
             attempts: Vec::new(),
             probed: Vec::new(),
@@ -55,6 +61,23 @@ impl FailoverState {
     pub fn locked(mut self, is_locked: bool) -> Self {
         self.is_locked = is_locked;
         self
+    }
+
+    /// Sets the context windows of the candidates, in their order; 0: unknown. Without them an overflow ends the run.
+    #[must_use]
+    pub fn windows(mut self, windows: Vec<u64>) -> Self {
+        self.windows = windows;
+        self
+    }
+
+    fn window(&self, at: usize) -> u64 {
+        self.windows.get(at).copied().unwrap_or(0)
+    }
+
+    /// Whether one of the candidates behind this one has a larger window.
+    fn larger_window_follows(&self, at: usize) -> bool {
+        let window = self.window(at);
+        window > 0 && (at + 1..self.candidates.len()).any(|later| self.window(later) > window)
     }
 
     /// What was tried in vain, and what was left out.
@@ -126,10 +149,12 @@ pub struct Candidate {
     pub allow_cooldown_probe: bool,
     /// No other follows.
     pub is_last: bool,
+    /// One that follows has a larger context window.
+    pub larger_window_follows: bool,
 }
 
-/// Decides which model is next. Only a [`RunError::Failover`] leads on; a conversation that is too long would be too long for a smaller
-/// model, too, and everything else is not the model's fault. `now` is in milliseconds since the epoch.
+/// Decides which model is next. Only a [`RunError::Failover`] leads on, because everything else is not the model's fault. After an overflow
+/// only candidates with a larger context window are tried. `now` is in milliseconds since the epoch.
 pub fn next_candidate(
     state: &mut FailoverState,
     seen: CandidateSeen<'_>,
@@ -144,6 +169,10 @@ pub fn next_candidate(
         state.at += 1;
     }
     while let Some(model) = state.candidates.get(state.at).cloned() {
+        if state.min_window > 0 && state.window(state.at) <= state.min_window {
+            state.at += 1;
+            continue;
+        }
         let is_alone = state.candidates.len() == 1;
         let go = match health(&model) {
             ProviderHealth::Usable => Go::Run,
@@ -173,8 +202,12 @@ pub fn next_candidate(
             }
             Go::Run | Go::Probe => {
                 state.is_probing = matches!(go, Go::Probe);
-                let is_last = state.at + 1 == state.candidates.len();
-                return Next::Run(Candidate { model, allow_cooldown_probe: state.is_probing, is_last });
+                return Next::Run(Candidate {
+                    model,
+                    allow_cooldown_probe: state.is_probing,
+                    is_last: state.at + 1 == state.candidates.len(),
+                    larger_window_follows: state.larger_window_follows(state.at),
+                });
             }
         }
     }
@@ -210,7 +243,10 @@ fn may_try_sibling(state: &FailoverState, model: &ModelRef, reason: FailoverReas
 fn take_in(state: &mut FailoverState, error: &RunError, duration_ms: u64) -> Option<RunError> {
     let RunError::Failover(failure) = error else { return Some(error.clone()) };
     if failure.is_overflow {
-        return Some(error.clone());
+        if !state.larger_window_follows(state.at) {
+            return Some(error.clone());
+        }
+        state.min_window = state.window(state.at);
     }
     let model = state.candidates.get(state.at)?.clone();
     let reason = failure.reason.unwrap_or(FailoverReason::Unknown);
@@ -325,6 +361,28 @@ mod tests {
             assert_eq!(play(&two, usable, &script), expected);
         }
         assert_eq!(play(&["a/1"], usable, &[fails(RateLimit)]), "a/1 [no]");
+    }
+
+    #[test]
+    fn an_overflow_leads_only_to_a_larger_window() {
+        let overflow: RunError =
+            FailoverError { message: "long".into(), is_overflow: true, ..FailoverError::default() }.into();
+        let play = |windows: &[u64]| {
+            let models = ["a/1", "b/2", "c/3"].map(|text| ModelRef::parse(text, "x").unwrap());
+            let mut state = FailoverState::new(models.to_vec()).windows(windows.to_vec());
+            let mut throttle = ProbeThrottle::default();
+            let usable = |_: &ModelRef| ProviderHealth::Usable;
+            let first = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, 0, usable);
+            assert!(matches!(first, Next::Run(_)));
+            let seen = CandidateSeen::Failed { error: &overflow, duration_ms: 1 };
+            match next_candidate(&mut state, seen, &mut throttle, 0, usable) {
+                Next::Run(candidate) => candidate.model.to_string(),
+                Next::Fail(error) => format!("[{error}]"),
+            }
+        };
+        assert_eq!(play(&[100, 100, 200]), "c/3");
+        assert_eq!(play(&[100, 50, 100]), "[long]");
+        assert_eq!(play(&[0, 50, 100]), "[long]", "an unknown window may be the largest");
     }
 
     #[test]

@@ -176,6 +176,14 @@ impl AttemptEnd {
         }
     }
 
+    /// The end of an attempt that was stopped.
+    pub fn stopped(reason: CancelReason, during_compaction: bool) -> Self {
+        match reason {
+            CancelReason::Deadline => Self::TimedOut { during_compaction },
+            other => Self::Aborted(other),
+        }
+    }
+
     /// The end that a failure makes of which only the text is known.
     pub fn failed_with_text(stage: FailureStage, provider: &ProviderId, text: impl Into<String>) -> Self {
         Self::Failed { stage, error: Arc::new(LlmError::refused(provider.clone(), None, None, text)) }

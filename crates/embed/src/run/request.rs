@@ -1,114 +1,178 @@
-//! What one run is asked to do.
+//! The request of one run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pinch_coding_agent::store::SessionRef;
 use pinch_llm::message::Image;
 use pinch_llm::thinking::ThinkingLevel;
+use pinch_ports::Caller;
 use pinch_stdx::cancel::Cancel;
 
+use crate::key;
 use crate::profiles::ProfileId;
 pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::replies::ReasoningLevel;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::Chunking;
-use crate::replies::tool_notes::Verbose;
+use crate::replies::directives::threading::ReplyToMode;
+use crate::replies::tool_notes::{ToolFormat, Verbose};
 
-/// One prompt with everything that belongs to it. Built with [`RunRequest::new`] and the methods named like the fields.
+/// One prompt and the settings of its run. Built with [`RunRequest::new`] and the methods named after the fields, or with
+/// [`Engine::request`](crate::Engine::request), which fills in what the configuration says.
+///
+/// Names in parentheses are those of OpenClaw's run parameters, where they differ.
 ///
 /// ```
 /// use pinch_embed::run::RunRequest;
+/// use pinch_embed::coding_agent::store::SessionRef;
 ///
-/// let request = RunRequest::new("s1", "/tmp/s1.jsonl", "/tmp", "hello").model("anthropic", "claude-opus-4-6");
+/// let session = SessionRef::Path("/tmp/s1.jsonl".into());
+/// let request = RunRequest::new("s1", session, "/tmp", "hello").model("anthropic", "claude-opus-4-6");
 /// assert_eq!(request.run_id, "s1");
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// Names the conversation; any text but an empty one. Ids that start with `probe-` log no failures.
+    /// Identifies the conversation; any non-empty text. Failures of ids that start with `probe-` are not logged.
     pub session_id: String,
-    /// Routing bucket: also the key of the lane. Without it the session id stands in.
+    /// The routing key of the session, which also names its lane. Without a key the session id takes its place.
     pub session_key: Option<String>,
-    /// The agent, in place of the one the key names.
+    /// The agent, instead of the one the key names.
     pub agent_id: Option<String>,
-    /// The transcript.
-    pub session_file: PathBuf,
-    /// Where tools work.
+    /// Where the transcript is stored (`sessionFile`).
+    pub session: SessionRef,
+    /// The directory that tools work in.
     pub workspace_dir: PathBuf,
-    /// What the user says.
+    /// The user's message.
     pub prompt: String,
-    /// Images behind the prompt.
+    /// Images that follow the message.
     pub images: Vec<Image>,
-    /// The provider; without it the configured one.
+    /// Who sent the message, and through what. The engine fills in agent and session key.
+    pub caller: Caller,
+    /// What started the run.
+    pub trigger: RunTrigger,
+    /// The runtime that carries out attempts, by the id it was registered with; `None`: the configured one, else `native`.
+    pub runtime: Option<String>,
+    /// The provider; `None`: the configured one.
     pub provider: Option<String>,
-    /// The model; without it the configured one.
+    /// The model; `None`: the configured one.
     pub model: Option<String>,
-    /// The credentials to use, or to begin with.
+    /// The credentials to use, or to try first.
     pub auth_profile: Option<ProfileChoice>,
-    /// How hard the model thinks.
+    /// How much the model thinks.
     pub think_level: Option<ThinkingLevel>,
-    /// How much of the tools the user sees.
+    /// How much the user sees of tool calls.
     pub verbose_level: Verbose,
-    /// How much of the thinking the user sees.
+    /// How much the user sees of the model's reasoning.
     pub reasoning_level: ReasoningLevel,
-    /// Wall clock of the whole run, from the grant of the lanes on, with all attempts, repairs and waits; `None` = no limit.
+    /// How messages about tools are formatted; `None`: by the channel, Markdown unless it is known not to render it.
+    pub tool_result_format: Option<ToolFormat>,
+    /// Never adds a note about a failed tool to the reply.
+    pub suppress_tool_error_warnings: bool,
+    /// Shows only text inside `<final>` tags.
+    pub enforce_final_tag: bool,
+    /// Time limit of the whole run, from the moment both lanes are granted, with all attempts, repairs and waits; `None`: no limit.
     pub timeout: Option<Duration>,
-    /// Correlates all events; the session id unless given.
+    /// Correlates all events; the session id unless set.
     pub run_id: String,
-    /// Name of the global lane; without it `main`.
+    /// Name of the global lane; `None`: `main`.
     pub lane: Option<String>,
-    /// A further section of the system prompt.
+    /// A section appended to the system prompt.
     pub extra_system_prompt: Option<String>,
-    /// When and in which pieces replies are handed out while the run goes on; `None` = only with the result.
+    /// Phone numbers or ids of the agent's owners, for the system prompt.
+    pub owner_numbers: Vec<String>,
+    /// When and in which pieces replies are delivered while the run goes on; `None`: only with the result.
     pub block_replies: Option<BlockReplies>,
-    /// The model gets no tools.
+    /// Offers no tools to the model.
     pub disable_tools: bool,
-    /// Parameters of the model for this run alone.
+    /// Does not offer the tool `message`.
+    pub disable_message_tool: bool,
+    /// Where a message tool sends without an explicit target (`messageTo`).
+    pub message_to: Option<String>,
+    /// Whether a message tool refuses to send without an explicit target; `None`: only in sessions of sub-agents.
+    pub require_explicit_message_target: Option<bool>,
+    /// Which payloads of the result keep the message they reply to.
+    pub reply_to_mode: ReplyToMode,
+    /// Model parameters for this run.
     pub stream_params: StreamParams,
     /// Limits of the whole run.
     pub budget: Budget,
     /// Stops the run.
     pub cancel: Cancel,
-    /// Lets one attempt be made though all profiles cool down.
+    /// Allows one attempt although every profile is in cooldown.
     pub allow_cooldown_probe: bool,
 }
 
-/// When and in which pieces replies are handed out.
+/// What started a run. Tools, prompts and hooks of a host may depend on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunTrigger {
+    /// A message of a person.
+    #[default]
+    User,
+    /// The heartbeat.
+    Heartbeat,
+    /// A scheduled job.
+    Cron,
+    /// Saving memories before a compaction.
+    Memory,
+    /// A conversation that no longer fits.
+    Overflow,
+    /// Anything else, by name.
+    Other(String),
+}
+
+impl RunTrigger {
+    /// The name used in events and hooks.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::User => "user",
+            Self::Heartbeat => "heartbeat",
+            Self::Cron => "cron",
+            Self::Memory => "memory",
+            Self::Overflow => "overflow",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// When and in which pieces replies are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockReplies {
     /// What ends a piece.
     pub break_at: BlockBreak,
-    /// Sizes of the pieces; `None` = whole blocks.
+    /// Sizes of the pieces; `None`: whole blocks.
     pub chunking: Option<Chunking>,
 }
 
-/// Parameters of the model for one run.
+/// Model parameters for one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StreamParams {
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Tokens of an answer.
+    /// Most tokens of an answer.
     pub max_tokens: Option<u64>,
 }
 
-/// Limits of a whole run, checked between attempts. Passing one ends the run with [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
+/// Limits of a whole run. The deadline holds at every moment, the others are checked between attempts. Exceeding one ends the run with [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
-    /// Attempts at most.
+    /// Most attempts.
     pub attempts: Option<u32>,
-    /// Tokens at most, of all calls together.
+    /// Most tokens, of all calls together.
     pub tokens: Option<u64>,
-    /// US dollars at most.
+    /// Most US dollars.
     pub cost_usd: Option<f64>,
-    /// Wall clock at most.
+    /// Longest duration, measured like [`RunRequest::timeout`].
     pub deadline: Option<Duration>,
 }
 
 impl RunRequest {
-    /// A request with everything that has no default. The run takes the session's name as its own until [`Self::run_id`] gives another.
+    /// A request with everything that has no default. The run id is the session id unless [`Self::run_id`] sets another.
     pub fn new(
         session_id: impl Into<String>,
-        session_file: impl Into<PathBuf>,
+        session: SessionRef,
         workspace_dir: impl Into<PathBuf>,
         prompt: impl Into<String>,
     ) -> Self {
@@ -118,21 +182,32 @@ impl RunRequest {
             session_id,
             session_key: None,
             agent_id: None,
-            session_file: session_file.into(),
+            session,
             workspace_dir: workspace_dir.into(),
             prompt: prompt.into(),
             images: Vec::new(),
+            caller: Caller::default(),
+            trigger: RunTrigger::default(),
+            runtime: None,
             provider: None,
             model: None,
             auth_profile: None,
             think_level: None,
             verbose_level: Verbose::default(),
             reasoning_level: ReasoningLevel::default(),
+            tool_result_format: None,
+            suppress_tool_error_warnings: false,
+            enforce_final_tag: false,
             timeout: Some(Duration::from_secs(600)),
             lane: None,
             extra_system_prompt: None,
+            owner_numbers: Vec::new(),
             block_replies: None,
             disable_tools: false,
+            disable_message_tool: false,
+            message_to: None,
+            require_explicit_message_target: None,
+            reply_to_mode: ReplyToMode::default(),
             stream_params: StreamParams::default(),
             budget: Budget::default(),
             cancel: Cancel::new(),
@@ -161,6 +236,83 @@ impl RunRequest {
         self
     }
 
+    /// Sets who sent the message.
+    #[must_use]
+    pub fn caller(mut self, caller: Caller) -> Self {
+        self.caller = caller;
+        self
+    }
+
+    /// Sets what started the run.
+    #[must_use]
+    pub fn trigger(mut self, trigger: RunTrigger) -> Self {
+        self.trigger = trigger;
+        self
+    }
+
+    /// Selects a runtime by the id it was registered with.
+    #[must_use]
+    pub fn runtime(mut self, id: impl Into<String>) -> Self {
+        self.runtime = Some(id.into());
+        self
+    }
+
+    /// Sets how messages about tools are formatted.
+    #[must_use]
+    pub fn tool_result_format(mut self, format: ToolFormat) -> Self {
+        self.tool_result_format = Some(format);
+        self
+    }
+
+    /// Never adds a note about a failed tool to the reply.
+    #[must_use]
+    pub fn suppress_tool_error_warnings(mut self) -> Self {
+        self.suppress_tool_error_warnings = true;
+        self
+    }
+
+    /// Shows only text inside `<final>` tags.
+    #[must_use]
+    pub fn enforce_final_tag(mut self) -> Self {
+        self.enforce_final_tag = true;
+        self
+    }
+
+    /// Sets the owners named in the system prompt.
+    #[must_use]
+    pub fn owner_numbers(mut self, numbers: Vec<String>) -> Self {
+        self.owner_numbers = numbers;
+        self
+    }
+
+    /// Does not offer the tool `message`.
+    #[must_use]
+    pub fn without_message_tool(mut self) -> Self {
+        self.disable_message_tool = true;
+        self
+    }
+
+    /// Sets where a message tool sends without an explicit target.
+    #[must_use]
+    pub fn message_to(mut self, target: impl Into<String>) -> Self {
+        self.message_to = Some(target.into());
+        self
+    }
+
+    /// Sets whether a message tool refuses to send without an explicit target.
+    #[must_use]
+    pub fn require_explicit_message_target(mut self, required: bool) -> Self {
+        self.require_explicit_message_target = Some(required);
+        self
+    }
+
+    /// Sets which payloads of the result keep the message they reply to.
+    #[must_use]
+    pub fn reply_to_mode(mut self, mode: ReplyToMode) -> Self {
+        self.reply_to_mode = mode;
+        self
+    }
+
     /// Sets provider and model.
     #[must_use]
     pub fn model(mut self, provider: impl Into<String>, model: impl Into<String>) -> Self {
@@ -169,42 +321,42 @@ impl RunRequest {
         self
     }
 
-    /// Sets the credentials to use (`User`) or to begin with (`Auto`).
+    /// Sets the credentials to use (`User`) or to try first (`Auto`).
     #[must_use]
     pub fn auth_profile(mut self, id: impl Into<ProfileId>, source: ProfileSource) -> Self {
         self.auth_profile = Some(ProfileChoice { id: id.into(), source });
         self
     }
 
-    /// Sets how hard the model thinks.
+    /// Sets how much the model thinks.
     #[must_use]
     pub fn think_level(mut self, level: ThinkingLevel) -> Self {
         self.think_level = Some(level);
         self
     }
 
-    /// Sets how much of the tools the user sees.
+    /// Sets how much the user sees of tool calls.
     #[must_use]
     pub fn verbose_level(mut self, level: Verbose) -> Self {
         self.verbose_level = level;
         self
     }
 
-    /// Sets how much of the thinking the user sees.
+    /// Sets how much the user sees of the model's reasoning.
     #[must_use]
     pub fn reasoning_level(mut self, level: ReasoningLevel) -> Self {
         self.reasoning_level = level;
         self
     }
 
-    /// Sets the wall clock of the whole run; `None` = no limit.
+    /// Sets the time limit of the whole run; `None`: no limit.
     #[must_use]
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets the name that correlates all events.
+    /// Sets the id that correlates all events.
     #[must_use]
     pub fn run_id(mut self, id: impl Into<String>) -> Self {
         self.run_id = id.into();
@@ -225,21 +377,21 @@ impl RunRequest {
         self
     }
 
-    /// Sets when and in which pieces replies are handed out.
+    /// Sets when and in which pieces replies are delivered.
     #[must_use]
     pub fn block_replies(mut self, replies: BlockReplies) -> Self {
         self.block_replies = Some(replies);
         self
     }
 
-    /// Gives the model no tools.
+    /// Offers no tools to the model.
     #[must_use]
     pub fn without_tools(mut self) -> Self {
         self.disable_tools = true;
         self
     }
 
-    /// Sets parameters of the model.
+    /// Sets model parameters.
     #[must_use]
     pub fn stream_params(mut self, params: StreamParams) -> Self {
         self.stream_params = params;
@@ -260,11 +412,17 @@ impl RunRequest {
         self
     }
 
-    /// Lets one attempt be made though all profiles cool down.
+    /// Allows one attempt although every profile is in cooldown.
     #[must_use]
     pub fn allow_cooldown_probe(mut self) -> Self {
         self.allow_cooldown_probe = true;
         self
+    }
+
+    /// Whether a message tool must refuse to send without an explicit target: as set, else only in sessions of sub-agents.
+    pub fn requires_explicit_message_target(&self) -> bool {
+        let is_subagent = || self.session_key.as_deref().is_some_and(key::is_subagent);
+        self.require_explicit_message_target.unwrap_or_else(is_subagent)
     }
 
     /// Whether failures of this run are expected and not logged.

@@ -1,9 +1,16 @@
-//! A request and what it resolved to: everything an attempt may look at.
+//! A request and what it resolved to: everything an attempt may use.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::compaction::CompactionRules;
-use pinch_coding_agent::tools::bash::Shell;
+use pinch_coding_agent::extension::Extensions;
+use pinch_coding_agent::machine::Machine;
+use pinch_coding_agent::prompt::{Prompt, PromptParts};
+use pinch_coding_agent::session::PromptFor;
+use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::request::Timeouts;
 use pinch_stdx::host::Host;
 
@@ -11,10 +18,10 @@ use super::request::RunRequest;
 use crate::config::ToolsConfig;
 use crate::key::AgentId;
 
-/// Which tools a run may not use: those that no agent may, and those that its agent may not.
+/// Which tools a run may not use: those denied to all agents, and those denied to its agent.
 #[derive(Clone, Debug, Default)]
 pub struct ToolPolicy {
-    /// For all agents, then for the one that runs.
+    /// The rules for all agents, then those for the one that runs.
     pub layers: Vec<ToolsConfig>,
 }
 
@@ -25,23 +32,72 @@ impl ToolPolicy {
     }
 }
 
-/// One run with its surroundings. Attempts borrow it; nothing is copied out of it field by field.
-#[derive(Clone, Debug)]
+/// One run with its surroundings, as values: attempts borrow it, and a runtime builds nothing of this by itself.
+#[derive(Clone)]
+#[non_exhaustive]
 pub struct RunScope {
-    /// What is asked.
+    /// The request, with its caller completed.
     pub request: RunRequest,
-    /// Which agent runs.
+    /// The agent that runs.
     pub agent_id: AgentId,
-    /// Where tools work; it exists.
+    /// The directory that tools work in; it exists.
     pub workspace: PathBuf,
-    /// How commands are run.
-    pub shell: Shell,
-    /// Which tools are not offered.
-    pub tools: ToolPolicy,
+    /// Where built-in tools act.
+    pub machine: Arc<dyn Machine>,
+    /// The tools that are offered, after policy.
+    pub tools: ToolSet,
+    /// What the tools know of the session; a runtime that has a session keeps it up to date.
+    pub facts: SessionFacts,
+    /// Makes the system prompt for the active tools. Called again when they change.
+    pub prompt: PromptFor,
+    /// The extensions of this run's session.
+    pub extensions: Extensions,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
-    /// Time limits of requests.
+    /// Time limits of model requests.
     pub timeouts: Timeouts,
     /// Clock, ids and environment.
     pub host: Host,
+}
+
+impl fmt::Debug for RunScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunScope")
+            .field("request", &self.request)
+            .field("agent_id", &self.agent_id)
+            .field("workspace", &self.workspace)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a system prompt is made from.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PromptInputs<'a> {
+    /// The request, with its caller completed.
+    pub request: &'a RunRequest,
+    /// The active tools.
+    pub tools: &'a ToolSet,
+    /// The directory that tools work in.
+    pub workspace: &'a Path,
+}
+
+impl<'a> PromptInputs<'a> {
+    pub(crate) fn new(request: &'a RunRequest, tools: &'a ToolSet, workspace: &'a Path) -> Self {
+        Self { request, tools, workspace }
+    }
+
+    /// The default system prompt: that of a coding agent, with the request's own section.
+    pub fn default_prompt(&self) -> Prompt {
+        let owners = self.request.owner_numbers.join(", ");
+        let owners = (!owners.is_empty()).then(|| format!("Owners of this agent: {owners}"));
+        let sections: Vec<&str> =
+            owners.as_deref().into_iter().chain(self.request.extra_system_prompt.as_deref()).collect();
+        let addendum = sections.join("\n\n");
+        Prompt::coding(&PromptParts {
+            addendum: Some(addendum.as_str()).filter(|text| !text.is_empty()),
+            ..PromptParts::new(self.tools, self.workspace)
+        })
+    }
 }

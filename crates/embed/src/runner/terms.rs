@@ -1,4 +1,4 @@
-//! Under which terms a model is tried.
+//! The terms under which a model is tried.
 
 use std::sync::Arc;
 
@@ -9,16 +9,25 @@ use crate::run::decide::{ProfileSlot, RunTerms};
 use crate::run::failover::Candidate;
 use crate::run::request::ProfileSource;
 use crate::run::scope::RunScope;
+use crate::runtime::Capabilities;
 
 /// The terms for one model of a run.
-pub(super) fn of(parts: &Parts, scope: &RunScope, model: &Arc<Model>, candidate: &Candidate) -> RunTerms {
+pub(super) fn of(
+    parts: &Parts,
+    scope: &RunScope,
+    runtime: Capabilities,
+    model: &Arc<Model>,
+    candidate: &Candidate,
+) -> RunTerms {
     let request = &scope.request;
     let choice = request.auth_profile.as_ref();
     let order = parts.profiles.order(&model.provider, choice.map(|choice| &choice.id));
     let locked = choice.is_some_and(|choice| choice.source == ProfileSource::User && order.contains(&choice.id));
     let ids = match choice {
         Some(choice) if locked => vec![choice.id.clone()],
-        _ => order,
+        _ if runtime.profiles => order,
+        // A runtime with credentials of its own is asked once.
+        _ => Vec::new(),
     };
     let mut terms = RunTerms::new(model.provider.clone(), model.id.clone());
     terms.window = model.context_window;
@@ -32,6 +41,8 @@ pub(super) fn of(parts: &Parts, scope: &RunScope, model: &Arc<Model>, candidate:
     terms.retries = parts.config.agents.defaults.run_retries;
     terms.transient_retries = parts.settings.recovery.turn.max_retries;
     terms.budget = request.budget;
-    terms.limit = request.timeout;
+    terms.can_compact = runtime.compaction;
+    terms.can_resume = runtime.resumable;
+    terms.larger_window_follows = candidate.larger_window_follows;
     terms
 }

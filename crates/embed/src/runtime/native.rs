@@ -2,32 +2,27 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use pinch_agent_core::tool::ToolSet;
+use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::images::Intake;
-use pinch_coding_agent::machine::Machine;
-use pinch_coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::{SessionRef, SessionStore, StoreError};
-use pinch_coding_agent::tools::facts::SessionFacts;
-use pinch_coding_agent::tools::file_queue::FileQueue;
-use pinch_coding_agent::tools::path::Place;
-use pinch_coding_agent::tools::{ToolParts, coding_tools};
+use pinch_coding_agent::store::{SessionStore, StoreError};
+use pinch_llm::message::{Image, Message};
 use pinch_llm::model::Model;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions};
-use pinch_stdx::cancel::Cancel;
+use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::pulled;
 
-use super::{AttemptEvent, AttemptRuntime, Attempts};
+use super::{AttemptEvent, AttemptRuntime, Attempts, QueueRefusal, QueuedMessage, RunControl};
 use crate::run::decide::{Repair, Repaired};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
@@ -42,29 +37,12 @@ use outcome::Watcher;
 pub struct NativeRuntime {
     providers: ProviderRegistry,
     store: Arc<dyn SessionStore>,
-    machine: Arc<dyn Machine>,
-    files: FileQueue,
 }
 
 impl NativeRuntime {
-    /// A runtime on these providers, this store and this machine.
-    pub fn new(providers: ProviderRegistry, store: Arc<dyn SessionStore>, machine: Arc<dyn Machine>) -> Self {
-        Self { providers, store, machine, files: FileQueue::default() }
-    }
-
-    fn tools(&self, scope: &RunScope, facts: &SessionFacts) -> ToolSet {
-        if scope.request.disable_tools {
-            return ToolSet::new();
-        }
-        let tools = coding_tools(&ToolParts {
-            machine: Arc::clone(&self.machine),
-            place: Place { cwd: scope.workspace.clone(), home: scope.host.home().map(Into::into) },
-            files: self.files.clone(),
-            shell: scope.shell.clone(),
-            facts: facts.clone(),
-            images: Intake::default(),
-        });
-        tools.filter(|tool| scope.tools.allows(&tool.spec().name))
+    /// A runtime that asks these providers and stores sessions in this store.
+    pub fn new(providers: ProviderRegistry, store: Arc<dyn SessionStore>) -> Self {
+        Self { providers, store }
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
@@ -75,28 +53,23 @@ impl NativeRuntime {
             id: Some(request.session_id.clone()),
             parent_session: None,
         };
-        let at = SessionRef::Path(request.session_file.clone());
-        let log =
-            SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &at, new).await.map_err(store_error)?;
-        let facts = SessionFacts::default();
-        let tools = self.tools(scope, &facts);
+        let log = SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &request.session, new)
+            .await
+            .map_err(store_error)?;
         let options = CallOptions {
             temperature: request.stream_params.temperature,
             max_tokens: request.stream_params.max_tokens,
             timeouts: scope.timeouts,
             ..CallOptions::default()
         };
-        let system = SystemPrompt::coding(&PromptParts {
-            addendum: request.extra_system_prompt.as_deref(),
-            ..PromptParts::new(&tools, &scope.workspace)
-        });
-        // Nobody is asked before an attempt brings its credentials.
+        // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let session = AgentSession::start(SessionParts {
             thinking: Some(request.think_level.unwrap_or_default()),
-            tools: tools.clone(),
-            facts,
-            system,
+            tools: scope.tools.clone(),
+            facts: scope.facts.clone(),
+            prompt_for: Some(Arc::clone(&scope.prompt)),
+            extensions: scope.extensions.clone(),
             compaction: scope.compaction.clone(),
             plan: RecoveryPlan::report(),
             options,
@@ -104,17 +77,18 @@ impl NativeRuntime {
         })
         .await
         .map_err(session_error)?;
-        Ok(NativeAttempts { session, provider, tools, request: request.clone() })
+        let is_compacting = Arc::new(AtomicBool::new(false));
+        Ok(NativeAttempts { session, provider, request: request.clone(), is_compacting })
     }
 }
 
 impl AttemptRuntime for NativeRuntime {
     fn id(&self) -> &str {
-        "native"
+        super::NATIVE
     }
 
     fn session_file(&self, request: &RunRequest) -> Option<PathBuf> {
-        self.store.file_of(&SessionRef::Path(request.session_file.clone()))
+        self.store.file_of(&request.session)
     }
 
     fn open<'a>(
@@ -133,8 +107,8 @@ impl AttemptRuntime for NativeRuntime {
 struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
-    tools: ToolSet,
     request: RunRequest,
+    is_compacting: Arc<AtomicBool>,
 }
 
 impl Attempts for NativeAttempts {
@@ -152,7 +126,9 @@ impl Attempts for NativeAttempts {
                 return;
             }
             let window = self.session.model().context_window;
-            let mut watcher = Watcher::new(self.tools.clone(), window);
+            let mut watcher = Watcher::new(self.session.tools().clone(), window);
+            let is_compacting = Arc::clone(&self.is_compacting);
+            is_compacting.store(false, Ordering::Relaxed);
             let mut run = match plan.start {
                 AttemptStart::Prompt => self.session.prompt(Prompt {
                     text: self.request.prompt.clone(),
@@ -167,6 +143,11 @@ impl Attempts for NativeAttempts {
                 match event {
                     Ok(event) => {
                         watcher.see(&event);
+                        match &event {
+                            SessionEvent::CompactionStart { .. } => is_compacting.store(true, Ordering::Relaxed),
+                            SessionEvent::CompactionEnd { .. } => is_compacting.store(false, Ordering::Relaxed),
+                            _ => {}
+                        }
                         // What follows a run is the runner's business, and so is its end.
                         if !matches!(event, SessionEvent::Settled { .. }) {
                             giver.give(AttemptEvent::Session(event)).await;
@@ -192,14 +173,58 @@ impl Attempts for NativeAttempts {
         Box::pin(async move {
             self.session.set_provider(authorised(&self.provider, auth));
             match repair {
-                Repair::Compact { .. } => repair::compact(&mut self.session, CompactionReason::Overflow, &cancel).await,
+                Repair::Compact { .. } => {
+                    self.is_compacting.store(true, Ordering::Relaxed);
+                    let repaired = repair::compact(&mut self.session, CompactionReason::Overflow, &cancel).await;
+                    self.is_compacting.store(false, Ordering::Relaxed);
+                    repaired
+                }
                 Repair::TruncateToolResults => repair::truncate_tool_results(&mut self.session).await,
             }
         })
     }
 
-    fn control(&self) -> SessionControl {
-        self.session.control()
+    fn control(&self) -> Arc<dyn RunControl> {
+        Arc::new(NativeControl { session: self.session.control(), is_compacting: Arc::clone(&self.is_compacting) })
+    }
+}
+
+/// Controls a session that attempts have borrowed.
+struct NativeControl {
+    session: SessionControl,
+    is_compacting: Arc<AtomicBool>,
+}
+
+impl RunControl for NativeControl {
+    fn queue(&self, kind: QueueKind, text: String, images: Vec<Image>) -> Result<(), QueueRefusal> {
+        match kind {
+            QueueKind::Steering => self.session.steer(text, images),
+            QueueKind::FollowUp => self.session.follow_up(text, images),
+        }
+        Ok(())
+    }
+
+    fn take_queued(&self) -> Vec<QueuedMessage> {
+        let queued = |(kind, message): (QueueKind, Arc<Message>)| match &*message {
+            Message::User(user) => {
+                let images = user.content.images().cloned().collect();
+                Some(QueuedMessage { kind, text: user.content.text(""), images })
+            }
+            _ => None,
+        };
+        self.session.take_queued().into_iter().filter_map(queued).collect()
+    }
+
+    fn abort(&self, why: CancelReason) {
+        self.session.cancel(why);
+    }
+
+    fn is_streaming(&self) -> bool {
+        self.session.is_running()
+    }
+
+    fn is_compacting(&self) -> bool {
+        self.is_compacting.load(Ordering::Relaxed)
     }
 }
 

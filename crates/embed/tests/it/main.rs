@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod control;
 mod ending;
 mod failover;
+mod host;
 mod overflow;
 mod rotation;
 mod tools;

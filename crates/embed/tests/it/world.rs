@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::StreamExt;
 use pinch_agent_core::event::AgentEvent;
 use pinch_coding_agent::event::SessionEvent;
+use pinch_coding_agent::tools::CODING;
 use pinch_embed::config::Config;
-use pinch_embed::engine::{Engine, EngineRun};
+use pinch_embed::engine::{Engine, EngineBuilder, EngineRun};
 use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::runner::RunEvent;
 use pinch_llm::event::StreamEvent;
@@ -79,6 +80,11 @@ impl World {
         engine(self.dir.path(), &self.config)
     }
 
+    /// An engine on the same directory and server without any tool of the host, on which a test registers its own.
+    pub(crate) fn built(&self, register: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
+        register(builder(self.dir.path(), &self.config)).build()
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -130,14 +136,18 @@ impl World {
 }
 
 fn engine(dir: &Path, config: &Value) -> Engine {
+    let engine = builder(dir, config).builtin_tools(CODING).build();
+    assert!(engine.problems().is_empty(), "{:?}", engine.problems());
+    engine
+}
+
+fn builder(dir: &Path, config: &Value) -> EngineBuilder {
     // No environment: a key of whoever runs the tests must not count.
     let host = Host::builder().home(dir).temp(dir).build();
     let document = config.as_object().unwrap().clone();
     let (config, problems) = Config::from_document(document, &dir.join("pinch.json"));
     assert!(problems.is_empty(), "{problems:?}");
-    let engine = Engine::builder(host, Arc::new(config), &dir.join("state")).build();
-    assert!(engine.problems().is_empty(), "{:?}", engine.problems());
-    engine
+    Engine::builder(dir.join("state")).host(host).config(config)
 }
 
 /// A turn has tools; a request for a summary has none.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use futures::future::BoxFuture;
+use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::Config;
 use pinch_embed::delivery::{PartialReply, ReplySinks};
 use pinch_embed::engine::Engine;
@@ -115,7 +116,7 @@ pub(super) fn engine(dir: &Path, url: &str, n: usize) -> anyhow::Result<Engine> 
     let (config, problems) = Config::from_document(document, &dir.join("pinch.json"));
     anyhow::ensure!(problems.is_empty(), "{problems:?}");
     let host = Host::builder().home(dir).temp(dir).build();
-    Ok(Engine::builder(host, Arc::new(config), &dir.join("state")).build())
+    Ok(Engine::builder(dir.join("state")).host(host).config(config).builtin_tools(CODING).build())
 }
 
 #[derive(Default)]

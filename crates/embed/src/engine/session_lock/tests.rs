@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use pinch_coding_agent::store::MemoryStore;
+use pinch_coding_agent::store::{MemoryStore, SessionRef};
 use pinch_llm::model::Model;
 use pinch_stdx::cancel::CancelReason;
 use pinch_stdx::host::{Env, iso_from_ms};
@@ -233,7 +233,10 @@ impl AttemptRuntime for Opening {
     }
 
     fn session_file(&self, request: &RunRequest) -> Option<PathBuf> {
-        Some(request.session_file.clone())
+        match &request.session {
+            SessionRef::Path(path) => Some(path.clone()),
+            SessionRef::Id(_) => None,
+        }
     }
 
     fn open<'a>(&'a self, _: &'a RunScope, _: Arc<Model>) -> BoxFuture<'a, Result<Box<dyn Attempts + 'a>, RunError>> {
@@ -252,18 +255,18 @@ fn builder(place: &Place) -> EngineBuilder {
     assert!(problems.is_empty());
     let env = Env::from_iter([("ANTHROPIC_API_KEY", "key")]);
     let host = Host::builder().clock(NOW, 0).env(env).build();
-    Engine::builder(host, Arc::new(config), place.dir.path())
+    Engine::builder(place.dir.path()).host(host).config(config)
 }
 
 fn request(place: &Place) -> RunRequest {
-    RunRequest::new("s1", place.session(), place.dir.path().join("workspace"), "hello")
+    RunRequest::new("s1", SessionRef::Path(place.session()), place.dir.path().join("workspace"), "hello")
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_engines_take_turns_with_a_session_file() {
     let place = Place::new();
-    let stuck = builder(&place).runtime(Arc::new(Opening { is_stuck: true })).build();
-    let failing = builder(&place).runtime(Arc::new(Opening { is_stuck: false }));
+    let stuck = builder(&place).runtime("native", Arc::new(Opening { is_stuck: true })).build();
+    let failing = builder(&place).runtime("native", Arc::new(Opening { is_stuck: false }));
     let failing = failing.lock_patience(Duration::from_millis(50)).build();
 
     let mut first = stuck.run(request(&place));
@@ -284,7 +287,7 @@ async fn two_engines_take_turns_with_a_session_file() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_lock_is_cancelled_with_its_request() {
     let place = Place::with(&lock_of(SOMEBODY, 1000));
-    let engine = builder(&place).runtime(Arc::new(Opening { is_stuck: true })).build();
+    let engine = builder(&place).runtime("native", Arc::new(Opening { is_stuck: true })).build();
     let request = request(&place);
     let cancel = request.cancel.clone();
     let (ended, ()) = tokio::join!(engine.run(request).finish(), async {
@@ -297,7 +300,7 @@ async fn a_run_that_waits_for_a_lock_is_cancelled_with_its_request() {
 #[test]
 fn only_sessions_in_files_are_locked() {
     let place = Place::new();
-    let file_of = |builder: EngineBuilder| builder.build().parts.runtime().session_file(&request(&place));
+    let file_of = |builder: EngineBuilder| builder.build().parts.runtimes["native"].session_file(&request(&place));
     assert_eq!(file_of(builder(&place)), Some(place.session()));
     assert_eq!(file_of(builder(&place).store(Arc::new(MemoryStore::default()))), None);
 }

@@ -6,7 +6,7 @@ use super::state::{Pending, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
 use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::run::outcome::AttemptOutcome;
-use crate::run::result::RunErrorKind;
+use crate::run::result::{FailoverError, RunErrorKind};
 
 /// Whether a failure says that the conversation is too long.
 pub(super) fn is_overflow(error: &LlmError) -> bool {
@@ -20,7 +20,7 @@ pub(super) fn is_overflow(error: &LlmError) -> bool {
 pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmError) -> Decision {
     state.overflow.text.clone_from(&error.text);
     state.overflow.oversized_tool_results = outcome.oversized_tool_results;
-    if is_compaction_failure(&error.text) {
+    if is_compaction_failure(&error.text) || !state.terms.can_compact {
         return truncate(state);
     }
     if state.overflow.n_compactions >= state.terms.overflow_compactions {
@@ -60,6 +60,16 @@ fn truncate(state: &mut RunState) -> Decision {
 
 fn give_up(state: &RunState) -> Decision {
     let message = state.overflow.text.clone();
+    if state.terms.larger_window_follows {
+        return Decision::only(Action::FailOver(FailoverError {
+            message,
+            provider: state.terms.provider.to_string(),
+            model: state.terms.model.to_string(),
+            profile: state.profile().cloned(),
+            is_overflow: true,
+            ..FailoverError::default()
+        }));
+    }
     let kind = match is_compaction_failure(&message) {
         true => RunErrorKind::CompactionFailure,
         false => RunErrorKind::ContextOverflow,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::message::Usage;
 use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::CancelReason;
 
 use super::{Action, Decision, Finish, Mark};
 use crate::config::agents::RunRetries;
@@ -55,8 +56,12 @@ pub struct RunTerms {
     pub overflow_compactions: u32,
     /// Limits of the whole run.
     pub budget: Budget,
-    /// The wall clock of the whole run, with all its attempts, repairs and waits; `None`: as long as it takes.
-    pub limit: Option<Duration>,
+    /// The conversation can be compacted; otherwise an overflow is answered with shorter tool results.
+    pub can_compact: bool,
+    /// A later attempt can resume from the log; otherwise each gets the prompt again.
+    pub can_resume: bool,
+    /// One of the models that follow has a larger context window.
+    pub larger_window_follows: bool,
 }
 
 impl RunTerms {
@@ -77,7 +82,9 @@ impl RunTerms {
             transient_retries: 3,
             overflow_compactions: 3,
             budget: Budget::default(),
-            limit: None,
+            can_compact: true,
+            can_resume: true,
+            larger_window_follows: false,
         }
     }
 }
@@ -98,6 +105,8 @@ pub struct RunState {
     pub terms: RunTerms,
     /// Wall clock since the run began. The runner brings it up to date before each decision.
     pub elapsed: Duration,
+    /// Why the run as a whole was stopped, if it was: no further attempt is made then. The runner sets it before each decision.
+    pub stopped: Option<CancelReason>,
     pub(super) current: Option<usize>,
     pub(super) thinking: ThinkingLevel,
     pub(super) tried_thinking: Vec<ThinkingLevel>,
@@ -133,6 +142,7 @@ impl RunState {
             thinking: terms.thinking,
             terms,
             elapsed: Duration::ZERO,
+            stopped: None,
             current: None,
             tried_thinking: Vec::new(),
             overflow: OverflowProgress::default(),
@@ -148,15 +158,10 @@ impl RunState {
         }
     }
 
-    /// Whether the wall clock of the run has run out.
-    pub(super) fn is_out_of_time(&self) -> bool {
-        self.terms.limit.is_some_and(|limit| self.elapsed >= limit)
-    }
-
     /// The state of the next model of the same run: what was spent counts on, and the prompt is in the log if an attempt was made.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
-        if self.n_attempts() > 0 {
+        if self.n_attempts() > 0 && terms.can_resume {
             terms.start = AttemptStart::Resume;
         }
         let mut next = Self::new(terms);
@@ -266,7 +271,8 @@ impl RunState {
         if let Some(over) = self.over_budget() {
             return over;
         }
-        let start = if self.iterations == 0 { self.terms.start } else { AttemptStart::Resume };
+        let is_first = self.iterations == 0 || !self.terms.can_resume;
+        let start = if is_first { self.terms.start } else { AttemptStart::Resume };
         self.iterations += 1;
         if !self.tried_thinking.contains(&self.thinking) {
             self.tried_thinking.push(self.thinking);

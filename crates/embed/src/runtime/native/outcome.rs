@@ -123,10 +123,12 @@ impl Watcher {
     fn attempt_end(&self, cancel: &Cancel) -> AttemptEnd {
         let Some(end) = &self.end else {
             // The session settled without a run: it was stopped while it compacted.
-            return stopped(cancel.reason().unwrap_or(CancelReason::User), self.is_compacting);
+            return AttemptEnd::stopped(cancel.reason().unwrap_or(CancelReason::User), self.is_compacting);
         };
         match end.why {
-            EndReason::Aborted => stopped(cancel.reason().unwrap_or(CancelReason::User), self.is_compacting),
+            EndReason::Aborted => {
+                AttemptEnd::stopped(cancel.reason().unwrap_or(CancelReason::User), self.is_compacting)
+            }
             EndReason::Failed => match &end.error {
                 Some(error) => {
                     let stage =
@@ -142,13 +144,6 @@ impl Watcher {
             },
             EndReason::Done | EndReason::ToolsEnded | EndReason::Stopped => AttemptEnd::Good,
         }
-    }
-}
-
-fn stopped(reason: CancelReason, during_compaction: bool) -> AttemptEnd {
-    match reason {
-        CancelReason::Deadline => AttemptEnd::TimedOut { during_compaction },
-        other => AttemptEnd::Aborted(other),
     }
 }
 

@@ -1,0 +1,266 @@
+//! Builds an engine: what a host registers before the first run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pinch_agent_core::tool::Tool;
+use pinch_coding_agent::document::Problem;
+use pinch_coding_agent::extension::Extension;
+use pinch_coding_agent::machine::{LocalMachine, Machine};
+use pinch_coding_agent::settings::Settings;
+use pinch_coding_agent::store::{JsonlStore, SessionStore};
+use pinch_coding_agent::tools::file_queue::FileQueue;
+use pinch_llm::provider::ProviderRegistry;
+use pinch_stdx::host::Host;
+
+use super::{Engine, resolve, session_lock};
+use crate::config::Config;
+use crate::key;
+use crate::lanes::Lanes;
+use crate::parts::active::ActiveRuns;
+use crate::parts::credentials::Credentials;
+use crate::parts::toolbox::{Toolbox, ToolsFor};
+use crate::parts::{HostParts, MachineFor, Parts, PromptMaker};
+use crate::replies::{ReplyOptions, Stage};
+use crate::run::RunRequest;
+use crate::run::scope::PromptInputs;
+use crate::runtime::AttemptRuntime;
+use crate::runtime::native::NativeRuntime;
+
+/// The configuration file of a state directory.
+const CONFIG_FILE: &str = "pinch.json";
+
+/// Builds an [`Engine`]. Everything is optional.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct EngineBuilder {
+    state_dir: PathBuf,
+    host: Option<Host>,
+    config: Option<Arc<Config>>,
+    agent_dir: Option<PathBuf>,
+    providers: ProviderRegistry,
+    store: Option<Arc<dyn SessionStore>>,
+    runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
+    lock_patience: Duration,
+    parts: HostParts,
+}
+
+impl EngineBuilder {
+    pub(super) fn new(state_dir: &Path) -> Self {
+        Self {
+            state_dir: state_dir.to_owned(),
+            host: None,
+            config: None,
+            agent_dir: None,
+            providers: ProviderRegistry::builtin(),
+            store: None,
+            runtimes: BTreeMap::new(),
+            lock_patience: session_lock::PATIENCE,
+            parts: HostParts {
+                toolbox: Toolbox::default(),
+                machine_for: Arc::new(|_| Arc::new(LocalMachine)),
+                extensions: Vec::new(),
+                prompt: None,
+                reply_stages: None,
+                files: FileQueue::default(),
+            },
+        }
+    }
+
+    /// Sets clock, ids, environment and home directory. By default the clock and random ids of the system, no environment and no home:
+    /// keys in environment variables are then not seen.
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = Some(host);
+        self
+    }
+
+    /// Sets the configuration. By default `pinch.json` of the state directory, if there is one.
+    pub fn config(mut self, config: impl Into<Arc<Config>>) -> Self {
+        self.config = Some(config.into());
+        self
+    }
+
+    /// Sets the directory of `auth.json`, `models.json`, `settings.json` and the profiles. By default that of the agent `main`.
+    pub fn agent_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.agent_dir = Some(dir.into());
+        self
+    }
+
+    /// Replaces the model providers.
+    pub fn providers(mut self, providers: ProviderRegistry) -> Self {
+        self.providers = providers;
+        self
+    }
+
+    /// Stores sessions elsewhere than in files of the state directory.
+    pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Offers a tool to every run. It replaces a built-in tool of the same name. Deny lists of the configuration apply to it.
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.parts.toolbox.add(tool);
+        self
+    }
+
+    /// Offers tools that depend on the run: called once a run, with the request and its completed [`caller`](RunRequest::caller). May be
+    /// called repeatedly; a later tool replaces an earlier one of the same name.
+    pub fn tools_for(mut self, make: impl Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send + Sync + 'static) -> Self {
+        let make: ToolsFor = Arc::new(make);
+        self.parts.toolbox.add_for(make);
+        self
+    }
+
+    /// Enables built-in tools by name: `read`, `bash`, `edit`, `write`, `ls`, and with the feature `search` `grep` and `find`. None is
+    /// enabled by default, because they act on the host with the rights of the process. Unknown names are reported by
+    /// [`Engine::problems`].
+    pub fn builtin_tools<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.parts.toolbox.enable(names);
+        self
+    }
+
+    /// Sets where built-in tools act. By default on this computer.
+    pub fn machine(self, machine: Arc<dyn Machine>) -> Self {
+        self.machine_for(move |_| Arc::clone(&machine))
+    }
+
+    /// Chooses where built-in tools act for each run, from the request and its completed [`caller`](RunRequest::caller).
+    pub fn machine_for(mut self, choose: impl Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync + 'static) -> Self {
+        let choose: MachineFor = Arc::new(choose);
+        self.parts.machine_for = choose;
+        self
+    }
+
+    /// Adds an extension that observes sessions and steps in. It is shared by all runs and registered with each session; its calls name
+    /// the session they are about.
+    pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
+        self.parts.extensions.push(extension);
+        self
+    }
+
+    /// Replaces the system prompt. `make` is called when a session is opened and again whenever extensions change its tools.
+    pub fn prompt(
+        mut self,
+        make: impl Fn(&PromptInputs<'_>) -> pinch_coding_agent::prompt::Prompt + Send + Sync + 'static,
+    ) -> Self {
+        let make: PromptMaker = Arc::new(make);
+        self.parts.prompt = Some(make);
+        self
+    }
+
+    /// Changes the stages that finished blocks of a reply pass through: `change` gets the default ones in order and returns those to use.
+    pub fn reply_stages(
+        mut self,
+        change: impl Fn(&ReplyOptions, Vec<Box<dyn Stage>>) -> Vec<Box<dyn Stage>> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.reply_stages = Some(Arc::new(change));
+        self
+    }
+
+    /// Registers a runtime under an id, which requests and the configuration select. Registering `native` replaces the built-in one.
+    pub fn runtime(mut self, id: impl Into<String>, runtime: Arc<dyn AttemptRuntime>) -> Self {
+        self.runtimes.insert(id.into(), runtime);
+        self
+    }
+
+    /// Sets how long a run waits for a session file that another process has locked; it then ends with
+    /// [`RunError::Busy`](crate::run::RunError::Busy). 10 s by default.
+    pub fn lock_patience(mut self, patience: Duration) -> Self {
+        self.lock_patience = patience;
+        self
+    }
+
+    /// Builds the engine. Mistakes in documents are reported by [`Engine::problems`]; everything else in them is used.
+    pub fn build(self) -> Engine {
+        let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
+        let host = self.host.unwrap_or_else(|| Host::builder().build());
+        let mut problems = Vec::new();
+        let config = self.config.unwrap_or_else(|| {
+            let (config, found) = Config::load(&self.state_dir.join(CONFIG_FILE));
+            problems.extend(found);
+            Arc::new(config)
+        });
+        let shared = self.state_dir.join("agent");
+        // Documents of the agent itself come before those that the command line's own sessions use.
+        let document = |name: &str| {
+            let own = agent_dir.join(name);
+            if own.is_file() { own } else { shared.join(name) }
+        };
+        let (settings, found) = Settings::load(&document("settings.json"));
+        problems.extend(found);
+        let (registry, found) = resolve::registry(&document("models.json"), &config);
+        problems.extend(found);
+        let registry = Arc::new(registry);
+        let (profiles, found) = Credentials::load(&agent_dir, &document("auth.json"), &config, &registry, &host);
+        problems.extend(found);
+        problems.extend(self.parts.toolbox.unknown().map(|name| {
+            Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
+                .remedy("Enable only tools that this build has")
+        }));
+        let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &settings)));
+        let mut runtimes = self.runtimes;
+        runtimes
+            .entry(crate::runtime::NATIVE.to_owned())
+            .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, store)));
+        let lanes = Lanes::default();
+        if let Some(places) = config.agents.defaults.max_concurrent {
+            lanes.set_concurrency(key::global_lane(None), places);
+        }
+        let parts = Parts {
+            host,
+            config,
+            settings,
+            registry,
+            profiles,
+            lanes,
+            throttle: Mutex::default(),
+            runtimes,
+            registered: self.parts,
+            active: ActiveRuns::default(),
+            lock_patience: self.lock_patience,
+            state_dir: self.state_dir,
+            agent_dir,
+        };
+        Engine { parts: Arc::new(parts), problems: Arc::new(problems) }
+    }
+}
+
+impl fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineBuilder").field("state_dir", &self.state_dir).finish_non_exhaustive()
+    }
+}
+
+/// The default store: files of the state directory, as durable as the settings ask for.
+fn own_store(state_dir: &Path, settings: &Settings) -> JsonlStore {
+    JsonlStore::flat(state_dir.join("agents/main/sessions")).durability(settings.durability)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_as_durable_as_the_settings_ask_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        for (text, expected) in
+            [("{}", "Os"), (r#"{"durability": "turn"}"#, "Turn"), (r#"{"durability": "entry"}"#, "Entry")]
+        {
+            std::fs::write(&path, text).unwrap();
+            let store = format!("{:?}", own_store(dir.path(), &Settings::load(&path).0));
+            assert!(store.contains(&format!("durability: {expected}")), "{store}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_builtin_tool_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::builder(dir.path()).builtin_tools(["read", "fly"]).build();
+        let problems: Vec<String> = engine.problems().iter().map(ToString::to_string).collect();
+        assert!(matches!(&problems[..], [one] if one.contains("\"fly\" is not a built-in tool")), "{problems:?}");
+    }
+}

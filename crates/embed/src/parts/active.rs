@@ -1,0 +1,250 @@
+//! Runs under way: found by session or run, stopped, steered and waited for from outside.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pinch_agent_core::queue::QueueKind;
+use pinch_llm::message::{Image, Message};
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use tokio::sync::{oneshot, watch};
+
+use crate::run::RunRequest;
+use crate::runtime::{QueueRefusal, RunControl};
+
+/// Selects runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunTarget<'a> {
+    /// Every run of a session, named by its id or its key.
+    Session(&'a str),
+    /// One run, by its run id.
+    Run(&'a str),
+}
+
+/// A run under way, as [`Engine::active`](crate::Engine::active) lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActiveRun {
+    /// The id of the run.
+    pub run_id: String,
+    /// The id of its session.
+    pub session_id: String,
+    /// The routing key of its session.
+    pub session_key: Option<String>,
+    /// Whether an attempt is under way, so that messages can be queued.
+    pub is_streaming: bool,
+    /// Whether the conversation is being compacted.
+    pub is_compacting: bool,
+}
+
+/// Why a message was not taken into a running conversation. The caller still has it and may start a run with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// No such run is under way.
+    #[error("no run is active")]
+    NoActiveRun,
+    /// The run makes no attempt at the moment: it starts, waits or switches models.
+    #[error("the run is between two attempts")]
+    NotStreaming,
+    /// The conversation is being compacted.
+    #[error("the conversation is being compacted")]
+    Compacting,
+    /// The runtime of the run takes no messages while it works.
+    #[error("the runtime of this run does not take messages")]
+    Unsupported,
+    /// The run ended before the model could read the message.
+    #[error("the run ended before the message was read")]
+    RunEnded,
+}
+
+impl QueueError {
+    /// The reason in one word, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoActiveRun => "no_active_run",
+            Self::NotStreaming => "not_streaming",
+            Self::Compacting => "compacting",
+            Self::Unsupported => "unsupported",
+            Self::RunEnded => "run_ended",
+        }
+    }
+}
+
+/// The runs of one engine. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct ActiveRuns(Arc<Mutex<Vec<Arc<Entry>>>>);
+
+/// One run.
+struct Entry {
+    run_id: String,
+    session_id: String,
+    session_key: Option<String>,
+    cancel: Cancel,
+    state: Mutex<State>,
+    /// True once the run has ended.
+    ended: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    control: Option<Arc<dyn RunControl>>,
+    /// Messages that the conversation has not taken in yet, oldest first.
+    queued: Vec<Queued>,
+}
+
+struct Queued {
+    text: String,
+    taken: oneshot::Sender<()>,
+}
+
+/// A place in the registry; dropping it ends the entry.
+pub(crate) struct Registered {
+    runs: ActiveRuns,
+    entry: Arc<Entry>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ActiveRuns {
+    /// Registers a run until the result is dropped. Several runs may have one session or run id; each is an entry of its own.
+    pub(crate) fn register(&self, request: &RunRequest, cancel: Cancel) -> Registered {
+        let entry = Arc::new(Entry {
+            run_id: request.run_id.clone(),
+            session_id: request.session_id.clone(),
+            session_key: request.session_key.clone(),
+            cancel,
+            state: Mutex::default(),
+            ended: watch::Sender::new(false),
+        });
+        locked(&self.0).push(Arc::clone(&entry));
+        Registered { runs: self.clone(), entry }
+    }
+
+    fn find(&self, target: RunTarget<'_>) -> Vec<Arc<Entry>> {
+        locked(&self.0).iter().filter(|entry| entry.matches(target)).cloned().collect()
+    }
+
+    /// All runs, oldest first.
+    pub(crate) fn list(&self) -> Vec<ActiveRun> {
+        locked(&self.0).iter().map(|entry| entry.describe()).collect()
+    }
+
+    /// Stops the runs; how many there were.
+    pub(crate) fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
+        let found = self.find(target);
+        for entry in &found {
+            entry.cancel.cancel(why);
+        }
+        found.len()
+    }
+
+    /// Queues a message in the newest of the runs, and waits until its conversation has taken it in.
+    pub(crate) async fn queue(
+        &self,
+        target: RunTarget<'_>,
+        text: String,
+        images: Vec<Image>,
+        kind: QueueKind,
+    ) -> Result<(), QueueError> {
+        let entry = self.find(target).pop().ok_or(QueueError::NoActiveRun)?;
+        let taken = {
+            let mut state = locked(&entry.state);
+            let control = state.control.clone().ok_or(QueueError::NotStreaming)?;
+            if control.is_compacting() {
+                return Err(QueueError::Compacting);
+            }
+            if !control.is_streaming() {
+                return Err(QueueError::NotStreaming);
+            }
+            control.queue(kind, text.clone(), images).map_err(|refusal| match refusal {
+                QueueRefusal::Unsupported => QueueError::Unsupported,
+            })?;
+            let (sender, taken) = oneshot::channel();
+            state.queued.push(Queued { text, taken: sender });
+            taken
+        };
+        drop(entry);
+        taken.await.map_err(|_| QueueError::RunEnded)
+    }
+
+    /// Waits until none of the runs that are under way now is left; false when that took longer than the limit.
+    pub(crate) async fn wait_for_end(&self, target: RunTarget<'_>, limit: Duration) -> bool {
+        let ends: Vec<_> = self.find(target).iter().map(|entry| entry.ended.subscribe()).collect();
+        let all = futures::future::join_all(ends.into_iter().map(|mut end| async move {
+            // An error means that the run is gone altogether.
+            end.wait_for(|ended| *ended).await.ok();
+        }));
+        tokio::time::timeout(limit, all).await.is_ok()
+    }
+}
+
+impl Entry {
+    fn matches(&self, target: RunTarget<'_>) -> bool {
+        match target {
+            RunTarget::Session(name) => self.session_id == name || self.session_key.as_deref() == Some(name),
+            RunTarget::Run(id) => self.run_id == id,
+        }
+    }
+
+    fn describe(&self) -> ActiveRun {
+        let state = locked(&self.state);
+        let control = state.control.as_ref();
+        ActiveRun {
+            run_id: self.run_id.clone(),
+            session_id: self.session_id.clone(),
+            session_key: self.session_key.clone(),
+            is_streaming: control.is_some_and(|control| control.is_streaming()),
+            is_compacting: control.is_some_and(|control| control.is_compacting()),
+        }
+    }
+}
+
+impl Registered {
+    /// Attaches the control of the attempts under way. Messages that the previous control still held move to the new one.
+    pub(crate) fn attach(&self, control: Arc<dyn RunControl>) {
+        let mut state = locked(&self.entry.state);
+        if let Some(before) = state.control.take() {
+            for left in before.take_queued() {
+                // A runtime that takes no messages loses none either: the sender learns it when the run ends.
+                if control.queue(left.kind, left.text, left.images).is_err() {
+                    tracing::warn!(run = self.entry.run_id, "a queued message cannot be moved to the next model");
+                }
+            }
+        }
+        state.control = Some(control);
+    }
+
+    /// A message entered the conversation: if it was queued, whoever waits for that learns it.
+    pub(crate) fn entered(&self, message: &Message) {
+        let Message::User(user) = message else { return };
+        let mut state = locked(&self.entry.state);
+        if state.queued.is_empty() {
+            return;
+        }
+        let text = user.content.text("");
+        if let Some(at) = state.queued.iter().position(|queued| queued.text == text) {
+            // Nobody has to wait for it.
+            state.queued.remove(at).taken.send(()).ok();
+        }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        locked(&self.runs.0).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+        // Senders of messages that were never read learn it now, however long somebody else holds the entry.
+        let mut state = locked(&self.entry.state);
+        state.queued.clear();
+        state.control = None;
+        self.entry.ended.send_replace(true);
+    }
+}
+
+impl fmt::Debug for ActiveRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.list()).finish()
+    }
+}

@@ -1,0 +1,5 @@
+#![doc = include_str!("../README.md")]
+
+mod caller;
+
+pub use caller::{Caller, Sender};
