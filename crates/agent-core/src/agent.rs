@@ -76,7 +76,7 @@ impl fmt::Debug for Agent {
 
 /// There is nothing to continue from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotContinue {
+pub enum ContinueError {
     /// The conversation is empty.
     #[error("No messages to continue from")]
     Empty,

@@ -58,7 +58,7 @@ pub enum AgentEvent {
         /// The results of its calls, in the order of the calls.
         results: Vec<Arc<Message>>,
         /// Whether the loop will ask the model again without being told to.
-        goes_on: bool,
+        continues: bool,
     },
     /// The run is over.
     AgentEnd(RunEnd),

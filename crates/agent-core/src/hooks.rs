@@ -16,7 +16,7 @@ pub trait Hooks: Send + Sync {
     ///
     /// # Errors
     /// The text ends the run with a regular error turn.
-    fn next_turn<'a>(&'a self, turn: TurnSeen<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
+    fn next_turn<'a>(&'a self, turn: TurnContext<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
         let _ = turn;
         Box::pin(async { Ok(TurnPlan::default()) })
     }
@@ -77,7 +77,7 @@ pub trait Hooks: Send + Sync {
     /// After a turn's messages, before its `TurnEnd`, also for turns that failed.
     fn after_turn<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
         let _ = turn;
-        Box::pin(async { AfterTurn::GoOn })
+        Box::pin(async { AfterTurn::Default })
     }
 }
 
@@ -89,7 +89,7 @@ impl Hooks for NoHooks {}
 
 /// What [`Hooks::next_turn`] sees.
 #[derive(Clone, Copy, Debug)]
-pub struct TurnSeen<'a> {
+pub struct TurnContext<'a> {
     /// The conversation so far.
     pub messages: &'a [Arc<Message>],
     /// The model that will be asked.
@@ -227,7 +227,7 @@ pub struct TurnEnded {
 pub enum AfterTurn {
     /// As the loop decides.
     #[default]
-    GoOn,
+    Default,
     /// It ends; queues are not asked.
     Stop,
     /// One more request is made, whatever the loop would decide. Errors and aborts end the run all the same.

@@ -20,7 +20,7 @@ pub mod run;
 
 pub mod proxy;
 
-pub use agent::{Agent, CannotContinue};
+pub use agent::{Agent, ContinueError};
 pub use event::{AgentEvent, EndReason, RunEnd};
 pub use hooks::Hooks;
 pub use run::Run;

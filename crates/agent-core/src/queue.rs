@@ -42,7 +42,7 @@ pub enum QueueKind {
 
 /// A message that waits, with a number that tells it from others of the same text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Waiting {
+pub struct QueuedMessage {
     /// Unique within these queues.
     pub id: u64,
     /// The message.
@@ -61,8 +61,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Inner {
-    steering: VecDeque<Waiting>,
-    follow_up: VecDeque<Waiting>,
+    steering: VecDeque<QueuedMessage>,
+    follow_up: VecDeque<QueuedMessage>,
     steering_mode: QueueMode,
     follow_up_mode: QueueMode,
     next_id: u64,
@@ -70,7 +70,7 @@ struct Inner {
 }
 
 impl Inner {
-    fn queue(&mut self, kind: QueueKind) -> &mut VecDeque<Waiting> {
+    fn queue(&mut self, kind: QueueKind) -> &mut VecDeque<QueuedMessage> {
         match kind {
             QueueKind::Steering => &mut self.steering,
             QueueKind::FollowUp => &mut self.follow_up,
@@ -89,14 +89,14 @@ impl Queues {
         let id = inner.next_id;
         inner.next_id += 1;
         inner.revision += 1;
-        inner.queue(kind).push_back(Waiting { id, message: Arc::new(message) });
+        inner.queue(kind).push_back(QueuedMessage { id, message: Arc::new(message) });
         drop(inner);
         self.0.changed.notify_waiters();
         id
     }
 
     /// Takes what one poll takes.
-    pub fn poll(&self, kind: QueueKind) -> Vec<Waiting> {
+    pub fn poll(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         let mut inner = self.lock();
         let mode = match kind {
             QueueKind::Steering => inner.steering_mode,
@@ -108,12 +108,12 @@ impl Queues {
     }
 
     /// Takes what one poll takes, for as long as it is held: what is not delivered comes back to its place.
-    pub(crate) fn hold(&self, kind: QueueKind) -> Vec<Held> {
-        let held = |waiting| Held { queues: self.clone(), kind, waiting: Some(waiting) };
+    pub(crate) fn hold(&self, kind: QueueKind) -> Vec<UndeliveredMessage> {
+        let held = |waiting| UndeliveredMessage { queues: self.clone(), kind, waiting: Some(waiting) };
         self.poll(kind).into_iter().map(held).collect()
     }
 
-    fn put_back(&self, kind: QueueKind, waiting: Waiting) {
+    fn put_back(&self, kind: QueueKind, waiting: QueuedMessage) {
         let mut inner = self.lock();
         inner.revision += 1;
         let queue = inner.queue(kind);
@@ -125,7 +125,7 @@ impl Queues {
     }
 
     /// What waits, oldest first.
-    pub fn list(&self, kind: QueueKind) -> Vec<Waiting> {
+    pub fn list(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         self.lock().queue(kind).iter().cloned().collect()
     }
 
@@ -136,7 +136,7 @@ impl Queues {
     }
 
     /// Empties a queue and returns what was in it.
-    pub fn clear(&self, kind: QueueKind) -> Vec<Waiting> {
+    pub fn clear(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         let mut inner = self.lock();
         inner.revision += 1;
         let taken = inner.queue(kind).drain(..).collect();
@@ -184,13 +184,13 @@ impl Queues {
 
 /// A message on its way out of a queue. Dropped before it is delivered, it waits again where it waited.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct UndeliveredMessage {
     queues: Queues,
     kind: QueueKind,
-    waiting: Option<Waiting>,
+    waiting: Option<QueuedMessage>,
 }
 
-impl Held {
+impl UndeliveredMessage {
     /// The message; `None` once it is delivered.
     pub(crate) fn message(&self) -> Option<Arc<Message>> {
         self.waiting.as_ref().map(|waiting| Arc::clone(&waiting.message))
@@ -202,7 +202,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for UndeliveredMessage {
     fn drop(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             self.queues.put_back(self.kind, waiting);

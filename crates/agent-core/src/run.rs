@@ -8,13 +8,13 @@ use futures::Stream;
 use pinch_llm::error::LlmError;
 use pinch_llm::message::{AssistantMessage, Message, StopReason, SystemMessage};
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::pull::{Giver, Pulled, pulled};
+use pinch_stdx::pull::{Emitter, Pulled, pulled};
 
-use crate::agent::{Agent, CannotContinue};
+use crate::agent::{Agent, ContinueError};
 use crate::declare::Declared;
 use crate::event::{AgentEvent, EndReason, RunEnd};
 use crate::hooks::{AfterTurn, TurnEnded};
-use crate::queue::{Held, QueueKind};
+use crate::queue::{QueueKind, UndeliveredMessage};
 
 mod grace;
 mod call;
@@ -39,7 +39,7 @@ type Replacement = Arc<Mutex<Option<Vec<Arc<Message>>>>>;
 pub(crate) struct Pending {
     message: Arc<Message>,
     /// Where it waited: a run that ends before the message is in the conversation leaves it there.
-    held: Option<Held>,
+    held: Option<UndeliveredMessage>,
 }
 
 impl From<Arc<Message>> for Pending {
@@ -55,12 +55,12 @@ impl Agent {
     ///
     /// # Errors
     /// When there is nothing to continue from.
-    pub fn run(&mut self, input: Vec<Arc<Message>>, cancel: Cancel) -> Result<Run<'_>, CannotContinue> {
+    pub fn run(&mut self, input: Vec<Arc<Message>>, cancel: Cancel) -> Result<Run<'_>, ContinueError> {
         let mut pending: Vec<Pending> = input.into_iter().map(Pending::from).collect();
         let mut skip_first_poll = false;
         if pending.is_empty() {
             match self.messages.iter().rev().find(|message| !matches!(***message, Message::System(_))) {
-                None => return Err(CannotContinue::Empty),
+                None => return Err(ContinueError::Empty),
                 Some(last) if matches!(**last, Message::Assistant(_)) => {
                     pending = self.drain(QueueKind::Steering);
                     skip_first_poll = !pending.is_empty();
@@ -68,7 +68,7 @@ impl Agent {
                         pending = self.drain(QueueKind::FollowUp);
                     }
                     if pending.is_empty() {
-                        return Err(CannotContinue::Role { role: last.role().to_owned() });
+                        return Err(ContinueError::Role { role: last.role().to_owned() });
                     }
                 }
                 Some(_) => {}
@@ -78,7 +78,7 @@ impl Agent {
     }
 
     pub(crate) fn drain(&self, kind: QueueKind) -> Vec<Pending> {
-        let pending = |held: Held| Some(Pending { message: held.message()?, held: Some(held) });
+        let pending = |held: UndeliveredMessage| Some(Pending { message: held.message()?, held: Some(held) });
         self.queues().hold(kind).into_iter().filter_map(pending).collect()
     }
 }
@@ -87,11 +87,11 @@ impl<'a> Run<'a> {
     pub(crate) fn new(agent: &'a mut Agent, pending: Vec<Pending>, skip_first_poll: bool, cancel: Cancel) -> Self {
         let replacement = Replacement::default();
         let theirs = Arc::clone(&replacement);
-        let events = pulled(|giver| async move {
+        let events = pulled(|emitter| async move {
             let mut run = Running {
                 declared: Declared::replay(agent.messages.iter().map(|message| &**message)),
                 agent,
-                giver: &giver,
+                emitter: &emitter,
                 cancel: &cancel,
                 grace: Grace::new(cancel.clone()),
                 new: Vec::new(),
@@ -120,7 +120,7 @@ impl Stream for Run<'_> {
 /// A run under way.
 struct Running<'r> {
     agent: &'r mut Agent,
-    giver: &'r Giver<AgentEvent>,
+    emitter: &'r Emitter<AgentEvent>,
     cancel: &'r Cancel,
     grace: Grace,
     declared: Declared,
@@ -144,11 +144,11 @@ impl Running<'_> {
     /// The loop. It fits a page; keep it so.
     async fn drive(&mut self, mut pending: Vec<Pending>, skip_first_poll: bool) {
         self.agent.error_message = None;
-        self.give(AgentEvent::AgentStart).await;
+        self.emit(AgentEvent::AgentStart).await;
         let mut first = true;
         let mut broken = None;
         let why = loop {
-            self.give(AgentEvent::TurnStart).await;
+            self.emit(AgentEvent::TurnStart).await;
             self.adopt_replacement();
             self.announce(&mut pending);
             self.take_in(std::mem::take(&mut pending)).await;
@@ -163,8 +163,9 @@ impl Running<'_> {
             let after = self.grace.run(hooks.after_turn(&ended)).await.unwrap_or_default();
             self.agent.error_message.clone_from(&turn.message.error_message);
             let failed = turn.message.stop_reason.is_failure();
-            let goes_on = !failed && after != AfterTurn::Stop && (turn.wants_answer || after == AfterTurn::Continue);
-            self.give(AgentEvent::TurnEnd { message: Arc::clone(&turn.message), results: turn.results, goes_on }).await;
+            let continues = !failed && after != AfterTurn::Stop && (turn.wants_answer || after == AfterTurn::Continue);
+            self.emit(AgentEvent::TurnEnd { message: Arc::clone(&turn.message), results: turn.results, continues })
+                .await;
             if failed {
                 let aborted = turn.message.stop_reason == StopReason::Aborted;
                 break (if aborted { EndReason::Aborted } else { EndReason::Failed }, turn.error);
@@ -173,7 +174,7 @@ impl Running<'_> {
                 break (EndReason::Stopped, None);
             }
             pending = self.poll(QueueKind::Steering);
-            if !goes_on && pending.is_empty() {
+            if !continues && pending.is_empty() {
                 pending = self.poll(QueueKind::FollowUp);
                 if pending.is_empty() {
                     break (if turn.tools_ended { EndReason::ToolsEnded } else { EndReason::Done }, None);
@@ -182,7 +183,7 @@ impl Running<'_> {
             broken = self.prepare_next(&ended, &mut pending).await.err();
         };
         let messages = std::mem::take(&mut self.new);
-        self.give(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1 })).await;
+        self.emit(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1 })).await;
     }
 
     /// Asks the owner what the next turn begins with. Steering that comes meanwhile is still in time, unless this turn has some already: one at
@@ -204,8 +205,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    async fn give(&self, event: AgentEvent) {
-        self.giver.give(event).await;
+    async fn emit(&self, event: AgentEvent) {
+        self.emitter.emit(event).await;
     }
 
     /// Takes from a queue; a cancelled run leaves queues alone.
@@ -255,10 +256,10 @@ impl Running<'_> {
         let hooks = Arc::clone(&self.agent.hooks);
         for Pending { message, held } in pending {
             let message = replaced(hooks.incoming(&message).await, message);
-            self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
+            self.emit(AgentEvent::MessageStart(Arc::clone(&message))).await;
             let message = self.append(message).await;
-            let queued = held.and_then(Held::delivered);
-            self.give(AgentEvent::MessageEnd { message, error: None, queued }).await;
+            let queued = held.and_then(UndeliveredMessage::delivered);
+            self.emit(AgentEvent::MessageEnd { message, error: None, queued }).await;
         }
     }
 

@@ -84,7 +84,7 @@ impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Store(error) => error.into(),
-            SessionError::CannotContinue(_) | SessionError::Stayed => Self::user(error.to_string()),
+            SessionError::ContinueError(_) | SessionError::Stayed => Self::user(error.to_string()),
             SessionError::Auth(_) | SessionError::NoKey { .. } => Self::configuration(with_causes(&error)),
         }
     }

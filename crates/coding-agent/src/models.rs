@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use pinch_llm::catalog::{Catalog, today};
+use pinch_llm::catalog::{Catalog, canonical_provider};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_llm::oauth::OAuthFlow;
@@ -139,7 +139,7 @@ impl ModelRegistry {
     /// # Errors
     /// [`RegisterError`]; nothing has changed then.
     pub fn register_provider(&self, name: &str, config: ProviderConfig) -> Result<(), RegisterError> {
-        let id = ProviderId::new(today(name));
+        let id = ProviderId::new(canonical_provider(name));
         self.change(|layers| {
             let registered = Registered::new(&id, layers.registered.get(&id).map(|known| &**known), config)?;
             layers.registered.insert(id.clone(), Arc::new(registered));
@@ -150,7 +150,7 @@ impl ModelRegistry {
 
     /// Takes a registered provider away; what the catalog and models.json say of it holds again.
     pub fn unregister_provider(&self, name: &str) {
-        let id = ProviderId::new(today(name));
+        let id = ProviderId::new(canonical_provider(name));
         self.change(|layers| {
             layers.registered.remove(&id);
             layers.forget(&id);
@@ -167,7 +167,7 @@ impl ModelRegistry {
     /// A provider by its name in any spelling of capitals.
     pub fn provider(&self, name: &str) -> Option<ProviderId> {
         let layers = self.layers();
-        let name = today(name);
+        let name = canonical_provider(name);
         layers.providers().find(|id| id.as_str().eq_ignore_ascii_case(name)).cloned()
     }
 
@@ -196,7 +196,8 @@ impl ModelRegistry {
     pub fn default_model(&self, provider: &ProviderId) -> Option<Arc<Model>> {
         let layers = self.layers();
         let shelf = layers.shelf(provider)?;
-        let default = pinch_llm::catalog::default_ids().find(|(name, _)| *name == today(provider.as_str()));
+        let default =
+            pinch_llm::catalog::default_ids().find(|(name, _)| *name == canonical_provider(provider.as_str()));
         default.and_then(|(_, id)| shelf.find(id)).or_else(|| shelf.models().first()).cloned()
     }
 
@@ -206,7 +207,7 @@ impl ModelRegistry {
         let registered = layers.registered.get(provider);
         let oauth = registered.and_then(|known| known.config.oauth.as_ref()).map(|flow| flow.name().to_owned());
         let given = layers.definitions(provider).rev().find_map(|definition| definition.name.clone());
-        let known = || names::of(today(provider.as_str())).map(str::to_owned);
+        let known = || names::of(canonical_provider(provider.as_str())).map(str::to_owned);
         given.or(oauth).or_else(known).unwrap_or_else(|| provider.to_string())
     }
 

@@ -116,7 +116,7 @@ pub enum SessionError {
     Store(#[from] StoreError),
     /// There is nothing to continue from.
     #[error(transparent)]
-    CannotContinue(#[from] pinch_agent_core::CannotContinue),
+    ContinueError(#[from] pinch_agent_core::ContinueError),
     /// There are no credentials for a prompt.
     #[error(transparent)]
     Auth(#[from] AuthError),

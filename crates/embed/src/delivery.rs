@@ -3,7 +3,7 @@
 //! Replies come as [`ReplyEvent`]s. A run never waits for its readers: they take events from one bounded queue, in which what belongs
 //! together merges.
 
-use pinch_stdx::queue::{Merge, Room};
+use pinch_stdx::queue::{Capacity, Merge};
 
 pub mod sinks;
 pub mod so_far;
@@ -79,7 +79,7 @@ impl Merge for ReplyEvent {
             }
     }
 
-    fn merge(&mut self, next: Self, room: Room) -> Result<(), Self> {
+    fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self> {
         match (self, next) {
             (Self::PartialReply(so_far), Self::PartialReply(next)) if so_far.shown == next.shown => {
                 merge_growth(so_far, &next);
@@ -92,7 +92,9 @@ impl Merge for ReplyEvent {
                 Ok(())
             }
             (Self::BlockReplyFlush, Self::BlockReplyFlush) => Ok(()),
-            (Self::BlockReply(so_far), Self::BlockReply(next)) if room == Room::Full && may_join(so_far, &next) => {
+            (Self::BlockReply(so_far), Self::BlockReply(next))
+                if capacity == Capacity::Full && may_join(so_far, &next) =>
+            {
                 so_far.text.push_str("\n\n");
                 so_far.text.push_str(&next.text);
                 Ok(())

@@ -96,8 +96,8 @@ impl Engine {
         let parts = Arc::clone(&self.parts);
         let result: ResultSlot = Arc::default();
         let slot = Arc::clone(&result);
-        let events = pulled(move |giver| async move {
-            let done = carry_out(&parts, request, &giver).await;
+        let events = pulled(move |emitter| async move {
+            let done = carry_out(&parts, request, &emitter).await;
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         });
         EngineRun { events, result }
@@ -184,7 +184,7 @@ impl Stream for EngineRun {
 async fn carry_out(
     parts: &Arc<Parts>,
     request: RunRequest,
-    giver: &pinch_stdx::pull::Giver<RunEvent>,
+    emitter: &pinch_stdx::pull::Emitter<RunEvent>,
 ) -> Result<RunResult, RunError> {
     if request.prompt.trim().is_empty() && request.images.is_empty() {
         return Err(RunError::Config("The prompt is empty".to_owned()));
@@ -196,7 +196,7 @@ async fn carry_out(
     let _permits = parts.lanes.enter(&session_lane, global_lane, &cancel).await.map_err(lane_error)?;
     let waited_ms = millis(asked.elapsed());
     let resolved = resolve::scope(parts, request)?;
-    giver.give(RunEvent::Granted { waited_ms }).await;
+    emitter.emit(RunEvent::Granted { waited_ms }).await;
     let began = Instant::now();
     let request = &resolved.scope.request;
     let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {
@@ -214,7 +214,7 @@ async fn carry_out(
         scope: &resolved.scope,
         runtime: &*resolved.runtime,
         active: &active,
-        tell: giver,
+        tell: emitter,
         cancel: limited,
         began,
         replies: resolve::replies(parts, request),

@@ -14,7 +14,7 @@ use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use pinch_stdx::pull::Giver;
+use pinch_stdx::pull::Emitter;
 use tokio::time::Instant;
 
 use crate::delivery::ReplyEvent;
@@ -85,7 +85,7 @@ pub(crate) struct Runner<'r> {
     pub(crate) scope: &'r RunScope,
     pub(crate) runtime: &'r dyn AttemptRuntime,
     pub(crate) active: &'r Registered,
-    pub(crate) tell: &'r Giver<RunEvent>,
+    pub(crate) tell: &'r Emitter<RunEvent>,
     /// Stops the run; it has the wall clock of the whole run.
     pub(crate) cancel: Cancel,
     pub(crate) began: Instant,
@@ -125,7 +125,7 @@ impl Runner<'_> {
                 .iter()
                 .find(is_it)
                 .ok_or_else(|| RunError::Internal(format!("{provider}/{name} is no candidate of this run")))?;
-            self.tell.give(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
+            self.tell.emit(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
             let began = Instant::now();
             let error = match self.try_model(model, &candidate, before.take()).await {
                 Ok(Tried::Done(result)) => return Ok(*result),
@@ -139,7 +139,7 @@ impl Runner<'_> {
             next = self.next(&mut failover, seen);
             if let Next::Run(candidate) = &next {
                 let next = Some(format!("{}/{}", candidate.model.provider, candidate.model.model));
-                self.tell.give(RunEvent::FailedOver { error: error.to_string(), next }).await;
+                self.tell.emit(RunEvent::FailedOver { error: error.to_string(), next }).await;
             }
         }
     }
@@ -191,7 +191,7 @@ impl Runner<'_> {
                     decide(&mut state, seen)
                 }
                 Action::Wait(wait) => {
-                    self.tell.give(RunEvent::Wait(wait)).await;
+                    self.tell.emit(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
                     let waited = self.cancel.run(tokio::time::sleep(delay)).await;
                     self.look_at_the_clock(&mut state);
@@ -213,7 +213,7 @@ impl Runner<'_> {
         model: &Arc<Model>,
         state: &mut RunState,
     ) -> Result<Decision, RunError> {
-        self.tell.give(RunEvent::Attempt(plan.clone())).await;
+        self.tell.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         if !self.outcomes.is_empty() {
             self.held.clear();
@@ -234,7 +234,7 @@ impl Runner<'_> {
         let error = outcome.error().map(|error| error.text.clone());
         self.reports.push(report.clone());
         self.outcomes.push(outcome);
-        self.tell.give(RunEvent::Decided { report, error }).await;
+        self.tell.emit(RunEvent::Decided { report, error }).await;
         Ok(decision)
     }
 
@@ -289,7 +289,7 @@ impl Runner<'_> {
                     } else {
                         self.replies.push(&event, &mut ready);
                     }
-                    self.tell.give(RunEvent::Session(Box::new(event))).await;
+                    self.tell.emit(RunEvent::Session(Box::new(event))).await;
                     self.say(ready).await;
                 }
                 Some(AttemptEvent::End(outcome)) => {
@@ -303,7 +303,7 @@ impl Runner<'_> {
 
     async fn say(&mut self, ready: Out) {
         for event in ready.into_iter().filter_map(ReplyEvent::of) {
-            self.tell.give(RunEvent::Reply(event)).await;
+            self.tell.emit(RunEvent::Reply(event)).await;
         }
     }
 
@@ -323,14 +323,14 @@ impl Runner<'_> {
     }
 
     async fn repair(&mut self, attempts: &mut dyn Attempts, repair: &Repair, auth: Arc<dyn RequestAuth>) -> Repaired {
-        self.tell.give(RunEvent::Repair(*repair)).await;
+        self.tell.emit(RunEvent::Repair(*repair)).await;
         let cancel = self.cancel.clone();
         let repaired = tokio::select! {
             biased;
             repaired = attempts.repair(repair, auth, cancel.clone()) => repaired,
             _ = hard_end(&cancel) => Repaired::NotCompacted { why: "the run was stopped".to_owned() },
         };
-        self.tell.give(RunEvent::Repaired(repaired.clone())).await;
+        self.tell.emit(RunEvent::Repaired(repaired.clone())).await;
         repaired
     }
 

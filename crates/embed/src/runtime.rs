@@ -94,7 +94,7 @@ pub trait RunControl: Send + Sync {
     fn queue(&self, kind: QueueKind, text: String, images: Vec<Image>) -> Result<(), QueueRefusal>;
 
     /// Removes and returns what was queued and not read yet.
-    fn take_queued(&self) -> Vec<QueuedMessage> {
+    fn take_queued(&self) -> Vec<PendingMessage> {
         Vec::new()
     }
 
@@ -112,7 +112,7 @@ pub trait RunControl: Send + Sync {
 
 /// A message that waits for the model.
 #[derive(Clone, Debug)]
-pub struct QueuedMessage {
+pub struct PendingMessage {
     /// When the model is to read it.
     pub kind: QueueKind,
     /// Its text.

@@ -41,7 +41,7 @@ impl Default for Timeouts {
 
 /// Why waiting ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
+pub enum Interrupted {
     /// The caller cancelled.
     Cancelled,
     /// The response or the whole call took too long.
@@ -119,33 +119,33 @@ impl Watch {
     /// Waits for the response's headers.
     ///
     /// # Errors
-    /// [`Stopped`].
-    pub async fn for_headers<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
+    /// [`Interrupted`].
+    pub async fn for_headers<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         wait(cancel, earlier(self.total, from_now(self.timeouts.headers)), work).await
     }
 
     /// Waits for a piece of the body.
     ///
     /// # Errors
-    /// [`Stopped`].
-    pub async fn for_body<T>(&mut self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
+    /// [`Interrupted`].
+    pub async fn for_body<T>(&mut self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         if cancel.is_cancelled() {
-            return Err(Stopped::Cancelled);
+            return Err(Interrupted::Cancelled);
         }
         if std::mem::take(&mut self.has_content) {
             self.content = from_now(self.timeouts.idle);
             self.is_overdue = false;
         }
         let Some(until) = earlier(self.total, self.content) else {
-            return cancel.run(work).await.map_err(|_| Stopped::Cancelled);
+            return cancel.run(work).await.map_err(|_| Interrupted::Cancelled);
         };
-        let why = if self.content == Some(until) { Stopped::Idle } else { Stopped::Late };
+        let why = if self.content == Some(until) { Interrupted::Idle } else { Interrupted::Late };
         if Instant::now() >= until {
             // What already waits is taken once, since the time may have passed on this side. A body that always has more ends at the next check.
-            if why == Stopped::Late || std::mem::replace(&mut self.is_overdue, true) {
+            if why == Interrupted::Late || std::mem::replace(&mut self.is_overdue, true) {
                 return Err(why);
             }
-            return cancel.run(timeout_at(until, work)).await.map_err(|_| Stopped::Cancelled)?.map_err(|_| why);
+            return cancel.run(timeout_at(until, work)).await.map_err(|_| Interrupted::Cancelled)?.map_err(|_| why);
         }
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if timer.deadline() > until {
@@ -164,14 +164,14 @@ impl Watch {
                 }
             }
         };
-        cancel.run(timed).await.unwrap_or(Err(Stopped::Cancelled))
+        cancel.run(timed).await.unwrap_or(Err(Interrupted::Cancelled))
     }
 
     /// Waits for anything else that belongs to the call.
     ///
     /// # Errors
-    /// [`Stopped`].
-    pub async fn for_other<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Stopped> {
+    /// [`Interrupted`].
+    pub async fn for_other<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         wait(cancel, self.total, work).await
     }
 }
@@ -187,15 +187,15 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
-async fn wait<T>(cancel: &Cancel, until: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Stopped> {
+async fn wait<T>(cancel: &Cancel, until: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Interrupted> {
     if cancel.is_cancelled() {
-        return Err(Stopped::Cancelled);
+        return Err(Interrupted::Cancelled);
     }
     let timed = async {
         match until {
-            Some(until) => timeout_at(until, work).await.map_err(|_| Stopped::Late),
+            Some(until) => timeout_at(until, work).await.map_err(|_| Interrupted::Late),
             None => Ok(work.await),
         }
     };
-    cancel.run(timed).await.unwrap_or(Err(Stopped::Cancelled))
+    cancel.run(timed).await.unwrap_or(Err(Interrupted::Cancelled))
 }

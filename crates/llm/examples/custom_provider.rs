@@ -37,9 +37,9 @@ impl Provider for Remembering {
         EventStream::new(
             &model,
             now,
-            pulled(move |giver| async move {
+            pulled(move |emitter| async move {
                 if let Some(finished) = known {
-                    giver.give(StreamEvent::End(finished)).await;
+                    emitter.emit(StreamEvent::End(finished)).await;
                     return;
                 }
                 let mut events = inner.stream(request, cancel);
@@ -52,7 +52,7 @@ impl Provider for Remembering {
                             .unwrap_or_else(PoisonError::into_inner)
                             .insert(question.clone(), finished.clone());
                     }
-                    giver.give(event).await;
+                    emitter.emit(event).await;
                 }
             }),
         )

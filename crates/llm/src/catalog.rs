@@ -86,7 +86,7 @@ impl Catalog {
 
     /// The model that a provider is used with when nothing else is asked for.
     pub fn default_model(&self, provider: &str) -> Option<&Arc<Model>> {
-        let provider = today(provider);
+        let provider = canonical_provider(provider);
         self.find(provider, default_ids().find(|(name, _)| *name == provider)?.1)
     }
 }
@@ -96,7 +96,7 @@ impl Catalog {
     fn with(&self, newer: Vec<(String, Vec<Arc<Model>>)>) -> Self {
         let mut shelves: Vec<Shelf> = self.0.iter().map(Shelf::again).collect();
         for (provider, models) in newer {
-            let provider = today(&provider);
+            let provider = canonical_provider(&provider);
             let shelf = Shelf {
                 provider: provider.into(),
                 n_models: models.len(),
@@ -112,12 +112,12 @@ impl Catalog {
     }
 
     fn shelf(&self, provider: &str) -> Option<&Shelf> {
-        self.0.iter().find(|shelf| shelf.provider == *today(provider))
+        self.0.iter().find(|shelf| shelf.provider == *canonical_provider(provider))
     }
 }
 
-/// The name a provider has today.
-pub fn today(provider: &str) -> &str {
+/// The current name of a provider, given its current or a former name.
+pub fn canonical_provider(provider: &str) -> &str {
     OLD_NAMES.iter().find(|(old, _)| *old == provider).map_or(provider, |(_, new)| new)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pinch_stdx::host::Env;
 use pinch_stdx::secret::Secret;
 
-use crate::catalog::today;
+use crate::catalog::canonical_provider;
 
 /// What stands in for a key when the provider's own chain of credentials is used. It is never sent.
 pub const AMBIENT: &str = "<authenticated>";
@@ -95,7 +95,7 @@ pub struct EnvKey {
 
 /// All variables that may hold a key of a provider, the preferred one first.
 pub fn variables(provider: &str) -> &'static [&'static str] {
-    let provider = today(provider);
+    let provider = canonical_provider(provider);
     VARIABLES.iter().find(|(name, _)| *name == provider).map_or(&[], |(_, variables)| variables)
 }
 

@@ -153,7 +153,7 @@ pub trait WireFormat: Send + Sync {
 /// Reads one response. It never fails: what goes wrong is the end it emits. After the end it emits nothing.
 pub trait Decoder: Send {
     /// Takes a frame in.
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen;
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind;
 
     /// The response is over; emits the end if the frames have not.
     fn finish(&mut self, emit: &mut Emit);
@@ -164,14 +164,14 @@ pub trait Decoder: Send {
 
 /// What a frame was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum FrameKind {
     /// A piece of the answer.
     Content,
     /// A sign of life.
     KeepAlive,
 }
 
-impl Seen {
+impl FrameKind {
     /// Content, or else a sign of life.
     pub fn content_if(has_content: bool) -> Self {
         if has_content { Self::Content } else { Self::KeepAlive }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
-pub use pinch_stdx::process::{Ended, Exit};
+pub use pinch_stdx::process::{Exit, ProcessEnd};
 use pinch_stdx::text::shortened;
 
 pub mod search;
@@ -20,7 +20,7 @@ pub mod local;
 
 pub use local::LocalMachine;
 
-use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
+use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 
 /// Files and commands of one machine. Paths are absolute.
 ///
@@ -45,10 +45,10 @@ pub trait Machine: Send + Sync {
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>>;
 
     /// Looks for paths by their names, in the order of paths. Dropping the stream ends the search.
-    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<Seen<FoundPath>, SearchError>>;
+    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>>;
 
     /// Looks for lines in files, in the order of paths. Dropping the stream ends the search.
-    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<Seen<GrepLine>, SearchError>>;
+    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>>;
 
     /// The path without symbolic links, for telling whether two paths are one file.
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>>;
@@ -74,7 +74,7 @@ pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
-    Folder,
+    Directory,
     /// A device, a pipe, a socket.
     Special,
 }
@@ -104,7 +104,7 @@ pub trait Process: Send {
         timeout: Option<Duration>,
         grace: Duration,
         on_data: &'a mut (dyn FnMut(&[u8]) + Send),
-    ) -> BoxFuture<'a, Result<Ended, MachineError>>;
+    ) -> BoxFuture<'a, Result<ProcessEnd, MachineError>>;
 }
 
 /// Something a machine could not do. Its text is what a model reads: the error's short name, the system's words, the operation and the path.

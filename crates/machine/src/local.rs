@@ -9,10 +9,10 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::{Access, open_regular, read_regular, write_named};
-use pinch_stdx::process::{self, Ended, SpawnError};
-use pinch_stdx::pull::{Giver, pulled};
+use pinch_stdx::process::{self, ProcessEnd, SpawnError};
+use pinch_stdx::pull::{Emitter, pulled};
 
-use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
+use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use super::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
 
 mod names;
@@ -51,7 +51,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Gives a file away piece by piece.
-async fn give_pieces(path: &Path, giver: &Giver<Result<Bytes, MachineError>>) -> Result<(), MachineError> {
+async fn emit_pieces(path: &Path, emitter: &Emitter<Result<Bytes, MachineError>>) -> Result<(), MachineError> {
     let mut file = blocking("open", path, open_regular).await?;
     loop {
         let (back, piece) = blocking("read", path, move |_| {
@@ -65,7 +65,7 @@ async fn give_pieces(path: &Path, giver: &Giver<Result<Bytes, MachineError>>) ->
         if piece.is_empty() {
             return Ok(());
         }
-        giver.give(Ok(Bytes::from(piece))).await;
+        emitter.emit(Ok(Bytes::from(piece))).await;
     }
 }
 
@@ -76,13 +76,13 @@ impl Machine for LocalMachine {
             let kind = if meta.is_file() {
                 FileKind::File
             } else if meta.is_dir() {
-                FileKind::Folder
+                FileKind::Directory
             } else {
                 FileKind::Special
             };
             let readable = match kind {
                 FileKind::File => open_regular(path).is_ok(),
-                FileKind::Folder | FileKind::Special => true,
+                FileKind::Directory | FileKind::Special => true,
             };
             Ok(Stat { kind, len: meta.len(), readable })
         }))
@@ -93,9 +93,9 @@ impl Machine for LocalMachine {
     }
 
     fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>> {
-        Box::pin(pulled(move |giver| async move {
-            if let Err(error) = give_pieces(path, &giver).await {
-                giver.give(Err(error)).await;
+        Box::pin(pulled(move |emitter| async move {
+            if let Err(error) = emit_pieces(path, &emitter).await {
+                emitter.emit(Err(error)).await;
             }
         }))
     }
@@ -123,11 +123,11 @@ impl Machine for LocalMachine {
         }))
     }
 
-    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<Seen<FoundPath>, SearchError>> {
+    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>> {
         lookup::find(query)
     }
 
-    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<Seen<GrepLine>, SearchError>> {
+    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>> {
         lookup::grep(query)
     }
 
@@ -165,7 +165,7 @@ impl Process for LocalProcess {
         timeout: Option<Duration>,
         grace: Duration,
         on_data: &'a mut (dyn FnMut(&[u8]) + Send),
-    ) -> BoxFuture<'a, Result<Ended, MachineError>> {
+    ) -> BoxFuture<'a, Result<ProcessEnd, MachineError>> {
         Box::pin(async move {
             self.0.pump(cancel, timeout, grace, on_data).await.map_err(|error| MachineError::new(error, "wait", None))
         })

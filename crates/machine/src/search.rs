@@ -25,7 +25,7 @@ pub struct FoundPath {
     /// Relative to the folder, with `/` between names.
     pub path: String,
     /// Whether it is a folder, and no link to one.
-    pub is_folder: bool,
+    pub is_dir: bool,
 }
 
 /// Which lines are looked for. Folders are walked as for [`FindQuery`], with `.rgignore` files in place of `.fdignore`; binary files in them
@@ -65,7 +65,7 @@ pub struct GrepLine {
 
 /// What a search comes upon.
 #[derive(Debug)]
-pub enum Seen<T> {
+pub enum SearchItem<T> {
     /// What was looked for.
     Hit(T),
     /// A file or folder that could not be looked into. The search goes on.

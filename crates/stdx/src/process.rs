@@ -97,7 +97,7 @@ impl Exit {
 
 /// Why [`Process::pump`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// The process ended by itself.
     Exited(Exit),
     /// Its time was up; it was stopped with all its descendants.
@@ -261,7 +261,7 @@ impl Process {
         timeout: Option<Duration>,
         grace: Duration,
         on_data: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> io::Result<Ended> {
+    ) -> io::Result<ProcessEnd> {
         let (mut out, mut err) = (self.take_stdout(), self.take_stderr());
         let (mut out_buffer, mut err_buffer) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
         let end_of_time = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -300,10 +300,10 @@ impl Process {
         }
         let exit = self.wait().await?;
         Ok(match stopped {
-            None => Ended::Exited(exit),
+            None => ProcessEnd::Exited(exit),
             Some(why) => {
                 self.kill();
-                why.map_or(Ended::TimedOut(exit), |reason| Ended::Cancelled(reason, exit))
+                why.map_or(ProcessEnd::TimedOut(exit), |reason| ProcessEnd::Cancelled(reason, exit))
             }
         })
     }

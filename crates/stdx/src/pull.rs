@@ -1,9 +1,9 @@
 //! A stream whose items are made by an `async` function that waits for its reader.
 //!
-//! [`pulled`] runs a future only while somebody polls the stream. Inside, [`Giver::give`] hands one item out and returns when the reader has
+//! [`pulled`] runs a future only while somebody polls the stream. Inside, [`Emitter::emit`] hands one item out and returns when the reader has
 //! come back for more: what the reader does with an item is finished before the future goes on. Dropping the stream drops the future.
 //!
-//! Unlike the macros of `async-stream`, which yield only where they stand, a giver is a value: functions take it, and the futures of a set share
+//! Unlike the macros of `async-stream`, which yield only where they stand, an emitter is a value: functions take it, and the futures of a set share
 //! it.
 //!
 //! ```
@@ -12,9 +12,9 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let numbers = pulled(|giver| async move {
+//! let numbers = pulled(|emitter| async move {
 //!     for n in 0..3 {
-//!         giver.give(n).await;
+//!         emitter.emit(n).await;
 //!     }
 //! });
 //! assert_eq!(numbers.collect::<Vec<_>>().await, [0, 1, 2]);
@@ -30,14 +30,14 @@ use std::task::{Context, Poll, Waker};
 use futures::Stream;
 use futures::future::BoxFuture;
 
-/// Makes a stream from a future that gives items away.
-pub fn pulled<'a, T, F>(make: impl FnOnce(Giver<T>) -> F) -> Pulled<'a, T>
+/// Makes a stream from a future that emits items.
+pub fn pulled<'a, T, F>(make: impl FnOnce(Emitter<T>) -> F) -> Pulled<'a, T>
 where
     F: Future<Output = ()> + Send + 'a,
 {
     let state = Mutex::new(State { item: None, reader: None, waiting: Vec::new() });
     let slot = Arc::new(Slot { is_full: AtomicBool::new(false), state });
-    let work = make(Giver { slot: Arc::clone(&slot) });
+    let work = make(Emitter { slot: Arc::clone(&slot) });
     Pulled { slot, reader: None, work: Some(Box::pin(work)) }
 }
 
@@ -51,7 +51,7 @@ pub struct Pulled<'a, T> {
 }
 
 /// The future's side: hands items to the reader. Clones share the one place for an item.
-pub struct Giver<T> {
+pub struct Emitter<T> {
     slot: Arc<Slot<T>>,
 }
 
@@ -63,13 +63,13 @@ struct Slot<T> {
 
 struct State<T> {
     item: Option<T>,
-    /// Who polls the stream. A giver polled with the same waker needs no other: the reader polls it when it comes back.
+    /// Who polls the stream. An emitter polled with the same waker needs no other: the reader polls it when it comes back.
     reader: Option<Waker>,
-    /// Givers polled with wakers of their own, as by a set of futures.
+    /// Emitters polled with wakers of their own, as by a set of futures.
     waiting: Vec<Waker>,
 }
 
-impl<T> Clone for Giver<T> {
+impl<T> Clone for Emitter<T> {
     fn clone(&self) -> Self {
         Self { slot: Arc::clone(&self.slot) }
     }
@@ -99,11 +99,11 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T> Giver<T> {
+impl<T> Emitter<T> {
     /// Hands an item to the reader and waits until it has come back for the next one.
     ///
     /// Cancel-safe in this sense: dropped before the item was taken over, the reader may still see it.
-    pub async fn give(&self, item: T) {
+    pub async fn emit(&self, item: T) {
         let mut item = Some(item);
         // First wait for the place to be free, then put the item there, then wait until it is taken.
         std::future::poll_fn(|cx| {
@@ -159,12 +159,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_giver_never_runs_ahead_of_the_reader() {
+    async fn the_emitter_never_runs_ahead_of_the_reader() {
         let done = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&done);
-        let mut stream = pulled(|giver| async move {
+        let mut stream = pulled(|emitter| async move {
             for n in 1..=3 {
-                giver.give(n).await;
+                emitter.emit(n).await;
                 seen.store(n, Ordering::SeqCst);
             }
         });
@@ -178,27 +178,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_givers_share_the_one_place() {
+    async fn many_emitters_share_the_one_place() {
         // A large set polls only those of its futures that were woken.
-        for n_givers in [10, 100] {
-            let stream = pulled(|giver| async move {
-                let all = (0..n_givers).map(|n| {
-                    let giver = giver.clone();
-                    async move { giver.give(n).await }
+        for n_emitters in [10, 100] {
+            let stream = pulled(|emitter| async move {
+                let all = (0..n_emitters).map(|n| {
+                    let emitter = emitter.clone();
+                    async move { emitter.emit(n).await }
                 });
                 futures::future::join_all(all).await;
             });
             let mut got = stream.collect::<Vec<_>>().await;
             got.sort_unstable();
-            assert_eq!(got, (0..n_givers).collect::<Vec<_>>());
+            assert_eq!(got, (0..n_emitters).collect::<Vec<_>>());
         }
     }
 
     #[tokio::test]
     async fn a_reader_that_moves_to_another_task_is_still_served() {
-        let mut stream = pulled(|giver| async move {
+        let mut stream = pulled(|emitter| async move {
             for n in 0..4 {
-                giver.give(n).await;
+                emitter.emit(n).await;
                 tokio::task::yield_now().await;
             }
         });
@@ -218,9 +218,9 @@ mod tests {
         }
         let count = Arc::new(Counting(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
-        let mut stream = pulled(|giver| async move {
+        let mut stream = pulled(|emitter| async move {
             for n in 0..5 {
-                giver.give(n).await;
+                emitter.emit(n).await;
             }
         });
         let mut cx = Context::from_waker(&waker);

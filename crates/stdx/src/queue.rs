@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How much room is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum Capacity {
     /// Enough: only what belongs together should merge.
-    Enough,
+    Available,
     /// None: whatever can merge should.
     Full,
 }
@@ -24,7 +24,7 @@ pub trait Merge: Sized {
     ///
     /// # Errors
     /// The item, when it has to stand alone.
-    fn merge(&mut self, next: Self, room: Room) -> Result<(), Self>;
+    fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self>;
 }
 
 /// How much a queue should hold.
@@ -78,10 +78,10 @@ impl<T: Merge> MergeQueue<T> {
         }
         if state.exceeds(self.bounds) {
             // What waits has been merged already: only the end can change.
-            state.add(item, Room::Full);
+            state.add(item, Capacity::Full);
             return Ok(());
         }
-        state.add(item, Room::Enough);
+        state.add(item, Capacity::Available);
         if state.exceeds(self.bounds) {
             state.squeeze();
         }
@@ -112,11 +112,11 @@ impl<T: Merge> State<T> {
         self.items.len() > bounds.items || self.bytes > bounds.bytes
     }
 
-    fn add(&mut self, item: T, room: Room) {
+    fn add(&mut self, item: T, capacity: Capacity) {
         let item = match self.items.back_mut() {
             Some(last) => {
                 let before = last.weight();
-                match last.merge(item, room) {
+                match last.merge(item, capacity) {
                     Ok(()) => {
                         self.bytes = (self.bytes + last.weight()).saturating_sub(before);
                         return;
@@ -134,7 +134,7 @@ impl<T: Merge> State<T> {
         let items = std::mem::take(&mut self.items);
         self.bytes = 0;
         for item in items {
-            self.add(item, Room::Full);
+            self.add(item, Capacity::Full);
         }
     }
 }
@@ -149,9 +149,9 @@ mod tests {
             self.len()
         }
 
-        fn merge(&mut self, next: Self, room: Room) -> Result<(), Self> {
+        fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self> {
             let is_upper = |text: &str| text.chars().all(char::is_uppercase);
-            if self == "!" || next == "!" || (room == Room::Enough && is_upper(self) != is_upper(&next)) {
+            if self == "!" || next == "!" || (capacity == Capacity::Available && is_upper(self) != is_upper(&next)) {
                 return Err(next);
             }
             self.push_str(&next);

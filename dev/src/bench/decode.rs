@@ -62,7 +62,7 @@ impl Provider for Prepared {
         EventStream::new(
             &model,
             0,
-            pulled(move |giver| async move {
+            pulled(move |emitter| async move {
                 let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
                 let (mut frames, mut emit) = (SseDecoder::default(), Emit::default());
                 for chunk in body.chunks(CHUNK) {
@@ -70,13 +70,13 @@ impl Provider for Prepared {
                     while let Ok(Some(frame)) = frames.next_frame() {
                         decoder.push(frame, &mut emit);
                         while let Some(event) = emit.pop() {
-                            giver.give(event).await;
+                            emitter.emit(event).await;
                         }
                     }
                 }
                 decoder.finish(&mut emit);
                 while let Some(event) = emit.pop() {
-                    giver.give(event).await;
+                    emitter.emit(event).await;
                 }
             }),
         )

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use pinch_agent_core::Agent;
-use pinch_agent_core::hooks::{BeforeTool, FinishedCall, Hooks, PendingCall, ToolPatch, TurnPlan, TurnSeen};
+use pinch_agent_core::hooks::{BeforeTool, FinishedCall, Hooks, PendingCall, ToolPatch, TurnContext, TurnPlan};
 use pinch_agent_core::llm::event::EventStream;
 use pinch_agent_core::llm::message::{Block, Content, Image, Message, SystemMessage, UserMessage};
 use pinch_agent_core::llm::provider::Provider;
@@ -67,7 +67,7 @@ struct CaseHooks {
 }
 
 impl Hooks for CaseHooks {
-    fn next_turn<'a>(&'a self, turn: TurnSeen<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
+    fn next_turn<'a>(&'a self, turn: TurnContext<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
         Box::pin(async move {
             if let Some(text) = self.input["transformThrows"].as_str() {
                 return Err(text.to_owned());

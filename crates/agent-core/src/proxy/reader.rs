@@ -8,7 +8,7 @@ use pinch_llm::frame::Frame;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Usage};
 use pinch_llm::model::Model;
 use pinch_llm::request::ThinkingChoice;
-use pinch_llm::wire::{Call, Decoder, Seen};
+use pinch_llm::wire::{Call, Decoder, FrameKind};
 use pinch_stdx::json::lossy;
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ impl LineReader {
         }
     }
 
-    fn read(&mut self, event: &Value, emit: &mut Emit) -> Result<Seen, Broken> {
+    fn read(&mut self, event: &Value, emit: &mut Emit) -> Result<FrameKind, Broken> {
         let name = event["type"].as_str().unwrap_or("");
         match name {
             "start" => self.start(message_in(event, Vec::new())?, emit),
@@ -108,9 +108,9 @@ impl LineReader {
             }
             "done" => self.done(event, emit)?,
             "error" => self.failed(event, emit)?,
-            _ => return Ok(Seen::KeepAlive),
+            _ => return Ok(FrameKind::KeepAlive),
         }
-        Ok(Seen::Content)
+        Ok(FrameKind::Content)
     }
 
     fn open(&mut self, event: &Value, kind: Kind, block: BlockKind, emit: &mut Emit) -> Result<(), Broken> {
@@ -238,9 +238,9 @@ fn unreadable(what: &str, why: &serde_json::Error) -> Broken {
 }
 
 impl Decoder for LineReader {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         if self.ended {
-            return Seen::KeepAlive;
+            return FrameKind::KeepAlive;
         }
         let read = match lossy::from_str::<Value>(frame.data) {
             Ok(event) => self.read(&event, emit),
@@ -248,7 +248,7 @@ impl Decoder for LineReader {
         };
         read.unwrap_or_else(|Broken(text)| {
             self.fail(LlmError::new(self.model.provider.clone(), LlmErrorKind::Protocol, text), emit);
-            Seen::Content
+            FrameKind::Content
         })
     }
 

@@ -67,7 +67,7 @@ impl Running<'_> {
         starts: &[ToolStart],
         outcomes: &mut [Option<Outcome>],
     ) -> Option<Placed> {
-        self.give(AgentEvent::ToolStart(starts[at].clone())).await;
+        self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
         let prepared = if message.stop_reason == StopReason::Length {
             Err(cut_off(call).into())
         } else {
@@ -113,14 +113,14 @@ impl Running<'_> {
 
     async fn give_updates(&self, board: &Board, starts: &[ToolStart]) {
         while let Some((at, so_far)) = board.take() {
-            self.give(AgentEvent::ToolUpdate { start: starts[at].clone(), so_far }).await;
+            self.emit(AgentEvent::ToolUpdate { start: starts[at].clone(), so_far }).await;
         }
     }
 
     async fn end(&self, at: usize, outcome: Outcome, starts: &[ToolStart], outcomes: &mut [Option<Outcome>]) {
         let (output, duration_ms) = outcome.clone();
         outcomes[at] = Some(outcome);
-        self.give(AgentEvent::ToolEnd { start: starts[at].clone(), output, duration_ms }).await;
+        self.emit(AgentEvent::ToolEnd { start: starts[at].clone(), output, duration_ms }).await;
     }
 
     /// Puts a call's result into the conversation.
@@ -139,10 +139,10 @@ impl Running<'_> {
             duration_ms,
             nested_calls: None,
         }));
-        self.give(AgentEvent::MessageStart(Arc::clone(&message))).await;
+        self.emit(AgentEvent::MessageStart(Arc::clone(&message))).await;
         let message = self.append(message).await;
         batch.results.push(Arc::clone(&message));
-        self.give(AgentEvent::MessageEnd { message, error: None, queued: None }).await;
+        self.emit(AgentEvent::MessageEnd { message, error: None, queued: None }).await;
     }
 }
 

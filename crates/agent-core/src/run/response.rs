@@ -27,7 +27,7 @@ impl Running<'_> {
             match event {
                 StreamEvent::Start(message) => {
                     started = true;
-                    self.give(AgentEvent::MessageStart(Arc::new(Message::Assistant(message)))).await;
+                    self.emit(AgentEvent::MessageStart(Arc::new(Message::Assistant(message)))).await;
                 }
                 StreamEvent::End(mut finished) => {
                     drop(stream);
@@ -37,7 +37,7 @@ impl Running<'_> {
                     make_ids_unique(message);
                     return self.finish_answer(finished, started).await;
                 }
-                other if started => self.give(AgentEvent::MessageUpdate(other)).await,
+                other if started => self.emit(AgentEvent::MessageUpdate(other)).await,
                 _ => {}
             }
         }
@@ -56,11 +56,11 @@ impl Running<'_> {
         let Finished { message, error } = finished;
         let whole = Arc::new(Message::Assistant(Arc::clone(&message)));
         if !started {
-            self.give(AgentEvent::MessageStart(Arc::clone(&whole))).await;
+            self.emit(AgentEvent::MessageStart(Arc::clone(&whole))).await;
         }
         let whole = self.append(whole).await;
         let message = whole.as_assistant().map_or(message, Arc::clone);
-        self.give(AgentEvent::MessageEnd { message: whole, error: error.clone(), queued: None }).await;
+        self.emit(AgentEvent::MessageEnd { message: whole, error: error.clone(), queued: None }).await;
         (message, error)
     }
 }

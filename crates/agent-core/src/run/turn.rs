@@ -7,7 +7,7 @@ use pinch_llm::request::{Auth, Request, SystemPrompt, ThinkingChoice};
 
 use super::failed::{ABORTED, local_answer};
 use super::{Running, Turn};
-use crate::hooks::TurnSeen;
+use crate::hooks::TurnContext;
 
 impl Running<'_> {
     /// Asks the model once and runs the calls of its answer. Nobody is asked when something is `broken` already.
@@ -38,7 +38,7 @@ impl Running<'_> {
         let aborted = || (StopReason::Aborted, ABORTED.to_owned());
         self.cancel.check().map_err(|_| aborted())?;
         let hooks = Arc::clone(&self.agent.hooks);
-        let seen = TurnSeen {
+        let seen = TurnContext {
             messages: &self.agent.messages,
             model: &self.agent.model,
             thinking: self.agent.thinking,

@@ -204,7 +204,7 @@ impl Hooks for Deaf {
 
     fn after_turn<'a>(&'a self, _: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
         let waits = self.at == "after_turn";
-        Box::pin(async move { if waits { std::future::pending().await } else { AfterTurn::GoOn } })
+        Box::pin(async move { if waits { std::future::pending().await } else { AfterTurn::Default } })
     }
 
     fn between_turns<'a>(&'a self, _: &'a TurnEnded) -> BoxFuture<'a, Result<NextTurn, String>> {

@@ -33,7 +33,7 @@ impl Provider for Authorised {
         EventStream::new(
             &about,
             now,
-            pulled(move |giver| async move {
+            pulled(move |emitter| async move {
                 let mut events = match auth.for_model(&model, &cancel).await {
                     Ok(mut credentials) => {
                         if let Some(env) = credentials.env.take() {
@@ -45,7 +45,7 @@ impl Provider for Authorised {
                     Err(error) => EventStream::failed(&model, now, to_llm_error(&model.provider, &error)),
                 };
                 while let Some(event) = events.next().await {
-                    giver.give(event).await;
+                    emitter.emit(event).await;
                 }
             }),
         )

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use futures::future::BoxFuture;
 use pinch_stdx::fs::Access;
-use pinch_stdx::fs::dir_lock::Terms;
+use pinch_stdx::fs::dir_lock::DirLockOptions;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
@@ -41,7 +41,11 @@ pub trait AuthBackend: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`ChangeError`].
-    fn open<'a>(&'a self, terms: &'a Terms, host: &'a Host) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>>;
+    fn open<'a>(
+        &'a self,
+        terms: &'a DirLockOptions,
+        host: &'a Host,
+    ) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>>;
 }
 
 /// A store that is kept to oneself until this is dropped.
@@ -89,7 +93,11 @@ impl AuthBackend for FileBackend {
         }
     }
 
-    fn open<'a>(&'a self, terms: &'a Terms, host: &'a Host) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>> {
+    fn open<'a>(
+        &'a self,
+        terms: &'a DirLockOptions,
+        host: &'a Host,
+    ) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>> {
         Box::pin(async move {
             let document = LockedDocument::open(&self.path, Folder::Private, terms, host).await?;
             Ok(Box::new(OpenFile { path: self.path.clone(), document }) as Box<dyn OpenAuth>)
@@ -157,7 +165,7 @@ impl AuthBackend for MemoryBackend {
         if Some(&revision) == seen { Stored::Same } else { Stored::New(state.0.clone(), revision) }
     }
 
-    fn open<'a>(&'a self, _: &'a Terms, _: &'a Host) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>> {
+    fn open<'a>(&'a self, _: &'a DirLockOptions, _: &'a Host) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>> {
         Box::pin(async move {
             let turn = Arc::clone(&self.turn).lock_owned().await;
             Ok(Box::new(OpenMemory { backend: self.clone(), _turn: turn }) as Box<dyn OpenAuth>)

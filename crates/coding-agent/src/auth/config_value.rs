@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Env;
-use pinch_stdx::process::{Ended, Exit, Process};
+use pinch_stdx::process::{Exit, Process, ProcessEnd};
 use pinch_stdx::secret::Secret;
 use tokio::sync::OnceCell;
 
@@ -132,7 +132,7 @@ async fn run(command: &str, env: &Env) -> Option<String> {
     };
     let ended = process.pump(&Cancel::new(), Some(COMMAND_LIMIT), GRACE, &mut keep).await.ok()?;
     let text = String::from_utf8(output).ok()?.trim().to_owned();
-    (ended == Ended::Exited(Exit::Code(0)) && !text.is_empty()).then_some(text)
+    (ended == ProcessEnd::Exited(Exit::Code(0)) && !text.is_empty()).then_some(text)
 }
 
 #[cfg(not(windows))]

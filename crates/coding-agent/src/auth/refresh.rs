@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pinch_llm::catalog::today;
+use pinch_llm::catalog::canonical_provider;
 use pinch_llm::http::HttpClient;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::oauth::google::GoogleLogin;
@@ -113,7 +113,7 @@ impl Logins {
     /// The queue of a provider: a server that does not answer holds up its own logins only.
     fn turn(&self, provider: &ProviderId) -> Arc<AsyncMutex<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(turns.entry(today(provider.as_str()).to_owned()).or_default())
+        Arc::clone(turns.entry(canonical_provider(provider.as_str()).to_owned()).or_default())
     }
 
     async fn renewed(

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use pinch_llm::catalog::today;
+use pinch_llm::catalog::canonical_provider;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::oauth::Credential;
-use pinch_stdx::fs::dir_lock::Terms;
+use pinch_stdx::fs::dir_lock::DirLockOptions;
 use pinch_stdx::host::{Env, Host};
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
@@ -130,7 +130,7 @@ impl AuthStorage {
 
     /// The providers with stored credentials.
     pub fn providers(&self) -> Vec<ProviderId> {
-        self.entries().keys().map(|name| ProviderId::new(today(name))).collect()
+        self.entries().keys().map(|name| ProviderId::new(canonical_provider(name))).collect()
     }
 
     /// The login of a provider; `None` when what is stored is none.
@@ -199,7 +199,10 @@ impl AuthStorage {
     /// # Errors
     /// [`StoreAuthError`]; nothing has changed then.
     pub async fn remove(&self, provider: &ProviderId, host: &Host) -> Result<(), StoreAuthError> {
-        self.change(host, |entries| entries.retain(|name, _| today(name) != today(provider.as_str()))).await
+        self.change(host, |entries| {
+            entries.retain(|name, _| canonical_provider(name) != canonical_provider(provider.as_str()))
+        })
+        .await
     }
 
     async fn change(&self, host: &Host, change: impl FnOnce(&mut Entries)) -> Result<(), StoreAuthError> {
@@ -212,7 +215,7 @@ impl AuthStorage {
                 &**held
             }
             None => {
-                own = self.0.backend.open(&Terms::QUICK, host).await?;
+                own = self.0.backend.open(&DirLockOptions::QUICK, host).await?;
                 &*own
             }
         };
@@ -237,7 +240,7 @@ impl AuthStorage {
 
     /// Keeps other programs out, also when a lock of this program was lost.
     pub(super) async fn open_anew(&self, host: &Host) -> Result<Box<dyn OpenAuth>, StoreAuthError> {
-        self.0.backend.open(&Terms::PATIENT, host).await
+        self.0.backend.open(&DirLockOptions::PATIENT, host).await
     }
 
     fn shared(&self) -> Option<Arc<SharedOpen>> {
@@ -271,14 +274,19 @@ impl Seen {
 
 /// The entry of a provider, under its own name or one that it had before.
 fn find<'a>(entries: &'a Entries, provider: &ProviderId) -> Option<&'a Value> {
-    let old = || entries.iter().find(|(name, _)| today(name) == today(provider.as_str())).map(|(_, entry)| entry);
+    let old = || {
+        entries
+            .iter()
+            .find(|(name, _)| canonical_provider(name) == canonical_provider(provider.as_str()))
+            .map(|(_, entry)| entry)
+    };
     entries.get(provider.as_str()).or_else(old)
 }
 
 /// Puts the entry of a provider in place of one under an older name.
 pub(super) fn put(entries: &mut Entries, provider: &ProviderId, entry: Value) {
-    let name = today(provider.as_str());
-    entries.retain(|other, _| other == name || today(other) != name);
+    let name = canonical_provider(provider.as_str());
+    entries.retain(|other, _| other == name || canonical_provider(other) != name);
     entries.insert(name.to_owned(), entry);
 }
 

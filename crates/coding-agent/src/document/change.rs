@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::fs::create_private_dir;
-use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, Terms};
+use pinch_stdx::fs::dir_lock::{DirLock, DirLockError, DirLockOptions};
 use pinch_stdx::fs::{Access, real_path, write_atomic};
 use pinch_stdx::host::Host;
 use pinch_stdx::json;
@@ -74,7 +74,7 @@ impl LockedDocument {
     ///
     /// # Errors
     /// [`ChangeError::Lock`] and [`ChangeError::Io`].
-    pub async fn open(path: &Path, folder: Folder, terms: &Terms, host: &Host) -> Result<Self, ChangeError> {
+    pub async fn open(path: &Path, folder: Folder, terms: &DirLockOptions, host: &Host) -> Result<Self, ChangeError> {
         if let Some(parent) = path.parent() {
             let made = match folder {
                 Folder::Private => create_private_dir(parent),
@@ -125,7 +125,7 @@ impl LockedDocument {
 pub async fn change(
     path: &Path,
     (folder, access): (Folder, Access),
-    terms: &Terms,
+    terms: &DirLockOptions,
     host: &Host,
     change: impl FnOnce(&mut Map<String, Value>),
 ) -> Result<Map<String, Value>, ChangeError> {
@@ -152,7 +152,7 @@ pub fn change_object(
 ) -> Result<bool, ChangeError> {
     let failed = |source| ChangeError::Io { path: path.to_owned(), source };
     create_private_dir(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-    let lock = DirLock::acquire(&real_path(path), &Terms::QUICK, host);
+    let lock = DirLock::acquire(&real_path(path), &DirLockOptions::QUICK, host);
     let lock = lock.map_err(|source| ChangeError::Lock { path: path.to_owned(), source })?;
     let locked = LockedDocument { path: path.to_owned(), lock };
     let mut object = locked.read()?;

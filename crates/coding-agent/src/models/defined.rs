@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pinch_llm::catalog::{Catalog, today};
+use pinch_llm::catalog::{Catalog, canonical_provider};
 use pinch_llm::ids::ProviderId;
 use serde_json::Value;
 
@@ -104,7 +104,7 @@ impl Document {
     fn of_outline(outline: Outline, catalog: Option<&Catalog>, file: &Path) -> Self {
         let mut document = Self { file: file.to_owned(), ..Self::default() };
         for (name, sketch) in outline.providers {
-            let id = ProviderId::new(today(&name));
+            let id = ProviderId::new(canonical_provider(&name));
             let is_built_in = catalog.is_some_and(|catalog| catalog.n_models(&name) > 0);
             let at = format!("providers.{name}");
             let mut misfits = Vec::new();

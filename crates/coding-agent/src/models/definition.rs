@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pinch_llm::catalog::{Catalog, today};
+use pinch_llm::catalog::{Catalog, canonical_provider};
 use pinch_llm::ids::ProviderId;
 use serde_json::{Map, Value};
 
@@ -81,7 +81,7 @@ pub(super) fn read_document(
         None => findings.note(Sort::Shape, "providers", "must have required properties providers".into(), REMEDY),
         Some(Value::Object(providers)) => {
             let read = providers.into_iter().filter_map(|(name, config)| {
-                let id = ProviderId::new(today(&name));
+                let id = ProviderId::new(canonical_provider(&name));
                 let is_built_in = catalog.is_some_and(|catalog| catalog.n_models(&name) > 0);
                 Definition::read(&id, &format!("providers.{name}"), config, is_built_in, findings)
                     .map(|definition| (id, definition))

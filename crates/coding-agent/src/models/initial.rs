@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pinch_llm::catalog::{default_ids, today};
+use pinch_llm::catalog::{canonical_provider, default_ids};
 use pinch_llm::model::{Model, thinking};
 use pinch_llm::thinking::ThinkingLevel;
 
@@ -56,7 +56,7 @@ pub fn choose(available: &[Arc<Model>], wishes: &Wishes<'_>) -> Initial {
 }
 
 fn find<'a>(available: &'a [Arc<Model>], provider: &str, id: &str) -> Option<&'a Arc<Model>> {
-    available.iter().find(|model| model.provider == *today(provider) && model.id == *id)
+    available.iter().find(|model| model.provider == *canonical_provider(provider) && model.id == *id)
 }
 
 /// What is said when a session goes on with another model than the one it had.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pinch_llm::catalog::{Catalog, today};
+use pinch_llm::catalog::{Catalog, canonical_provider};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 
@@ -80,7 +80,7 @@ impl Layers {
 
     /// What is said of a provider, not of its models; what is said last wins.
     pub(super) fn definitions(&self, provider: &ProviderId) -> impl DoubleEndedIterator<Item = &Definition> {
-        let id = ProviderId::new(today(provider.as_str()));
+        let id = ProviderId::new(canonical_provider(provider.as_str()));
         let registered = self.registered.get(&id).map(|registered| &registered.definition);
         self.defined.get(&id).map(|defined| defined.head()).into_iter().chain(registered)
     }
@@ -89,9 +89,9 @@ impl Layers {
     pub(super) fn shelf(&self, provider: &ProviderId) -> Option<&Arc<Shelf>> {
         let shelf = match self.shelves.get(provider) {
             Some(shelf) => shelf,
-            None => self.shelves.get(&ProviderId::new(today(provider.as_str())))?,
+            None => self.shelves.get(&ProviderId::new(canonical_provider(provider.as_str())))?,
         };
-        Some(shelf.get_or_init(|| Arc::new(self.fill(&ProviderId::new(today(provider.as_str()))))))
+        Some(shelf.get_or_init(|| Arc::new(self.fill(&ProviderId::new(canonical_provider(provider.as_str()))))))
     }
 
     fn fill(&self, id: &ProviderId) -> Shelf {

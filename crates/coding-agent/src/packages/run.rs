@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
-use pinch_stdx::process::{Ended, Process, SpawnError};
+use pinch_stdx::process::{Process, ProcessEnd, SpawnError};
 
 use super::source::without_passwords;
 
@@ -113,12 +113,12 @@ impl Runner<'_> {
         let output = String::from_utf8_lossy(&output).into_owned();
         match ended {
             Err(source) => Err(RunError::Io { command, source }),
-            Ok(Ended::Cancelled(..)) => Err(RunError::Cancelled { command }),
-            Ok(Ended::TimedOut(_)) => Err(RunError::TimedOut { command, limit: self.time_limit }),
-            Ok(Ended::Exited(exit)) if !exit.is_success() => {
+            Ok(ProcessEnd::Cancelled(..)) => Err(RunError::Cancelled { command }),
+            Ok(ProcessEnd::TimedOut(_)) => Err(RunError::TimedOut { command, limit: self.time_limit }),
+            Ok(ProcessEnd::Exited(exit)) if !exit.is_success() => {
                 Err(RunError::Failed { command, status: exit.status(), output })
             }
-            Ok(Ended::Exited(_)) => Ok(output),
+            Ok(ProcessEnd::Exited(_)) => Ok(output),
         }
     }
 }

@@ -73,7 +73,7 @@ impl Standing {
                 log.append_name(&name).await?;
                 let event = SessionEvent::InfoChanged { name: log.name() };
                 tell.control.name_is(&event, log).await;
-                tell.give(event).await;
+                tell.emit(event).await;
             }
             Change::Entry(body) => {
                 let id = log.append(body).await?;
@@ -97,7 +97,7 @@ impl Standing {
             let previous = std::mem::replace(&mut self.thinking, level);
             tell.control.level_is(level, previous, log).await;
             self.news.thinking = Some(level);
-            tell.give(SessionEvent::ThinkingLevelChanged { level }).await;
+            tell.emit(SessionEvent::ThinkingLevelChanged { level }).await;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::hooks::{
-    AfterTurn, BeforeTool, FinishedCall, Hooks, NextTurn, PendingCall, ToolPatch, TurnEnded, TurnPlan, TurnSeen,
+    AfterTurn, BeforeTool, FinishedCall, Hooks, NextTurn, PendingCall, ToolPatch, TurnContext, TurnEnded, TurnPlan,
 };
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Content, Message, SystemMessage};
@@ -39,7 +39,7 @@ impl SessionHooks {
 }
 
 impl Hooks for SessionHooks {
-    fn next_turn<'a>(&'a self, turn: TurnSeen<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
+    fn next_turn<'a>(&'a self, turn: TurnContext<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
         Box::pin(async move {
             let (model, thinking) = self.control.take_adopted(|now| (now.model.take(), now.thinking.take()));
             let plan = self.owner.next_turn(turn).await?;
@@ -154,7 +154,7 @@ impl Hooks for SessionHooks {
                 self.extensions().report_boundary(Point::TurnEnd, format!("Invalid boundary entries: {why}"));
                 return owned;
             }
-            if goes_on && owned == AfterTurn::GoOn { AfterTurn::Continue } else { owned }
+            if goes_on && owned == AfterTurn::Default { AfterTurn::Continue } else { owned }
         })
     }
 }

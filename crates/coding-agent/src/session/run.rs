@@ -50,12 +50,12 @@ pub(super) enum Input {
 
 impl<'a> SessionRun<'a> {
     pub(super) fn new(session: &'a mut AgentSession, input: Input, cancel: Cancel) -> Self {
-        let events = pulled(|giver| async move {
+        let events = pulled(|emitter| async move {
             let _entered = session.control.enter(&cancel);
-            let tell = Tell::new(&giver, session.control.clone());
+            let tell = Tell::new(&emitter, session.control.clone());
             let mut running = Running { session, tell, cancel };
             if let Err(error) = running.drive(input).await {
-                giver.give(Err(error)).await;
+                emitter.emit(Err(error)).await;
             }
         });
         Self { events }
@@ -167,7 +167,7 @@ impl Running<'_> {
     /// Tells the extensions, and then the reader.
     async fn tell_both(&self, event: SessionEvent) {
         self.tell.control.tell_extensions(Told::Event(&event), &self.session.log).await;
-        self.tell.give(event).await;
+        self.tell.emit(event).await;
     }
 
     /// Says whether the last run was cancelled.
@@ -267,7 +267,7 @@ impl Running<'_> {
                 event = run.next() => match event {
                     Some(event) => Some(event),
                     // A run always ends with its end; one that does not has nothing to continue from.
-                    None => return Err(pinch_agent_core::CannotContinue::Empty.into()),
+                    None => return Err(pinch_agent_core::ContinueError::Empty.into()),
                 },
                 // A message that is queued while a tool works is shown at once.
                 () = queues.changed_since(revision) => {
@@ -315,19 +315,19 @@ impl Running<'_> {
                     let is_good = message.as_assistant().is_some_and(|answer| {
                         !answer.stop_reason.is_failure() && answer.stop_reason != StopReason::Length
                     });
-                    tell.give(SessionEvent::Agent(event)).await;
+                    tell.emit(SessionEvent::Agent(event)).await;
                     if is_good {
                         let attempt = std::mem::take(state).attempt;
                         if attempt > 0 {
                             let end = SessionEvent::RetryEnd { success: true, attempt, final_error: None };
-                            tell.give(end).await;
+                            tell.emit(end).await;
                         }
                     }
                 }
-                AgentEvent::TurnEnd { goes_on, .. } => {
+                AgentEvent::TurnEnd { continues, .. } => {
                     log.sync().await?;
-                    tell.give(SessionEvent::Agent(event)).await;
-                    let follows = goes_on || !queues.is_empty();
+                    tell.emit(SessionEvent::Agent(event)).await;
+                    let follows = continues || !queues.is_empty();
                     if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context()) {
                         let wanted = Wanted::by_itself(CompactionReason::Threshold, false);
                         compact(tell, &summariser, log, wanted, &self.cancel).await?;
@@ -341,7 +341,7 @@ impl Running<'_> {
                 other => {
                     let event = SessionEvent::Agent(other);
                     tell.control.tell_extensions(Told::Event(&event), log).await;
-                    tell.give(event).await;
+                    tell.emit(event).await;
                 }
             }
         };
@@ -378,7 +378,7 @@ impl Running<'_> {
         if revision != self.session.agent.queues().revision() {
             self.tell.queues().await;
         }
-        self.tell.give(event).await;
+        self.tell.emit(event).await;
         Ok(())
     }
 

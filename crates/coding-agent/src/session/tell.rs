@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use pinch_agent_core::event::AgentEvent;
 use pinch_llm::message::Message;
-use pinch_stdx::pull::Giver;
+use pinch_stdx::pull::Emitter;
 
 use super::attend::attended;
 use super::{SessionControl, SessionError};
@@ -36,36 +36,36 @@ impl Listener for AtOnce<'_> {
 
 impl Listener for Tell<'_> {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()> {
-        Box::pin(self.give(event))
+        Box::pin(self.emit(event))
     }
 }
 
 /// Gives events to the reader.
 pub(super) struct Tell<'r> {
-    giver: &'r Giver<SessionItem>,
+    emitter: &'r Emitter<SessionItem>,
     pub(super) control: SessionControl,
 }
 
 impl<'r> Tell<'r> {
-    pub(super) fn new(giver: &'r Giver<SessionItem>, control: SessionControl) -> Self {
-        Self { giver, control }
+    pub(super) fn new(emitter: &'r Emitter<SessionItem>, control: SessionControl) -> Self {
+        Self { emitter, control }
     }
 
-    pub(super) async fn give(&self, event: SessionEvent) {
+    pub(super) async fn emit(&self, event: SessionEvent) {
         self.failures().await;
-        self.giver.give(Ok(event)).await;
+        self.emitter.emit(Ok(event)).await;
     }
 
     /// Tells of extensions that failed.
     pub(super) async fn failures(&self) {
         for failure in self.control.extensions().take_failures() {
-            self.giver.give(Ok(SessionEvent::ExtensionError(failure))).await;
+            self.emitter.emit(Ok(SessionEvent::ExtensionError(failure))).await;
         }
     }
 
     pub(super) async fn queues(&self) {
         let (steering, follow_up) = self.control.waiting();
-        self.give(SessionEvent::QueueUpdate { steering, follow_up }).await;
+        self.emit(SessionEvent::QueueUpdate { steering, follow_up }).await;
     }
 
     /// Keeps a message that nobody is asked to answer.
@@ -73,7 +73,7 @@ impl<'r> Tell<'r> {
         let message = self.control.fitted(&message).await.unwrap_or(message);
         let start = SessionEvent::Agent(AgentEvent::MessageStart(Arc::clone(&message)));
         self.control.tell_extensions(Told::Event(&start), log).await;
-        self.give(start).await;
+        self.emit(start).await;
         let extensions = self.control.extensions();
         let changed = attended(&self.control, log, extensions.message_end(&message)).await;
         let message = match changed {
@@ -81,14 +81,14 @@ impl<'r> Tell<'r> {
             None => message,
         };
         log.append(roles::entry_of(&message)).await?;
-        self.give(SessionEvent::Agent(AgentEvent::MessageEnd { message, error: None, queued: None })).await;
+        self.emit(SessionEvent::Agent(AgentEvent::MessageEnd { message, error: None, queued: None })).await;
         Ok(())
     }
 
     /// Tells of an entry that belongs to no message event.
     pub(super) async fn entry_appended(&self, log: &SessionLog, id: &EntryId) {
         if let Some(entry) = log.entry(id) {
-            self.give(SessionEvent::EntryAppended(Box::new((*entry).clone()))).await;
+            self.emit(SessionEvent::EntryAppended(Box::new((*entry).clone()))).await;
         }
     }
 
@@ -98,7 +98,7 @@ impl<'r> Tell<'r> {
         while log.take_conflict().is_some() {
             any = true;
             let path = log.path().map(PathBuf::from).unwrap_or_default();
-            self.give(SessionEvent::Conflict { path, leaf: log.leaf_id().cloned() }).await;
+            self.emit(SessionEvent::Conflict { path, leaf: log.leaf_id().cloned() }).await;
         }
         any
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pinch_stdx::fs::Access;
-use pinch_stdx::fs::dir_lock::Terms;
+use pinch_stdx::fs::dir_lock::DirLockOptions;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
 
@@ -30,7 +30,7 @@ pub(super) async fn write(
         moves::update(root);
         apply(root, marks);
     };
-    document::change(path, terms, &Terms::QUICK, host, change).await
+    document::change(path, terms, &DirLockOptions::QUICK, host, change).await
 }
 
 /// Sets the marked places.

@@ -16,7 +16,7 @@ use super::facts::{SESSION_VARIABLES, SessionFacts};
 use super::path::Place;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_tail};
 use super::{ToolParts, missing_folder, text};
-use crate::machine::{CommandSpec, Ended, Exit, Machine, Process};
+use crate::machine::{CommandSpec, Exit, Machine, Process, ProcessEnd};
 
 mod structured;
 
@@ -133,8 +133,8 @@ impl Tool for BashTool {
             cx.progress.report(ToolOutput::default());
             let (output, end) = follow(&mut *process, self.new_tail(Cleaning::None), timeout, cx).await?;
             let structured = match &end {
-                Ended::Exited(exit) => Some(structured::content(&output, exit.status(), began.elapsed())),
-                Ended::TimedOut(_) | Ended::Cancelled(..) => None,
+                ProcessEnd::Exited(exit) => Some(structured::content(&output, exit.status(), began.elapsed())),
+                ProcessEnd::TimedOut(_) | ProcessEnd::Cancelled(..) => None,
             };
             Ok(ToolOutput { structured, ..result(&output, end, timeout) })
         })
@@ -169,10 +169,10 @@ impl BashTool {
             truncated: cut.by.is_some() || !tail.is_whole(),
             output: cut.content,
             exit_code: match end {
-                Ended::Exited(exit) => Some(i64::from(exit.status())),
-                Ended::TimedOut(_) | Ended::Cancelled(..) => None,
+                ProcessEnd::Exited(exit) => Some(i64::from(exit.status())),
+                ProcessEnd::TimedOut(_) | ProcessEnd::Cancelled(..) => None,
             },
-            cancelled: matches!(end, Ended::Cancelled(..)),
+            cancelled: matches!(end, ProcessEnd::Cancelled(..)),
             full_output_path: tail.spill_path().map(PathBuf::from),
         })
     }
@@ -253,7 +253,7 @@ async fn follow(
     tail: OutputTail,
     timeout: Option<f64>,
     cx: &ToolCx<'_>,
-) -> Result<(OutputTail, Ended), ToolError> {
+) -> Result<(OutputTail, ProcessEnd), ToolError> {
     let seen = Mutex::new(Seen { tail, unreported: false });
     let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
     let report = || {
@@ -327,20 +327,20 @@ fn so_far(tail: &OutputTail) -> ToolOutput {
 }
 
 /// The result: the end of the output, what was cut, and how the command ended.
-fn result(tail: &OutputTail, end: Ended, timeout: Option<f64>) -> ToolOutput {
+fn result(tail: &OutputTail, end: ProcessEnd, timeout: Option<f64>) -> ToolOutput {
     let (mut shown, notice) = cut(tail);
     let status = match end {
-        Ended::Exited(Exit::Code(0)) => None,
+        ProcessEnd::Exited(Exit::Code(0)) => None,
         // Shells tell a death by a signal as a code, and so do we.
-        Ended::Exited(exit) => Some(format!("Command exited with code {}", exit.status())),
-        Ended::TimedOut(_) => Some(format!("Command timed out after {} seconds", timeout.unwrap_or_default())),
-        Ended::Cancelled(..) => Some("Command aborted".to_owned()),
+        ProcessEnd::Exited(exit) => Some(format!("Command exited with code {}", exit.status())),
+        ProcessEnd::TimedOut(_) => Some(format!("Command timed out after {} seconds", timeout.unwrap_or_default())),
+        ProcessEnd::Cancelled(..) => Some("Command aborted".to_owned()),
     };
-    if shown.is_empty() && matches!(end, Ended::Exited(_)) {
+    if shown.is_empty() && matches!(end, ProcessEnd::Exited(_)) {
         shown.push_str("(no output)");
     }
     // As of an error: a command that was stopped came to nothing, one that fails has a result.
-    let mut details = (!matches!(end, Ended::Exited(_))).then(|| json!({}));
+    let mut details = (!matches!(end, ProcessEnd::Exited(_))).then(|| json!({}));
     if let Some((notice, more)) = notice {
         shown.push_str(&format!("\n\n{notice}"));
         details = Some(more);

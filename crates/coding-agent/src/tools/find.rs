@@ -12,7 +12,7 @@ use serde_json::json;
 use super::listing::{Listing, limit};
 use super::path::Place;
 use super::{ToolParts, folder_or_cwd, not_found, reading, text};
-use crate::machine::search::{FindQuery, Seen};
+use crate::machine::search::{FindQuery, SearchItem};
 use crate::machine::{FileKind, Machine};
 
 /// Paths that are listed when nobody says how many.
@@ -69,7 +69,7 @@ impl Tool for FindTool {
 impl FindTool {
     async fn find(&self, root: PathBuf, pattern: &str, limit: usize) -> Result<ToolOutput, ToolError> {
         let stat = self.machine.stat(&root).await.map_err(|error| not_found(&root, error))?;
-        if stat.kind != FileKind::Folder {
+        if stat.kind != FileKind::Directory {
             return Err(ToolError::new(format!("Not a directory: {}", root.display())));
         }
         let mut listing = Listing::default();
@@ -77,8 +77,8 @@ impl FindTool {
         let mut found = self.machine.find(FindQuery { root, pattern: pattern.to_owned() });
         while let Some(seen) = found.next().await {
             let path = match seen? {
-                Seen::Hit(path) => path,
-                Seen::Unreadable(_) => {
+                SearchItem::Hit(path) => path,
+                SearchItem::Unreadable(_) => {
                     n_unreadable += 1;
                     continue;
                 }
@@ -90,7 +90,7 @@ impl FindTool {
                 break;
             }
             n_found += 1;
-            let mark = if path.is_folder { "/" } else { "" };
+            let mark = if path.is_dir { "/" } else { "" };
             listing.lines.push(&format!("{}{mark}", path.path));
         }
         listing.unreadable(n_unreadable);

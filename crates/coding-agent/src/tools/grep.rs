@@ -13,7 +13,7 @@ use super::listing::{Listing, limit};
 use super::path::Place;
 use super::truncate::MAX_LINES;
 use super::{ToolParts, folder_or_cwd, not_found, reading, text};
-use crate::machine::search::{GrepLine, GrepQuery, Seen};
+use crate::machine::search::{GrepLine, GrepQuery, SearchItem};
 use crate::machine::{FileKind, Machine};
 
 /// Matches that are listed when nobody says how many.
@@ -101,10 +101,10 @@ impl GrepTool {
         let mut lines = self.machine.grep(query);
         while let Some(seen) = lines.next().await {
             match seen? {
-                Seen::Hit(line) => matches.push(line),
+                SearchItem::Hit(line) => matches.push(line),
                 // A file that was named is all there is to search.
-                Seen::Unreadable(error) if stat.kind == FileKind::File => return Err(error.into()),
-                Seen::Unreadable(_) => n_unreadable += 1,
+                SearchItem::Unreadable(error) if stat.kind == FileKind::File => return Err(error.into()),
+                SearchItem::Unreadable(_) => n_unreadable += 1,
             }
             if matches.is_complete {
                 break;

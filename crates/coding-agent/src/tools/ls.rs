@@ -66,7 +66,7 @@ impl Tool for LsTool {
 impl LsTool {
     async fn list(&self, folder: &Path, limit: usize) -> Result<ToolOutput, ToolError> {
         let stat = self.machine.stat(folder).await.map_err(|error| not_found(folder, error))?;
-        if stat.kind != FileKind::Folder {
+        if stat.kind != FileKind::Directory {
             return Err(ToolError::new(format!("Not a directory: {}", folder.display())));
         }
         let names = self.machine.list(folder).await;
@@ -76,7 +76,7 @@ impl LsTool {
         let mut n_listed = 0;
         for name in names {
             let mark = match self.machine.stat(&folder.join(&name)).await {
-                Ok(stat) if stat.kind == FileKind::Folder => "/",
+                Ok(stat) if stat.kind == FileKind::Directory => "/",
                 Ok(_) => "",
                 // The name is there, but what it points to is not.
                 Err(error) if error.code == "ENOENT" || error.code == "ELOOP" => "@",

@@ -109,7 +109,7 @@ impl ReadTool {
             Err(error) => return Err(self.with_neighbours(path, error).await),
         };
         match stat.kind {
-            FileKind::Folder => {
+            FileKind::Directory => {
                 return Err(ToolError::new("EISDIR: illegal operation on a directory, read"));
             }
             FileKind::Special => {

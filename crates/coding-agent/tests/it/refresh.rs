@@ -16,7 +16,7 @@ use pinch_llm::oauth::transport::{Answer, Network};
 use pinch_llm::oauth::{OAuthRegistry, Transport};
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::fs::dir_lock::{DirLock, Terms};
+use pinch_stdx::fs::dir_lock::{DirLock, DirLockOptions};
 use pinch_stdx::host::{Env, Host};
 use pinch_testing::server::{Gate, Reply, Server};
 use serde_json::{Value, json};
@@ -293,7 +293,7 @@ async fn failures() {
 async fn a_lock_that_is_held_too_long_is_its_own_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 0);
-    let _held = DirLock::acquire(&path, &Terms::PATIENT, &host()).unwrap();
+    let _held = DirLock::acquire(&path, &DirLockOptions::PATIENT, &host()).unwrap();
     let error = resolve(&logins("http://127.0.0.1:1"), &opened(&path)).await.unwrap_err();
     assert!(matches!(&error, AuthError::Locked { why, .. } if why.contains("auth.json")), "{error}");
 }

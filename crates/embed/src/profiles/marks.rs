@@ -2,7 +2,7 @@
 
 use pinch_coding_agent::document::{self, Folder};
 use pinch_stdx::fs::Access;
-use pinch_stdx::fs::dir_lock::Terms;
+use pinch_stdx::fs::dir_lock::DirLockOptions;
 
 use super::Parts;
 use super::file::ProfileFile;
@@ -21,7 +21,7 @@ pub(super) async fn change(parts: &Parts, change: impl Fn(&mut ProfileFile) + Se
         *root = file.document().clone();
     };
     let terms = (Folder::Private, Access::Private);
-    document::change(&path, terms, &Terms::PATIENT, &parts.host, change_document).await?;
+    document::change(&path, terms, &DirLockOptions::PATIENT, &parts.host, change_document).await?;
     *parts.file() = file;
     Ok(())
 }

@@ -22,7 +22,7 @@ use pinch_llm::request::{Auth, CallOptions};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::pulled;
 
-use super::{AttemptEvent, AttemptRuntime, Attempts, QueueRefusal, QueuedMessage, RunControl};
+use super::{AttemptEvent, AttemptRuntime, Attempts, QueueRefusal, PendingMessage, RunControl};
 use crate::run::decide::{Repair, Repaired};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
@@ -118,11 +118,11 @@ impl Attempts for NativeAttempts {
         auth: Arc<dyn RequestAuth>,
         cancel: Cancel,
     ) -> BoxStream<'a, AttemptEvent> {
-        Box::pin(pulled(move |giver| async move {
+        Box::pin(pulled(move |emitter| async move {
             let cancel = cancel.child();
             self.session.set_provider(authorised(&self.provider, auth));
             if let Err(error) = self.session.set_thinking(plan.thinking).await {
-                giver.give(AttemptEvent::Broken(session_error(error))).await;
+                emitter.emit(AttemptEvent::Broken(session_error(error))).await;
                 return;
             }
             let window = self.session.model().context_window;
@@ -150,17 +150,17 @@ impl Attempts for NativeAttempts {
                         }
                         // What follows a run is the runner's business, and so is its end.
                         if !matches!(event, SessionEvent::Settled { .. }) {
-                            giver.give(AttemptEvent::Session(event)).await;
+                            emitter.emit(AttemptEvent::Session(event)).await;
                         }
                     }
                     Err(error) => {
-                        giver.give(AttemptEvent::Broken(session_error(error))).await;
+                        emitter.emit(AttemptEvent::Broken(session_error(error))).await;
                         return;
                     }
                 }
             }
             drop(run);
-            giver.give(AttemptEvent::End(Box::new(watcher.finish(&cancel, self.session.messages())))).await;
+            emitter.emit(AttemptEvent::End(Box::new(watcher.finish(&cancel, self.session.messages())))).await;
         }))
     }
 
@@ -204,11 +204,11 @@ impl RunControl for NativeControl {
         Ok(())
     }
 
-    fn take_queued(&self) -> Vec<QueuedMessage> {
+    fn take_queued(&self) -> Vec<PendingMessage> {
         let queued = |(kind, message): (QueueKind, Arc<Message>)| match &*message {
             Message::User(user) => {
                 let images = user.content.images().cloned().collect();
-                Some(QueuedMessage { kind, text: user.content.text(""), images })
+                Some(PendingMessage { kind, text: user.content.text(""), images })
             }
             _ => None,
         };
@@ -235,7 +235,7 @@ fn authorised(provider: &Arc<dyn Provider>, auth: Arc<dyn RequestAuth>) -> Arc<d
 fn session_error(error: SessionError) -> RunError {
     match error {
         SessionError::Store(error) => store_error(error),
-        error @ (SessionError::CannotContinue(_) | SessionError::Stayed) => RunError::Internal(error.to_string()),
+        error @ (SessionError::ContinueError(_) | SessionError::Stayed) => RunError::Internal(error.to_string()),
         error @ (SessionError::Auth(_) | SessionError::NoKey { .. }) => RunError::Config(error.to_string()),
     }
 }

@@ -12,7 +12,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::extension::{Answer, Extension, ExtensionCx, Point, Points};
-use pinch_coding_agent::machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Seen};
+use pinch_coding_agent::machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use pinch_coding_agent::machine::{CommandSpec, LocalMachine, Machine, MachineError, Process, Stat};
 use pinch_coding_agent::prompt::Prompt;
 use pinch_embed::ports::{Caller, Sender};
@@ -125,10 +125,10 @@ impl Machine for OneText {
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {
         LocalMachine.list(path)
     }
-    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<Seen<FoundPath>, SearchError>> {
+    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>> {
         LocalMachine.find(query)
     }
-    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<Seen<GrepLine>, SearchError>> {
+    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>> {
         LocalMachine.grep(query)
     }
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {

@@ -39,7 +39,7 @@ impl Catalog {
             let mut seen = BTreeSet::new();
             for (id, record) in records.iter().filter(|(_, record)| super::is_chat(record)) {
                 match Model::from_record(record) {
-                    Ok(model) if model.provider != *super::today(&provider) => {
+                    Ok(model) if model.provider != *super::canonical_provider(&provider) => {
                         problems.push(format!("/{provider}/{id}: its provider is {}", model.provider));
                     }
                     Ok(model) if !seen.insert(model.id.clone()) => {

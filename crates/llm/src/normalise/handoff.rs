@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::IdRule;
 use super::ids::Renamer;
-use crate::catalog::today;
+use crate::catalog::canonical_provider;
 use crate::ids::ToolCallId;
 use crate::message::block::{Block, Text, Thinking, ToolCall};
 use crate::message::{AssistantMessage, Message};
@@ -17,7 +17,7 @@ pub(super) type Names = HashMap<ToolCallId, ToolCallId>;
 /// Whether an answer is the target's own: thinking and signatures are good for the model that was asked, by the same provider, in the same
 /// format. Which model really answered does not matter.
 pub(super) fn is_own(message: &AssistantMessage, target: &Model) -> bool {
-    today(message.provider.as_str()) == today(target.provider.as_str())
+    canonical_provider(message.provider.as_str()) == canonical_provider(target.provider.as_str())
         && message.api == target.api
         && message.model == target.id
 }

@@ -10,7 +10,7 @@ use futures::future::Either;
 #[cfg(feature = "zstd")]
 use http::HeaderMap;
 use http::Method;
-use pinch_http::idle::{Stopped, Watch};
+use pinch_http::idle::{Interrupted, Watch};
 use pinch_http::{HttpClient, HttpError, Incoming, Outgoing};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
@@ -25,7 +25,7 @@ use crate::event::{Emit, EventStream, StreamEvent};
 use crate::frame::{FrameError, Frames};
 use crate::redact::Secrets;
 use crate::request::Request;
-use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen, Signing, WireFormat};
+use crate::wire::{Call, Decoder, Encoding, FrameKind, HttpRequest, Signing, WireFormat};
 
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
@@ -85,7 +85,7 @@ impl Provider for HttpProvider {
 
 /// The call from its beginning to its one end.
 fn run(shared: Arc<Shared>, mut request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
-    pulled(move |giver| async move {
+    pulled(move |emitter| async move {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.timeouts);
         let authorised = shared.authorise(&mut request, &watch, &cancel).await;
@@ -119,20 +119,20 @@ fn run(shared: Arc<Shared>, mut request: Request, cancel: Cancel, timestamp: i64
                     let ms = began.elapsed().as_millis();
                     Arc::make_mut(&mut finished.message).duration_ms = i64::try_from(ms).ok();
                 }
-                giver.give(event).await;
+                emitter.emit(event).await;
                 if is_end {
                     return;
                 }
             }
             watch.resume(paused);
             if cancel.is_cancelled() {
-                decoder.fail(stopped(&request, Stopped::Cancelled), &mut emit);
+                decoder.fail(stopped(&request, Interrupted::Cancelled), &mut emit);
                 continue;
             }
             match frames.next_frame() {
                 Ok(Some(frame)) => {
                     let (n_bytes, n_before) = (frame.data.len(), emit.len());
-                    if decoder.push(frame, &mut emit) == Seen::Content {
+                    if decoder.push(frame, &mut emit) == FrameKind::Content {
                         watch.content_arrived();
                         if let Err(too_large) = budget.take(&request, n_bytes, &emit, n_before) {
                             decoder.fail(too_large, &mut emit);
@@ -189,7 +189,7 @@ impl Shared {
             return Err(LlmError::new(provider_of(request), LlmErrorKind::InvalidRequest, text));
         }
         loop {
-            cancel.check().map_err(|_| stopped(request, Stopped::Cancelled))?;
+            cancel.check().map_err(|_| stopped(request, Interrupted::Cancelled))?;
             let mut made = self.wire.encode(call)?;
             observe_payload(call, &mut made, watch, cancel).await?;
             let mut outgoing = outgoing(request, made)?;
@@ -330,11 +330,11 @@ fn provider_of(request: &Request) -> crate::ids::ProviderId {
     request.model.provider.clone()
 }
 
-pub(super) fn stopped(request: &Request, why: Stopped) -> LlmError {
+pub(super) fn stopped(request: &Request, why: Interrupted) -> LlmError {
     let (kind, text) = match why {
-        Stopped::Cancelled => (LlmErrorKind::Aborted, "Request was aborted"),
-        Stopped::Late => (LlmErrorKind::Timeout, "Request timed out."),
-        Stopped::Idle => (LlmErrorKind::Timeout, "Stream idle timeout"),
+        Interrupted::Cancelled => (LlmErrorKind::Aborted, "Request was aborted"),
+        Interrupted::Late => (LlmErrorKind::Timeout, "Request timed out."),
+        Interrupted::Idle => (LlmErrorKind::Timeout, "Stream idle timeout"),
     };
     LlmError::new(provider_of(request), kind, text)
 }

@@ -267,7 +267,7 @@ impl Provider for ScriptedProvider {
             Answer::Ready(reply) => play::Making::Ready(reply),
             Answer::Made(make) => play::Making::Now(make(request.clone(), n_call)),
         };
-        EventStream::new(&model, now, pulled(move |giver| play::play(making, request, show, giver)))
+        EventStream::new(&model, now, pulled(move |emitter| play::play(making, request, show, emitter)))
     }
 }
 

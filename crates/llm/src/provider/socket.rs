@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use http::HeaderMap;
 use pinch_http::HttpClient;
-use pinch_http::idle::{Stopped, Watch};
+use pinch_http::idle::{Interrupted, Watch};
 use pinch_http::websocket::{Received, SocketError, WebSocket};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
@@ -37,7 +37,7 @@ use crate::message::AssistantMessage;
 use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::codex::{self, Codex};
-use crate::wire::{Call, Decoder, Encoding, HttpRequest, Seen};
+use crate::wire::{Call, Decoder, Encoding, FrameKind, HttpRequest};
 
 pub use self::sessions::SocketStats;
 
@@ -135,7 +135,7 @@ impl Failure {
 /// Why there is no socket.
 enum NoSocket {
     Failed(Failure),
-    Stopped(Stopped),
+    Interrupted(Interrupted),
     /// Nobody may try another way.
     Error(LlmError),
 }
@@ -197,7 +197,7 @@ impl Lease {
 
 /// The call from its beginning to its one end.
 fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
-    pulled(move |giver| async move {
+    pulled(move |emitter| async move {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.timeouts);
         let call = Call { request: &request, timestamp, encoding: Encoding::Usual };
@@ -225,7 +225,7 @@ fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) ->
                     }
                     _ => false,
                 };
-                giver.give(event).await;
+                emitter.emit(event).await;
                 if is_end {
                     return;
                 }
@@ -251,7 +251,7 @@ fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) ->
                             add_diagnostic(message, note.clone());
                             message.duration_ms = i64::try_from(began.elapsed().as_millis()).ok();
                         }
-                        giver.give(event).await;
+                        emitter.emit(event).await;
                     }
                     return;
                 }
@@ -295,7 +295,7 @@ impl Turn {
     ) -> Result<Option<Self>, LlmError> {
         let request = call.request;
         let Some(transport) = Transport::of(request) else { return Ok(None) };
-        cancel.check().map_err(|_| stopped(request, Stopped::Cancelled))?;
+        cancel.check().map_err(|_| stopped(request, Interrupted::Cancelled))?;
         let mut made = codex::request::encode_for_socket(call)?;
         let key = request.options.session_id.as_ref().filter(|id| !id.is_empty()).map(|session| Key {
             session: session.clone(),
@@ -334,11 +334,11 @@ impl Turn {
         let Some(socket) = self.lease.as_mut().and_then(|lease| lease.socket.as_mut()) else {
             let opened = match watch.for_headers(cancel, self.open(call, watch, cancel)).await {
                 Ok(opened) => opened,
-                Err(why) => Err(NoSocket::Stopped(why)),
+                Err(why) => Err(NoSocket::Interrupted(why)),
             };
             match opened {
                 Ok(()) => watch.headers_arrived(),
-                Err(NoSocket::Stopped(why)) => decoder.fail(stopped(request, why), emit),
+                Err(NoSocket::Interrupted(why)) => decoder.fail(stopped(request, why), emit),
                 Err(NoSocket::Error(error)) => decoder.fail(error, emit),
                 Err(NoSocket::Failed(failure)) => return self.failed(request, failure, &mut **decoder, emit),
             }
@@ -360,7 +360,7 @@ impl Turn {
                 self.n_events += 1;
                 let frame = Frame { event: "", data: &text, raw: text.as_bytes() };
                 let n_before = emit.len();
-                if decoder.push(frame, emit) == Seen::Content {
+                if decoder.push(frame, emit) == FrameKind::Content {
                     watch.content_arrived();
                     if let Err(too_large) = self.budget.take(request, text.len(), emit, n_before) {
                         decoder.fail(too_large, emit);
@@ -461,7 +461,7 @@ impl Turn {
             let answer = asking.await.map_err(|error| NoSocket::Failed(SocketError::from(error).into()))?;
             if let Some(observer) = &request.options.observer {
                 let seeing = observer.on_response(answer.status(), answer.headers(), &request.model);
-                watch.for_other(cancel, seeing).await.map_err(NoSocket::Stopped)?.map_err(NoSocket::Error)?;
+                watch.for_other(cancel, seeing).await.map_err(NoSocket::Interrupted)?.map_err(NoSocket::Error)?;
             }
             answer.into_socket(request.host.clone()).await.map_err(|error| NoSocket::Failed(error.into()))
         };

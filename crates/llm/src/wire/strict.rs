@@ -7,7 +7,7 @@ use crate::wire::Encoding;
 
 /// How a tool wants its arguments to be held to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Strictness {
     /// Not at all.
     Plain,
     /// Where it is possible.
@@ -27,14 +27,14 @@ pub struct Inexpressible {
 }
 
 /// What a tool wishes.
-pub fn wish(tool: &ToolDecl) -> Wish {
+pub fn strictness(tool: &ToolDecl) -> Strictness {
     let Some(sampling) = tool.constrained_sampling.as_ref().filter(|s| s["type"] == "json_schema") else {
-        return Wish::Plain;
+        return Strictness::Plain;
     };
     match sampling["strict"].as_str() {
-        Some("require") => Wish::Require,
-        Some("prefer") => Wish::Prefer,
-        _ => Wish::Plain,
+        Some("require") => Strictness::Require,
+        Some("prefer") => Strictness::Prefer,
+        _ => Strictness::Plain,
     }
 }
 
@@ -52,8 +52,8 @@ pub enum Limits {
 /// # Errors
 /// When the tool requires it and its schema cannot be expressed.
 pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Option<Value>, Inexpressible> {
-    let wish = wish(tool);
-    if wish == Wish::Plain || !supported {
+    let strictness = strictness(tool);
+    if strictness == Strictness::Plain || !supported {
         return Ok(None);
     }
     let made = match tool.parameters.as_object() {
@@ -62,7 +62,7 @@ pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Op
     };
     match made {
         Ok(schema) => Ok(Some(schema)),
-        Err(reason) if wish == Wish::Require => Err(Inexpressible { tool: tool.name.clone(), reason }),
+        Err(reason) if strictness == Strictness::Require => Err(Inexpressible { tool: tool.name.clone(), reason }),
         Err(_) => Ok(None),
     }
 }
@@ -77,14 +77,14 @@ pub(crate) fn schema_in(
     limits: Limits,
     supported: bool,
 ) -> Result<Option<Value>, Inexpressible> {
-    let is_wanted = encoding != Encoding::PlainTools || wish(tool) == Wish::Require;
+    let is_wanted = encoding != Encoding::PlainTools || strictness(tool) == Strictness::Require;
     schema_for(tool, limits, supported && is_wanted)
 }
 
 /// Whether a request with these tools would be another one without the schemas that are merely preferred.
 pub(crate) fn can_relax<'a>(tools: impl IntoIterator<Item = &'a ToolDecl>, limits: Limits, supported: bool) -> bool {
     let is_held = |tool: &ToolDecl| schema_for(tool, limits, supported).is_ok_and(|schema| schema.is_some());
-    tools.into_iter().any(|tool| wish(tool) == Wish::Prefer && is_held(tool))
+    tools.into_iter().any(|tool| strictness(tool) == Strictness::Prefer && is_held(tool))
 }
 
 const NEVER: [&str; 18] = [
@@ -243,7 +243,7 @@ mod tests {
     fn only_preferred_schemas_can_be_relaxed() {
         let plain = json!({"type": "object", "properties": {}});
         let can = |tools: &[ToolDecl], supported: bool| can_relax(tools, Limits::Anthropic, supported);
-        let [preferred, required] = ["prefer", "require"].map(|wish| tool(plain.clone(), wish));
+        let [preferred, required] = ["prefer", "require"].map(|strictness| tool(plain.clone(), strictness));
         let inexpressible = tool(json!({"type": "object", "additionalProperties": true}), "prefer");
         assert!(can(&[required.clone(), preferred.clone()], true));
         assert!(!can(&[required, inexpressible], true));

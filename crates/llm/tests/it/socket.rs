@@ -14,7 +14,7 @@ use pinch_llm::provider::Provider;
 use pinch_llm::provider::socket::{SocketProvider, SocketStats};
 use pinch_llm::request::{Auth, CallObserver, Request, SystemPrompt};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
-use pinch_testing::server::socket::{Heard, SocketLog, SocketScript};
+use pinch_testing::server::socket::{ClientFrame, SocketLog, SocketScript};
 use pinch_testing::server::{Fault, Gate, Reply, Server};
 use pinch_testing::wires::responses::Response;
 use serde_json::{Value, json};
@@ -111,7 +111,10 @@ async fn a_conversation_keeps_its_socket_and_sends_what_is_new() {
     assert_eq!((&texts[1]["previous_response_id"], &texts[1]["input"]), (&json!("ra"), &json!([user("q2")])));
     assert_eq!((texts[2].get("previous_response_id"), texts[2]["input"].as_array().unwrap().len()), (None, 5));
     assert_eq!(bench.log.n_opened(), 1);
-    assert!(bench.log.heard().contains(&Heard::Pong(b"alive?".to_vec())), "pings are answered between calls too");
+    assert!(
+        bench.log.frames().contains(&ClientFrame::Pong(b"alive?".to_vec())),
+        "pings are answered between calls too"
+    );
     let stats = bench.stats();
     assert_eq!((stats.requests, stats.connections_created, stats.connections_reused), (3, 1, 2));
     assert_eq!((stats.full_context_requests, stats.delta_requests, stats.cached_context_requests), (2, 1, 3));
@@ -119,7 +122,7 @@ async fn a_conversation_keeps_its_socket_and_sends_what_is_new() {
     assert_eq!(stats.last_previous_response_id.as_deref(), Some("ra"));
 
     bench.provider.close_session("s");
-    bench.log.wait_for(|heard| *heard == Heard::Close { code: 1000, reason: "debug_close".into() }).await;
+    bench.log.wait_for(|frame| *frame == ClientFrame::Close { code: 1000, reason: "debug_close".into() }).await;
     assert_eq!(bench.provider.stats("s"), None);
 }
 
@@ -141,7 +144,7 @@ async fn without_a_session_the_socket_is_closed() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().send(&answer("r", "A")));
     assert!(bench.call(&bench.request(None)).await.is_ok());
-    bench.log.wait_for(|heard| *heard == Heard::Close { code: 1000, reason: "done".into() }).await;
+    bench.log.wait_for(|frame| *frame == ClientFrame::Close { code: 1000, reason: "done".into() }).await;
     let asked = &bench.server.requests()[0];
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("GET", "/codex/responses"));
     assert_eq!(asked.header("openai-beta"), Some("responses_websockets=2026-02-06"));
@@ -348,7 +351,7 @@ async fn a_dropped_call_frees_the_seat() {
     assert!(stream.next().await.is_some());
     drop(stream);
     assert!(bench.call(&request).await.is_ok());
-    bench.log.wait_for(|heard| matches!(heard, Heard::Text(text) if text["prompt_cache_key"] == "s")).await;
+    bench.log.wait_for(|frame| matches!(frame, ClientFrame::Text(text) if text["prompt_cache_key"] == "s")).await;
 }
 
 #[tokio::test]
@@ -401,7 +404,7 @@ async fn idle_sockets_are_closed() {
     // The task that waits has to be asked once before its time counts.
     tokio::task::yield_now().await;
     wait(Duration::from_secs(301)).await;
-    bench.log.wait_for(|heard| *heard == Heard::Close { code: 1000, reason: "idle_timeout".into() }).await;
+    bench.log.wait_for(|frame| *frame == ClientFrame::Close { code: 1000, reason: "idle_timeout".into() }).await;
 }
 
 #[tokio::test]
@@ -416,7 +419,7 @@ async fn old_sockets_begin_no_call() {
         wait(Duration::from_secs(240)).await;
     }
     assert_eq!(bench.call(&bench.request(Some("s"))).await.message.text(""), "X");
-    bench.log.wait_for(|heard| *heard == Heard::Close { code: 1000, reason: "max_age".into() }).await;
+    bench.log.wait_for(|frame| *frame == ClientFrame::Close { code: 1000, reason: "max_age".into() }).await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use pinch_stdx::pull::pulled;
 use tokio::sync::mpsc;
 
 use super::walk::{Entries, Rules, path_of, relative};
-use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, Seen, meant, open_regular};
+use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem, meant, open_regular};
 
 /// Items that are handed over at once.
 const BATCH: usize = 32;
@@ -27,13 +27,13 @@ const MAX_PATTERN: usize = 16 * 1024 * 1024;
 
 /// Where a search puts what it sees.
 struct Out<T> {
-    tx: mpsc::Sender<Vec<Seen<T>>>,
-    batch: Vec<Seen<T>>,
+    tx: mpsc::Sender<Vec<SearchItem<T>>>,
+    batch: Vec<SearchItem<T>>,
 }
 
 impl<T> Out<T> {
     /// Hands an item over, sooner or later. False when nobody wants to know any more.
-    fn push(&mut self, item: Seen<T>) -> bool {
+    fn push(&mut self, item: SearchItem<T>) -> bool {
         self.batch.push(item);
         if self.batch.len() >= BATCH { self.flush() } else { !self.tx.is_closed() }
     }
@@ -48,15 +48,15 @@ impl<T> Out<T> {
         if error.kind() == io::ErrorKind::NotFound {
             return !self.tx.is_closed();
         }
-        self.push(Seen::Unreadable(MachineError::new(error, operation, path)))
+        self.push(SearchItem::Unreadable(MachineError::new(error, operation, path)))
     }
 }
 
 /// Runs a search on a thread of its own; it ends when the stream is dropped.
 fn stream<T: Send + 'static>(
     search: impl FnOnce(&mut Out<T>) -> Result<(), SearchError> + Send + 'static,
-) -> BoxStream<'static, Result<Seen<T>, SearchError>> {
-    Box::pin(pulled(move |giver| async move {
+) -> BoxStream<'static, Result<SearchItem<T>, SearchError>> {
+    Box::pin(pulled(move |emitter| async move {
         let (tx, mut rx) = mpsc::channel(WAITING);
         let worker = tokio::task::spawn_blocking(move || {
             let mut out = Out { tx, batch: Vec::new() };
@@ -66,27 +66,27 @@ fn stream<T: Send + 'static>(
         });
         while let Some(batch) = rx.recv().await {
             for item in batch {
-                giver.give(Ok(item)).await;
+                emitter.emit(Ok(item)).await;
             }
         }
         let gone = |_| Err(MachineError::new(io::Error::other("the search broke down"), "search", None).into());
         if let Err(error) = worker.await.unwrap_or_else(gone) {
-            giver.give(Err(error)).await;
+            emitter.emit(Err(error)).await;
         }
     }))
 }
 
 /// Looks for paths.
-pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<Seen<FoundPath>, SearchError>> {
+pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem<FoundPath>, SearchError>> {
     stream(move |out| {
         query.root = meant(&query.root).into_owned();
         let pattern = PathPattern::new(&query.pattern)?;
         let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
         for entry in Entries::new(&query.root, rules) {
             let goes_on = match entry {
-                Ok(entry) if pattern.fits(&query.root, entry.path()) => out.push(Seen::Hit(FoundPath {
+                Ok(entry) if pattern.fits(&query.root, entry.path()) => out.push(SearchItem::Hit(FoundPath {
                     path: relative(&query.root, entry.path()),
-                    is_folder: entry.file_type().is_some_and(|kind| kind.is_dir()),
+                    is_dir: entry.file_type().is_some_and(|kind| kind.is_dir()),
                 })),
                 Ok(_) => !out.tx.is_closed(),
                 Err(error) => report(out, error),
@@ -151,7 +151,7 @@ impl PathPattern {
 }
 
 /// Looks for lines.
-pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<Seen<GrepLine>, SearchError>> {
+pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem<GrepLine>, SearchError>> {
     stream(move |out| {
         query.root = meant(&query.root).into_owned();
         let globs = globs(&query)?;
@@ -249,7 +249,7 @@ impl Search {
 struct WhileWanted {
     file: File,
     skips_holes: bool,
-    tx: mpsc::Sender<Vec<Seen<GrepLine>>>,
+    tx: mpsc::Sender<Vec<SearchItem<GrepLine>>>,
 }
 
 impl Read for WhileWanted {
@@ -280,7 +280,7 @@ impl Lines<'_> {
     fn push(&mut self, number: Option<u64>, is_match: bool, line: &[u8]) -> bool {
         let (text, is_cut) = shorten(line, self.max_chars);
         let line = GrepLine { path: self.path.clone(), number: number.unwrap_or_default(), is_match, text, is_cut };
-        self.out.push(Seen::Hit(line))
+        self.out.push(SearchItem::Hit(line))
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use futures::stream::{self, BoxStream};
 
-use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, Seen};
+use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem};
 
-pub(super) fn find(query: FindQuery) -> BoxStream<'static, Result<Seen<FoundPath>, SearchError>> {
+pub(super) fn find(query: FindQuery) -> BoxStream<'static, Result<SearchItem<FoundPath>, SearchError>> {
     Box::pin(stream::iter([Err(unsupported("find", &query.root))]))
 }
 
-pub(super) fn grep(query: GrepQuery) -> BoxStream<'static, Result<Seen<GrepLine>, SearchError>> {
+pub(super) fn grep(query: GrepQuery) -> BoxStream<'static, Result<SearchItem<GrepLine>, SearchError>> {
     Box::pin(stream::iter([Err(unsupported("grep", &query.root))]))
 }
 

@@ -115,12 +115,12 @@ impl Level {
             if entry.file_name() == ".git" {
                 return false;
             }
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            if is_folder && has_endless_rules(entry.path(), ignore_file) {
+            let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if is_dir && has_endless_rules(entry.path(), ignore_file) {
                 left_out.lock().unwrap_or_else(PoisonError::into_inner).push(entry.path().to_owned());
                 return false;
             }
-            if in_repository || !is_folder || !is_repository(entry.path()) {
+            if in_repository || !is_dir || !is_repository(entry.path()) {
                 return true;
             }
             found.lock().unwrap_or_else(PoisonError::into_inner).push(entry.clone());

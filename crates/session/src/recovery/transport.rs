@@ -36,7 +36,7 @@ impl Provider for RepeatingProvider {
         EventStream::new(
             &about,
             now,
-            pulled(move |giver| async move {
+            pulled(move |emitter| async move {
                 let limits = Limits { max_retries: plan.max_retries, max_delay: plan.max_delay };
                 for n_done in 0.. {
                     let mut events = inner.stream(request.clone(), cancel.clone());
@@ -55,10 +55,10 @@ impl Provider for RepeatingProvider {
                         }
                     }
                     if let Some(first) = first {
-                        giver.give(first).await;
+                        emitter.emit(first).await;
                     }
                     while let Some(event) = events.next().await {
-                        giver.give(event).await;
+                        emitter.emit(event).await;
                     }
                     break;
                 }

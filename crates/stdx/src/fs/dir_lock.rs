@@ -15,7 +15,7 @@ use crate::host::Host;
 
 /// How long a lock lives without renewal, and how patiently it is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct DirLockOptions {
     /// After this time without renewal a lock counts as abandoned.
     pub stale: Duration,
     /// Further tries after the first.
@@ -30,7 +30,7 @@ pub struct Terms {
     pub randomise: bool,
 }
 
-impl Terms {
+impl DirLockOptions {
     /// For a quick change of a file: ten tries 20 ms apart, stale after 10 s.
     pub const QUICK: Self = Self {
         stale: Duration::from_secs(10),
@@ -101,7 +101,7 @@ impl DirLock {
     ///
     /// # Errors
     /// [`DirLockError::Busy`] or [`DirLockError::Io`].
-    pub fn acquire(path: &Path, terms: &Terms, host: &Host) -> Result<Self, DirLockError> {
+    pub fn acquire(path: &Path, terms: &DirLockOptions, host: &Host) -> Result<Self, DirLockError> {
         for n_tries in 0..=terms.n_retries {
             if let Some(lock) = Self::try_acquire(path, terms.stale, host)? {
                 return Ok(lock);
@@ -117,7 +117,7 @@ impl DirLock {
     ///
     /// # Errors
     /// [`DirLockError::Busy`] or [`DirLockError::Io`].
-    pub async fn acquire_async(path: &Path, terms: &Terms, host: &Host) -> Result<Self, DirLockError> {
+    pub async fn acquire_async(path: &Path, terms: &DirLockOptions, host: &Host) -> Result<Self, DirLockError> {
         for n_tries in 0..=terms.n_retries {
             if let Some(lock) = Self::try_acquire(path, terms.stale, host)? {
                 return Ok(lock);
@@ -311,9 +311,9 @@ mod tests {
     fn the_folder_is_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
-        let lock = DirLock::acquire(&path, &Terms::QUICK, &host(NOW)).unwrap();
+        let lock = DirLock::acquire(&path, &DirLockOptions::QUICK, &host(NOW)).unwrap();
         assert!(dir.path().join("auth.json.lock").is_dir());
-        assert!(DirLock::try_acquire(&path, Terms::QUICK.stale, &host(NOW + 9_000)).unwrap().is_none());
+        assert!(DirLock::try_acquire(&path, DirLockOptions::QUICK.stale, &host(NOW + 9_000)).unwrap().is_none());
         lock.check().unwrap();
         drop(lock);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -323,8 +323,8 @@ mod tests {
     fn a_stale_lock_is_taken_over_and_its_holder_notices() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
-        let mut old = DirLock::acquire(&path, &Terms::QUICK, &host(NOW)).unwrap();
-        let new = DirLock::acquire(&path, &Terms::QUICK, &host(NOW + 10_001)).unwrap();
+        let mut old = DirLock::acquire(&path, &DirLockOptions::QUICK, &host(NOW)).unwrap();
+        let new = DirLock::acquire(&path, &DirLockOptions::QUICK, &host(NOW + 10_001)).unwrap();
         assert!(matches!(old.renew(&host(NOW + 10_002)), Err(DirLockError::Compromised { .. })));
         drop(old);
         new.check().unwrap();
@@ -343,7 +343,7 @@ mod tests {
                 let take = || {
                     let host = host(NOW + 20_000);
                     start.wait();
-                    let held = DirLock::try_acquire(&path, Terms::QUICK.stale, &host).unwrap();
+                    let held = DirLock::try_acquire(&path, DirLockOptions::QUICK.stale, &host).unwrap();
                     start.wait();
                     let is_ours = held.as_ref().is_some_and(|lock| lock.check().is_ok());
                     start.wait();
@@ -363,7 +363,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
         fs::write(&path, "{}").unwrap();
-        let take = || DirLock::in_kernel(&path, folder_of(&path), Terms::QUICK.stale).unwrap();
+        let take = || DirLock::in_kernel(&path, folder_of(&path), DirLockOptions::QUICK.stale).unwrap();
         let mut held = take().unwrap();
         assert!(take().is_none(), "one holder at a time");
         held.check().unwrap();
@@ -378,8 +378,8 @@ mod tests {
     fn quick_terms_give_up() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
-        let _held = DirLock::acquire(&path, &Terms::QUICK, &host(NOW)).unwrap();
-        assert!(matches!(DirLock::acquire(&path, &Terms::QUICK, &host(NOW)), Err(DirLockError::Busy { .. })));
+        let _held = DirLock::acquire(&path, &DirLockOptions::QUICK, &host(NOW)).unwrap();
+        assert!(matches!(DirLock::acquire(&path, &DirLockOptions::QUICK, &host(NOW)), Err(DirLockError::Busy { .. })));
     }
 
     #[tokio::test(start_paused = true)]
@@ -387,7 +387,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
         let host = Host::builder().clock(NOW, 1_000).build();
-        let mut lock = DirLock::acquire_async(&path, &Terms::PATIENT, &host).await.unwrap();
+        let mut lock = DirLock::acquire_async(&path, &DirLockOptions::PATIENT, &host).await.unwrap();
         let before = lock.renewed;
         lock.renewing(&host, tokio::time::sleep(Duration::from_secs(40))).await.unwrap();
         assert_eq!(lock.renewed.duration_since(before).unwrap(), Duration::from_secs(2));

@@ -11,7 +11,7 @@ fn sh(script: &str) -> Process {
 }
 
 /// Runs a script to its end; its output and how it ended.
-async fn run(script: &str, timeout: Option<Duration>, grace: Duration) -> (String, Ended) {
+async fn run(script: &str, timeout: Option<Duration>, grace: Duration) -> (String, ProcessEnd) {
     let mut output = Vec::new();
     let mut process = sh(script);
     let ended = process.pump(&Cancel::new(), timeout, grace, &mut |data| output.extend_from_slice(data)).await.unwrap();
@@ -35,7 +35,7 @@ async fn is_gone(id: &str) -> bool {
 #[tokio::test]
 async fn output_comes_whole_and_the_code_too() {
     let (output, ended) = run("printf a; printf b >&2; exit 3", None, LONG).await;
-    assert_eq!((output.len(), ended), (2, Ended::Exited(Exit::Code(3))));
+    assert_eq!((output.len(), ended), (2, ProcessEnd::Exited(Exit::Code(3))));
     let (output, _) = run("head -c 300000 /dev/zero", None, LONG).await;
     assert_eq!(output.len(), 300_000);
 }
@@ -47,27 +47,27 @@ async fn both_outputs_come_in_the_order_in_which_they_were_written() {
     let script = "for n in 1 2 3 4 5 6 7 8; do echo out $n; echo err $n >&2; done";
     let (output, ended) = run(script, None, LONG).await;
     let wanted: String = (1..=8).map(|n| format!("out {n}\nerr {n}\n")).collect();
-    assert_eq!((output, ended), (wanted, Ended::Exited(Exit::Code(0))));
+    assert_eq!((output, ended), (wanted, ProcessEnd::Exited(Exit::Code(0))));
 }
 
 #[tokio::test]
 async fn a_signal_is_a_failure() {
     let (_, ended) = run("kill -9 $$", None, LONG).await;
-    assert_eq!(ended, Ended::Exited(Exit::Signal(9)));
+    assert_eq!(ended, ProcessEnd::Exited(Exit::Signal(9)));
     assert_eq!((Exit::Signal(9).status(), Exit::Signal(9).signal_name().as_deref()), (137, Some("SIGKILL")));
 }
 
 #[tokio::test]
 async fn time_is_up_and_the_next_command_never_begins() {
     let (output, ended) = run("echo one; sleep 30; echo two", Some(Duration::from_millis(500)), LONG).await;
-    assert_eq!((output.as_str(), ended), ("one\n", Ended::TimedOut(Exit::Signal(15))));
+    assert_eq!((output.as_str(), ended), ("one\n", ProcessEnd::TimedOut(Exit::Signal(15))));
 }
 
 #[tokio::test]
 async fn who_ignores_the_wish_is_killed_with_all_descendants() {
     let script = "trap '' TERM; sleep 30 & echo $!; while :; do sleep 1; done";
     let (output, ended) = run(script, Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
-    assert_eq!(ended, Ended::TimedOut(Exit::Signal(9)));
+    assert_eq!(ended, ProcessEnd::TimedOut(Exit::Signal(9)));
     assert!(is_gone(&output).await);
 }
 
@@ -76,14 +76,14 @@ async fn cancelling_says_why() {
     let cancel = Cancel::new();
     cancel.cancel(CancelReason::Superseded);
     let ended = sh("sleep 30").pump(&cancel, None, LONG, &mut |_| {}).await.unwrap();
-    assert_eq!(ended, Ended::Cancelled(CancelReason::Superseded, Exit::Signal(15)));
+    assert_eq!(ended, ProcessEnd::Cancelled(CancelReason::Superseded, Exit::Signal(15)));
 }
 
 #[tokio::test]
 async fn a_background_process_neither_holds_up_the_call_nor_dies_nor_loses_its_words() {
     let started = Instant::now();
     let (output, ended) = run("(echo late; exec sleep 30) & echo $!", None, LONG).await;
-    assert_eq!(ended, Ended::Exited(Exit::Code(0)));
+    assert_eq!(ended, ProcessEnd::Exited(Exit::Code(0)));
     assert!(started.elapsed() < Duration::from_secs(10));
     // Which of the two prints first is up to the system.
     let (late, ids): (Vec<&str>, Vec<&str>) = output.lines().partition(|line| *line == "late");
@@ -130,7 +130,7 @@ async fn errors_name_the_folder_or_the_program() {
 async fn who_left_the_group_is_stopped_with_it() {
     let ask = "setsid -w sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done'; :";
     let (output, ended) = run(ask, Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
-    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
     assert!(is_gone(&output).await);
     let mut process = sh("setsid -w sh -c 'echo $$; exec sleep 30'; :");
     let mut line = vec![0; 32];
@@ -148,7 +148,7 @@ const DAEMON: &str = "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 
 async fn who_has_left_the_group_and_lost_its_parent_is_stopped_too() {
     let (output, ended) =
         run(&format!("{DAEMON}; sleep 30"), Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
-    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
     assert!(is_gone(&output).await, "after its time was up");
 
     let cancel = Cancel::new();
@@ -163,7 +163,7 @@ async fn who_has_left_the_group_and_lost_its_parent_is_stopped_too() {
         };
         process.pump(&cancel, None, Duration::from_millis(50), &mut on_data).await.unwrap()
     };
-    assert!(matches!(ended, Ended::Cancelled(CancelReason::User, _)), "{ended:?}");
+    assert!(matches!(ended, ProcessEnd::Cancelled(CancelReason::User, _)), "{ended:?}");
     assert!(is_gone(std::str::from_utf8(&output).unwrap()).await, "after it was cancelled");
 
     let mut process = sh(&format!("{DAEMON}; sleep 30"));
@@ -191,7 +191,7 @@ async fn first_line(process: &mut Process) -> String {
 async fn children_of_those_that_are_found_are_found_without_a_mark() {
     let script = "(setsid sh -c 'env -i sh -c \"echo \\$\\$; exec sleep 30\" & wait' &); sleep 30";
     let (output, ended) = run(script, Some(Duration::from_millis(500)), LONG).await;
-    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
     assert!(is_gone(&output).await);
 }
 
@@ -207,7 +207,7 @@ async fn who_runs_away_from_process_to_process_is_caught() {
     command.arg("-c").arg("for n in 1 2 3; do (setsid sh ./hop &); done; sleep 30").current_dir(dir.path());
     let mut process = Process::spawn(command).unwrap();
     let ended = process.pump(&Cancel::new(), Some(Duration::from_millis(500)), LONG, &mut |_| {}).await.unwrap();
-    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
     // Whoever was missed writes this file anew.
     let last = dir.path().join("last");
     let caught = std::fs::remove_file(&last);
@@ -248,7 +248,7 @@ async fn commands_of_commands_are_stopped_from_outside_and_by_themselves() {
 async fn a_daemon_without_the_variable_stays() {
     let script = "(env -u PINCH_PROCESS setsid sh -c 'echo $$; exec sleep 30' &); sleep 30";
     let (output, ended) = run(script, Some(Duration::from_millis(500)), LONG).await;
-    assert!(matches!(ended, Ended::TimedOut(_)), "{ended:?}");
+    assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
     let id = output.trim().parse().unwrap();
     assert!(is_alive(id));
     rustix::process::kill_process(

@@ -34,7 +34,7 @@ pub struct Program {
 
 /// What came of one run.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct RunOutput {
     /// What it wrote to standard output.
     pub stdout: String,
     /// What it wrote to standard error.
@@ -45,7 +45,7 @@ pub struct Ended {
 
 /// What came of a case.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct ProgramOutput {
     /// All requests to the model, in order.
     pub requests: Vec<Recorded>,
     /// What the last run wrote to standard output.
@@ -57,7 +57,7 @@ pub struct Ran {
     /// How the last run ended.
     pub exit_code: Option<i32>,
     /// All runs, in order.
-    pub runs: Vec<Ended>,
+    pub runs: Vec<RunOutput>,
     /// The content of the files that the case asks for, by name.
     pub files_after: Value,
     /// The session files below the agent's folder, by name: their paths there and their content.
@@ -72,7 +72,7 @@ pub struct Ran {
     pub port: u16,
 }
 
-impl Ran {
+impl ProgramOutput {
     /// What the last run wrote as JSON, line by line.
     pub fn stdout_lines(&self) -> Vec<Value> {
         match self.lines.is_empty() {
@@ -143,7 +143,7 @@ fn find_or_build() -> Result<PathBuf, String> {
 /// # Errors
 ///
 /// The case cannot be set up, or the program does not end in time.
-pub fn run(file: &Value, input: &Value) -> Result<Ran, String> {
+pub fn run(file: &Value, input: &Value) -> Result<ProgramOutput, String> {
     run_as(&Program { path: pinch()?.to_owned(), ..Program::default() }, file, input)
 }
 
@@ -152,12 +152,12 @@ pub fn run(file: &Value, input: &Value) -> Result<Ran, String> {
 /// # Errors
 ///
 /// The case cannot be set up, or the program does not end in time.
-pub fn run_as(program: &Program, file: &Value, input: &Value) -> Result<Ran, String> {
+pub fn run_as(program: &Program, file: &Value, input: &Value) -> Result<ProgramOutput, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
     runtime.block_on(run_all(program, file, input))
 }
 
-async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, String> {
+async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<ProgramOutput, String> {
     let is_old = !file["fixtures"]["rpcModelsJson"].is_null();
     let calls = if is_old { server::Calls::One } else { server::Calls::Numbered };
     let server = server::start(&input["serverScript"], calls).await?;
@@ -215,14 +215,14 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Ran, 
         let output = output.map_err(|_| format!("not over after {MAX_TIME:?}"))??;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let exit_code = output.status.code().or_else(|| signal_code(output.status));
-        let ended = Ended { stdout: text(&output.stdout), stderr: text(&output.stderr), exit_code };
+        let ended = RunOutput { stdout: text(&output.stdout), stderr: text(&output.stderr), exit_code };
         if !is_talk {
             lines = ended.stdout.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
         }
         runs.push(ended);
     }
-    let last = |text: fn(&Ended) -> &String| runs.last().map(text).cloned().unwrap_or_default();
-    Ok(Ran {
+    let last = |text: fn(&RunOutput) -> &String| runs.last().map(text).cloned().unwrap_or_default();
+    Ok(ProgramOutput {
         requests: server.requests(),
         stdout: last(|run| &run.stdout),
         lines,

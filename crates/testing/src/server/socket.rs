@@ -34,11 +34,11 @@ enum Step {
 
 /// What clients said over WebSockets. Clones are the same log.
 #[derive(Clone, Debug, Default)]
-pub struct SocketLog(Arc<(Mutex<Vec<Heard>>, Notify)>);
+pub struct SocketLog(Arc<(Mutex<Vec<ClientFrame>>, Notify)>);
 
 /// Something that a client said.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum ClientFrame {
     /// The connection became a WebSocket.
     Opened,
     /// A text: its JSON, null when it is none.
@@ -56,37 +56,37 @@ pub enum Heard {
 
 impl SocketLog {
     /// All that was said so far, by all clients.
-    pub fn heard(&self) -> Vec<Heard> {
+    pub fn frames(&self) -> Vec<ClientFrame> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The texts so far.
     pub fn texts(&self) -> Vec<Value> {
-        let text = |heard: Heard| match heard {
-            Heard::Text(text) => Some(text),
+        let text = |frame: ClientFrame| match frame {
+            ClientFrame::Text(text) => Some(text),
             _ => None,
         };
-        self.heard().into_iter().filter_map(text).collect()
+        self.frames().into_iter().filter_map(text).collect()
     }
 
     /// How many WebSockets were opened.
     pub fn n_opened(&self) -> usize {
-        self.heard().iter().filter(|heard| **heard == Heard::Opened).count()
+        self.frames().iter().filter(|frame| **frame == ClientFrame::Opened).count()
     }
 
     /// Waits until something was said.
-    pub async fn wait_for(&self, wanted: impl Fn(&Heard) -> bool) {
+    pub async fn wait_for(&self, wanted: impl Fn(&ClientFrame) -> bool) {
         loop {
             let said = self.0.1.notified();
-            if self.heard().iter().any(&wanted) {
+            if self.frames().iter().any(&wanted) {
                 return;
             }
             said.await;
         }
     }
 
-    fn add(&self, heard: Heard) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
+    fn add(&self, frame: ClientFrame) {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
         self.0.1.notify_waiters();
     }
 }
@@ -152,10 +152,10 @@ pub(super) async fn play(stream: &mut TcpStream, key: &str, script: SocketScript
         "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: {accept}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await?;
-    script.log.add(Heard::Opened);
+    script.log.add(ClientFrame::Opened);
     for step in &script.steps {
         match step {
-            Step::Hear => while !matches!(hear(stream, &script.log).await?, Heard::Text(_)) {},
+            Step::Hear => while !matches!(hear(stream, &script.log).await?, ClientFrame::Text(_)) {},
             Step::Send(text) => send(stream, 0x81, text.as_bytes()).await?,
             Step::Ping(payload) => send(stream, 0x89, payload).await?,
             Step::Gate(gate) => gate.pass().await,
@@ -190,7 +190,7 @@ async fn send(stream: &mut TcpStream, first: u8, payload: &[u8]) -> io::Result<(
 }
 
 /// The next message of the client; clients write each in one frame.
-async fn hear(stream: &mut TcpStream, log: &SocketLog) -> io::Result<Heard> {
+async fn hear(stream: &mut TcpStream, log: &SocketLog) -> io::Result<ClientFrame> {
     let mut head = [0; 2];
     stream.read_exact(&mut head).await?;
     let len = match head[1] & 0x7F {
@@ -206,14 +206,14 @@ async fn hear(stream: &mut TcpStream, log: &SocketLog) -> io::Result<Heard> {
     let mut payload = vec![0; len];
     stream.read_exact(&mut payload).await?;
     payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
-    let heard = match (head[0] & 0x0F, payload.as_slice()) {
-        (0x8, [high, low, reason @ ..]) => Heard::Close {
+    let frame = match (head[0] & 0x0F, payload.as_slice()) {
+        (0x8, [high, low, reason @ ..]) => ClientFrame::Close {
             code: u16::from_be_bytes([*high, *low]),
             reason: String::from_utf8_lossy(reason).into_owned(),
         },
-        (0xA, payload) => Heard::Pong(payload.to_vec()),
-        (_, payload) => Heard::Text(serde_json::from_slice(payload).unwrap_or(Value::Null)),
+        (0xA, payload) => ClientFrame::Pong(payload.to_vec()),
+        (_, payload) => ClientFrame::Text(serde_json::from_slice(payload).unwrap_or(Value::Null)),
     };
-    log.add(heard.clone());
-    Ok(heard)
+    log.add(frame.clone());
+    Ok(frame)
 }

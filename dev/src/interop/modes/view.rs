@@ -1,7 +1,7 @@
 //! What a program did in a scenario, without what is different each time and without wording that is its own.
 
 use anyhow::Context;
-use pinch_testing::cases::program::{Ended, Ran};
+use pinch_testing::cases::program::{ProgramOutput, RunOutput};
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ const HEADERS: [&str; 12] = [
 const OWN_WORDS: [&str; 3] = ["tools", "rules", "docs"];
 
 /// Everything a program did.
-pub(super) fn of(ran: &Ran) -> anyhow::Result<Value> {
+pub(super) fn of(ran: &ProgramOutput) -> anyhow::Result<Value> {
     let mut neutral = Neutral::of(&ran.cwd, &ran.agent_dir, ran.port)?;
     let words = OwnWords::new()?;
     let mut requests = Vec::new();
@@ -84,7 +84,7 @@ struct Spoken {
     text: String,
 }
 
-fn spoken(run: &Ended) -> Spoken {
+fn spoken(run: &RunOutput) -> Spoken {
     let is_event = |line: &Value| line["type"].is_string();
     let events: Vec<Value> =
         run.stdout.lines().map_while(|line| serde_json::from_str(line).ok().filter(is_event)).collect();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn lines_of_events_are_told_from_text() {
-        let run = |stdout: &str| Ended { stdout: stdout.into(), stderr: String::new(), exit_code: Some(0) };
+        let run = |stdout: &str| RunOutput { stdout: stdout.into(), stderr: String::new(), exit_code: Some(0) };
         let both = spoken(&run("{\"type\":\"session\"}\n{\"type\":\"a\"}\nrest\n"));
         assert_eq!((both.events.len(), both.text.as_str()), (2, "rest\n"));
         assert_eq!(spoken(&run("{\"a\": 1}\n")).text, "{\"a\": 1}\n");

@@ -1,7 +1,7 @@
 //! Cases of kinds `rpc`, `rpc_extension_ui` and `print`: the program, run as its users run it.
 
 use pinch_testing::cases::notation;
-use pinch_testing::cases::program::{self, Ran};
+use pinch_testing::cases::program::{self, ProgramOutput};
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     }
 }
 
-fn check(name: &str, expected: &Value, ran: &Ran) -> Result<(), String> {
+fn check(name: &str, expected: &Value, ran: &ProgramOutput) -> Result<(), String> {
     let mut expected = expected.clone();
     ran.put_in(&mut expected);
     let stderr = ran.stderr.trim();

@@ -1,7 +1,7 @@
 //! Cases of kinds `json`, `print`, `rpc` and `cli`: what the program says, in the order in which it says it.
 
 use pinch_testing::cases::notation;
-use pinch_testing::cases::program::{self, Ran, lines};
+use pinch_testing::cases::program::{self, ProgramOutput, lines};
 use pinch_testing::cases::shape;
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -57,7 +57,7 @@ fn compare(expected: &Value, actual: Value) -> Result<(), String> {
 
 /// What a case calls its value, in its own words. Several things are told apart by semicolons or `and`, each with its name or in the order
 /// of the expected members. Nothing for words that nobody here knows.
-pub(super) fn value(what: &str, expected: &Value, ran: &Ran, input: &Value) -> Option<Value> {
+pub(super) fn value(what: &str, expected: &Value, ran: &ProgramOutput, input: &Value) -> Option<Value> {
     let Some(members) = expected.as_object().filter(|members| !members.contains_key("role")) else {
         return one(what, expected, ran, input);
     };
@@ -70,7 +70,7 @@ pub(super) fn value(what: &str, expected: &Value, ran: &Ran, input: &Value) -> O
     members.iter().enumerate().map(member).collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
-fn one(what: &str, expected: &Value, ran: &Ran, input: &Value) -> Option<Value> {
+fn one(what: &str, expected: &Value, ran: &ProgramOutput, input: &Value) -> Option<Value> {
     let has = |word: &str| what.contains(word);
     let request = |last: bool| if last { ran.requests.last() } else { ran.requests.first() };
     let body = |last: bool| request(last).map(|request| request.json()).unwrap_or_default();
@@ -137,7 +137,7 @@ fn asks_with_own_prompt(body: &Value, input: &Value) -> bool {
 }
 
 /// Answers, and how a run that is repeated goes on.
-fn story(ran: &Ran) -> Value {
+fn story(ran: &ProgramOutput) -> Value {
     let told = |line: &Value| match line["type"].as_str()? {
         "agent_end" => Some(json!({"type": "agent_end", "willRetry": line["willRetry"]})),
         "response" | "auto_retry_start" | "auto_retry_end" | "agent_settled" => Some(line.clone()),

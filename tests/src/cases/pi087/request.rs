@@ -65,7 +65,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
 }
 
 /// What a case calls its value, in its own words; nothing for words that nobody here knows.
-fn value(what: &str, expected: &Value, ran: &program::Ran, input: &Value) -> Option<Value> {
+fn value(what: &str, expected: &Value, ran: &program::ProgramOutput, input: &Value) -> Option<Value> {
     let request = |n: usize| ran.requests.get(n).map(|request| request.json()).unwrap_or_default();
     if what.contains("last message of the second request") {
         return Some(
@@ -98,7 +98,7 @@ fn value(what: &str, expected: &Value, ran: &program::Ran, input: &Value) -> Opt
 }
 
 /// What is expected with the folders of the run in it.
-fn filled(expected: &Value, ran: &program::Ran) -> Value {
+fn filled(expected: &Value, ran: &program::ProgramOutput) -> Value {
     let mut expected = expected.clone();
     ran.put_in(&mut expected);
     expected

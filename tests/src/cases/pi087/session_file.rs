@@ -1,7 +1,7 @@
 //! Cases of kind `session_file`: what lies on the disk after a run, and what the model was asked because of it.
 
 use pinch_testing::cases::notation;
-use pinch_testing::cases::program::{self, Ran};
+use pinch_testing::cases::program::{self, ProgramOutput};
 use pinch_testing::cases::shape;
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -42,12 +42,12 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
 }
 
 /// All session files as cases write them.
-pub(super) fn sessions(ran: &Ran) -> Value {
+pub(super) fn sessions(ran: &ProgramOutput) -> Value {
     ran.sessions.iter().map(|(file, text)| session(file, text)).collect()
 }
 
 /// The lines of every session file, in columns.
-pub(super) fn value_of(what: &str, expected: &Value, ran: &Ran, input: &Value) -> Option<Value> {
+pub(super) fn value_of(what: &str, expected: &Value, ran: &ProgramOutput, input: &Value) -> Option<Value> {
     if what.contains("for each session file") {
         let columns = columns(what);
         let row = |line: Value| columns.iter().map(|column| parent_or(&line, column)).collect::<Value>();
@@ -67,7 +67,7 @@ fn parent_or(line: &Value, column: &str) -> Value {
 
 /// What a value is read from.
 struct Seen<'a> {
-    ran: &'a Ran,
+    ran: &'a ProgramOutput,
     input: &'a Value,
 }
 
@@ -163,7 +163,7 @@ fn columns(what: &str) -> Vec<&str> {
 }
 
 /// The file that is spoken of: one that is named, else the one to compare, else the first session.
-fn file(what: &str, ran: &Ran) -> Option<String> {
+fn file(what: &str, ran: &ProgramOutput) -> Option<String> {
     let files = ran.files_after.as_object()?;
     let named = files.iter().find(|(name, _)| what.contains(name.as_str())).or_else(|| files.iter().next());
     let text = named.and_then(|(_, text)| text.as_str()).map(str::to_owned);

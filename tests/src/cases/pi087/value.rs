@@ -1,11 +1,11 @@
 //! What cases of every kind call their value, in their own words: requests and their fields, usage, sections, answers of commands, counts.
 
-use pinch_testing::cases::program::{Ran, lines};
+use pinch_testing::cases::program::{ProgramOutput, lines};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
 /// The value that the words ask for; nothing for words that nobody here knows.
-pub(super) fn of(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
+pub(super) fn of(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let has = |word: &str| what.contains(word);
     if let Some(counts) = counts(what, expected, ran) {
         return Some(counts);
@@ -46,7 +46,7 @@ fn place(what: &str) -> Option<usize> {
 }
 
 /// One count, or several told apart by commas: `number of requests, number of compaction_start events`.
-fn counts(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
+fn counts(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let parts: Vec<&str> = what.split([',', ';']).map(str::trim).map(|part| part.trim_start_matches("and ")).collect();
     let counted = parts.iter().map(|part| count(part, ran)).collect::<Option<Vec<_>>>()?;
     match (expected, counted.as_slice()) {
@@ -59,7 +59,7 @@ fn counts(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
     }
 }
 
-fn count(part: &str, ran: &Ran) -> Option<usize> {
+fn count(part: &str, ran: &ProgramOutput) -> Option<usize> {
     let of = part.strip_prefix("number of ").or_else(|| part.strip_prefix("count of "))?;
     let word = of.split(' ').next()?;
     Some(match word {
@@ -74,7 +74,7 @@ fn count(part: &str, ran: &Ran) -> Option<usize> {
     })
 }
 
-fn of_request(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
+fn of_request(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let has = |word: &str| what.contains(word);
     let request = match place(what) {
         _ if has("last request") => ran.requests.last(),
@@ -150,7 +150,7 @@ fn fields(what: &str) -> Vec<&str> {
 }
 
 /// Sections of the first system message: by name and text, or their names alone.
-fn sections(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
+fn sections(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let in_files = || {
         let lines = ran.sessions.iter().flat_map(|(_, text)| text.lines());
         lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>()
@@ -175,7 +175,7 @@ fn sections(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
 }
 
 /// The usage of one of the assistant's messages: the last one, unless another is named.
-fn usage(what: &str, ran: &Ran) -> Option<Value> {
+fn usage(what: &str, ran: &ProgramOutput) -> Option<Value> {
     let ended = |line: &&Value| line["type"] == "message_end" && line["message"]["role"] == "assistant";
     let all: Vec<&Value> = ran.lines.iter().filter(ended).map(|line| &line["message"]["usage"]).collect();
     let one = match place(what) {
@@ -193,7 +193,7 @@ fn usage(what: &str, ran: &Ran) -> Option<Value> {
 }
 
 /// Data of the answers to one command: all of it, or one field: `data of get_state only sessionName`.
-fn of_response(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
+fn of_response(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let asked =
         Regex::new(r"(?:data|response|responses|answer|answers) (?:of|to) (?:the )?(\w+)").ok()?.captures(what)?;
     let command = asked.get(1)?.as_str();
@@ -224,7 +224,7 @@ fn of_response(what: &str, expected: &Value, ran: &Ran) -> Option<Value> {
 }
 
 /// Lines of the named families of events, such as `compaction` or `tool_execution`; answers in a short form where they stand between them.
-fn events(what: &str, ran: &Ran) -> Option<Value> {
+fn events(what: &str, ran: &ProgramOutput) -> Option<Value> {
     let words: Vec<&str> =
         what.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() > 3).collect();
     let is_asked = |kind: &str| words.iter().any(|word| kind == *word || kind.starts_with(&format!("{word}_")));

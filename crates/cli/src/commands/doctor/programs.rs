@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
-use pinch_embed::stdx::process::{Ended, Process};
+use pinch_embed::stdx::process::{Process, ProcessEnd};
 
 use super::report::{Mark, Section};
 
@@ -58,7 +58,9 @@ pub(super) async fn version(name: &'static str, host: &Host) -> Version {
     let ended = process.pump(&Cancel::new(), Some(LIMIT), Duration::ZERO, &mut keep).await;
     let text = String::from_utf8_lossy(&output);
     match (ended, text.lines().next().map(str::trim)) {
-        (Ok(Ended::Exited(exit)), Some(line)) if exit.is_success() && !line.is_empty() => Version::Is(line.to_owned()),
+        (Ok(ProcessEnd::Exited(exit)), Some(line)) if exit.is_success() && !line.is_empty() => {
+            Version::Is(line.to_owned())
+        }
         _ => Version::Silent,
     }
 }

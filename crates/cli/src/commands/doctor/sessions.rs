@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinch_embed::coding_agent::store::jsonl::read_header;
-use pinch_embed::stdx::fs::dir_lock::Terms;
+use pinch_embed::stdx::fs::dir_lock::DirLockOptions;
 use pinch_embed::stdx::process::is_alive;
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ fn document_locks(section: &mut Section, folder: &Path, now_ms: i64) {
         let renewed = renewed.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
         let now = Duration::from_millis(u64::try_from(now_ms).unwrap_or_default());
         let age = now.saturating_sub(renewed);
-        if age > Terms::PATIENT.stale {
+        if age > DirLockOptions::PATIENT.stale {
             let text =
                 format!("{} was left behind {} s ago. The next writer takes it over", path.display(), age.as_secs());
             section.add(Mark::Warn, "stale lock", text);

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use pinch_agent_core::queue::QueueKind;
 use pinch_llm::model::thinking;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::pull::{Giver, pulled};
+use pinch_stdx::pull::{Emitter, pulled};
 use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
@@ -200,9 +200,9 @@ impl<'a> Server<'a> {
         let request = CompactRequest { cancel: cancel.clone(), ..CompactRequest::manual(focus) };
         let busy = Busy::new(&mut self.io, &self.desk, Kind::Compaction, cancel, Some(answerer));
         let session = self.runtime.session_mut();
-        let work = pulled(|giver| async move {
-            let end = session.compact_telling(request, &Gives(&giver)).await;
-            giver.give(Work::Compacted(end)).await;
+        let work = pulled(|emitter| async move {
+            let end = session.compact_telling(request, &Gives(&emitter)).await;
+            emitter.emit(Work::Compacted(end)).await;
         });
         let left = busy.pull(work).await;
         self.after_work(left).await;
@@ -336,11 +336,11 @@ impl<'a> Server<'a> {
 }
 
 /// Gives what a compaction tells to whoever pulls it.
-struct Gives<'g>(&'g Giver<Work>);
+struct Gives<'g>(&'g Emitter<Work>);
 
 impl Listener for Gives<'_> {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.give(Work::Event(event)))
+        Box::pin(self.0.emit(Work::Event(event)))
     }
 }
 

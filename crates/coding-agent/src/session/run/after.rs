@@ -63,12 +63,12 @@ impl Running<'_> {
                     will_retry: false,
                     error_message,
                 };
-                self.tell.give(end).await;
+                self.tell.emit(end).await;
                 Ok(Next::Settled)
             }
             Recovery::GiveUp { attempt, final_error } => {
                 let final_error = Some(final_error);
-                self.tell.give(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
+                self.tell.emit(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
                 self.compact_when_due().await?;
                 Ok(Next::Settled)
             }
@@ -95,14 +95,14 @@ impl Running<'_> {
             delay_ms: u64::try_from(nominal.as_millis()).unwrap_or(u64::MAX),
             error_message,
         };
-        self.tell.give(start).await;
+        self.tell.emit(start).await;
         self.omit_failed_answer().await?;
         let pause = TurnRetry::wait(nominal, at_least, self.session.host.ids().fraction());
         let waited = wait.run(tokio::time::sleep(pause));
         if attended(&self.session.control, &self.session.log, waited).await.is_err() {
             self.session.state.attempt = 0;
             let final_error = Some("Retry cancelled".to_owned());
-            self.tell.give(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
+            self.tell.emit(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
             return Ok(Next::Settled);
         }
         Ok(Next::Again)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::process::{Ended, Exit, Process};
+use pinch_stdx::process::{Exit, Process, ProcessEnd};
 use pinch_stdx::secret::Secret;
 
 use super::files::{expand, read_file};
@@ -160,10 +160,10 @@ async fn process(cx: Cx<'_>, name: &str, line: &str) -> Result<Fetched, LlmError
     let ended = child.pump(&Cancel::new(), Some(COMMAND_LIMIT), COMMAND_GRACE, &mut collect).await;
     // The output may hold keys, and is not told.
     let why = match ended {
-        Ok(Ended::Exited(Exit::Code(0))) => {
+        Ok(ProcessEnd::Exited(Exit::Code(0))) => {
             return remote::from_json(&output).ok_or_else(|| refused(cx, name, NO_OUTPUT));
         }
-        Ok(Ended::Exited(exit)) => {
+        Ok(ProcessEnd::Exited(exit)) => {
             format!("credential_process failed with status {}. Run it by hand to see why.", exit.status())
         }
         Ok(_) => format!("credential_process took longer than {} s.", COMMAND_LIMIT.as_secs()),

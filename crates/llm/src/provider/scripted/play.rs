@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::pull::Giver;
+use pinch_stdx::pull::Emitter;
 use serde_json::Value;
 
 use super::pieces::Pieces;
@@ -36,8 +36,8 @@ pub(super) struct Show {
 }
 
 /// Streams a reply. The token is checked before every block and delta; inside a tool call of one delta it is not.
-pub(super) async fn play(making: Making, request: Request, mut show: Show, giver: Giver<StreamEvent>) {
-    let end = match perform(making, &request, &mut show, &giver).await {
+pub(super) async fn play(making: Making, request: Request, mut show: Show, emitter: Emitter<StreamEvent>) {
+    let end = match perform(making, &request, &mut show, &emitter).await {
         Ok(finished) => finished,
         Err(error) => {
             let mut message = show.message;
@@ -47,14 +47,14 @@ pub(super) async fn play(making: Making, request: Request, mut show: Show, giver
             failure(message, error)
         }
     };
-    giver.give(StreamEvent::End(end)).await;
+    emitter.emit(StreamEvent::End(end)).await;
 }
 
 async fn perform(
     making: Making,
     request: &Request,
     show: &mut Show,
-    giver: &Giver<StreamEvent>,
+    emitter: &Emitter<StreamEvent>,
 ) -> Result<Finished, LlmError> {
     let provider = show.message.provider.clone();
     let reply = match making {
@@ -74,7 +74,7 @@ async fn perform(
     if show.cancel.is_cancelled() {
         return Err(aborted(&provider, Emitted::Nothing));
     }
-    giver.give(StreamEvent::Start(Arc::new(show.message.clone()))).await;
+    emitter.emit(StreamEvent::Start(Arc::new(show.message.clone()))).await;
     let mut n_left = reply.break_after.as_ref().map_or(usize::MAX, |(n, _)| *n);
     let calls = reply.steps.iter().any(|s| matches!(s, Step::ToolCall { .. } | Step::Block(Block::ToolCall(_))));
     let broken = |message: &AssistantMessage, text: &str| {
@@ -92,7 +92,7 @@ async fn perform(
         if show.cancel.is_cancelled() {
             return Err(aborted(&provider, emitted(&show.message)));
         }
-        stream_block(block, show, giver, &mut n_left).await.map_err(|stop| match (stop, &reply.break_after) {
+        stream_block(block, show, emitter, &mut n_left).await.map_err(|stop| match (stop, &reply.break_after) {
             (Stop::Broken, Some((_, text))) => broken(&show.message, text),
             _ => aborted(&provider, emitted(&show.message)),
         })?;
@@ -180,13 +180,13 @@ enum Stop {
 async fn stream_block(
     prepared: Prepared,
     show: &mut Show,
-    giver: &Giver<StreamEvent>,
+    emitter: &Emitter<StreamEvent>,
     n_left: &mut usize,
 ) -> Result<(), Stop> {
     let index = show.message.content.len();
     let Prepared { kind, deltas, block, whole } = prepared;
     let checks = whole.is_some() || !matches!(block, Block::ToolCall(_));
-    giver.give(StreamEvent::BlockStart { index, kind }).await;
+    emitter.emit(StreamEvent::BlockStart { index, kind }).await;
     show.message.content.push(Arc::new(block));
     for delta in deltas {
         if *n_left == 0 {
@@ -205,12 +205,12 @@ async fn stream_block(
             Block::Thinking(thinking) => thinking.thinking.push_str(&delta),
             _ => {}
         }
-        giver.give(StreamEvent::Delta { index, text: delta.into() }).await;
+        emitter.emit(StreamEvent::Delta { index, text: delta.into() }).await;
     }
     if let Some(whole) = whole {
         show.message.content[index] = Arc::new(whole);
     }
-    giver.give(StreamEvent::BlockEnd { index, block: Arc::clone(&show.message.content[index]) }).await;
+    emitter.emit(StreamEvent::BlockEnd { index, block: Arc::clone(&show.message.content[index]) }).await;
     Ok(())
 }
 

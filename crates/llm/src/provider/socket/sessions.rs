@@ -91,13 +91,13 @@ enum Seat {
 /// A socket without a call. A task reads from it, so that pings are answered and its end is seen.
 #[derive(Debug)]
 struct IdleSocket {
-    wish: oneshot::Sender<Wish>,
+    command: oneshot::Sender<IdleCommand>,
     socket: oneshot::Receiver<WebSocket>,
     opened: Instant,
 }
 
 #[derive(Debug)]
-enum Wish {
+enum IdleCommand {
     /// Hand the socket over.
     Use,
     Close(&'static str),
@@ -161,8 +161,8 @@ impl Sessions {
             Seat::Empty => Place::Empty,
             Seat::Idle(idle) => {
                 let is_old = idle.opened.elapsed() >= MAX_AGE;
-                let wish = if is_old { Wish::Close("max_age") } else { Wish::Use };
-                let is_there = idle.wish.send(wish).is_ok();
+                let command = if is_old { IdleCommand::Close("max_age") } else { IdleCommand::Use };
+                let is_there = idle.command.send(command).is_ok();
                 if is_there && !is_old { Place::Idle(Waking(idle.socket)) } else { Place::Empty }
             }
         })
@@ -192,10 +192,10 @@ impl Sessions {
             session.stats.cached_context_requests += 1;
         }
         session.continuation = continuation;
-        let (wish, wished) = oneshot::channel();
+        let (command, commanded) = oneshot::channel();
         let (give, given) = oneshot::channel();
-        session.seat = Seat::Idle(IdleSocket { wish, socket: given, opened: socket.opened() });
-        self.spawn(wait_idle(socket, wished, give));
+        session.seat = Seat::Idle(IdleSocket { command, socket: given, opened: socket.opened() });
+        self.spawn(wait_idle(socket, commanded, give));
     }
 
     /// Closes a socket that nobody will use.
@@ -261,7 +261,7 @@ impl Sessions {
             }
             if let Seat::Idle(idle) = std::mem::replace(&mut session.seat, Seat::Empty) {
                 // The task may be gone already.
-                let _result = idle.wish.send(Wish::Close("debug_close"));
+                let _result = idle.command.send(IdleCommand::Close("debug_close"));
             }
             false
         });
@@ -281,17 +281,17 @@ fn make_room(sessions: &mut HashMap<Key, Session>) {
 }
 
 /// Keeps a socket alive until it is wanted, or was idle for too long.
-async fn wait_idle(mut socket: WebSocket, wished: oneshot::Receiver<Wish>, give: oneshot::Sender<WebSocket>) {
-    let wish = tokio::select! {
+async fn wait_idle(mut socket: WebSocket, commanded: oneshot::Receiver<IdleCommand>, give: oneshot::Sender<WebSocket>) {
+    let command = tokio::select! {
         biased;
-        wish = wished => wish.unwrap_or(Wish::Close("done")),
+        command = commanded => command.unwrap_or(IdleCommand::Close("done")),
         // Nothing may come now: a text would belong to no call.
         _ = socket.next() => return,
-        () = sleep(IDLE_TIME) => Wish::Close("idle_timeout"),
+        () = sleep(IDLE_TIME) => IdleCommand::Close("idle_timeout"),
     };
-    match wish {
+    match command {
         // Whoever wanted it may be gone: then it is dropped, that is closed.
-        Wish::Use => drop(give.send(socket)),
-        Wish::Close(reason) => socket.close(NORMAL, reason).await,
+        IdleCommand::Use => drop(give.send(socket)),
+        IdleCommand::Close(reason) => socket.close(NORMAL, reason).await,
     }
 }

@@ -12,7 +12,7 @@ use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::headers;
 use crate::wire::json_read::{self, Read, Text};
 use crate::wire::reply::{Reply, Slot};
-use crate::wire::{Call, Decoder, Seen};
+use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response.
 #[derive(Debug)]
@@ -343,15 +343,15 @@ fn names_by_sent(call: &Call<'_>) -> Vec<(String, String)> {
 }
 
 impl Decoder for AnthropicDecoder {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         if self.reply.is_ended() {
-            return Seen::KeepAlive;
+            return FrameKind::KeepAlive;
         }
         let scratch = &mut String::new();
         let mut name = frame.event;
         let typed;
         if name.is_empty() {
-            let Some(read) = self.read::<Typed<'_>>(frame, scratch, emit) else { return Seen::Content };
+            let Some(read) = self.read::<Typed<'_>>(frame, scratch, emit) else { return FrameKind::Content };
             typed = read.value.kind.get().unwrap_or("").to_owned();
             name = &typed;
         }
@@ -391,9 +391,9 @@ impl Decoder for AnthropicDecoder {
                 self.reply.start(emit);
                 self.reply.fail(error, emit);
             }
-            _ => return Seen::KeepAlive,
+            _ => return FrameKind::KeepAlive,
         }
-        Seen::Content
+        FrameKind::Content
     }
 
     fn finish(&mut self, emit: &mut Emit) {

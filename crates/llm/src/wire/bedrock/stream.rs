@@ -14,7 +14,7 @@ use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::json_read::{self, RareText, Read, Text};
 use crate::wire::reply::{Reply, Slot};
-use crate::wire::{Call, Decoder, Seen};
+use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads a response in the Converse format.
 pub(super) struct BedrockDecoder {
@@ -314,9 +314,9 @@ fn append_base64(all: &mut String, more: &str) {
 }
 
 impl Decoder for BedrockDecoder {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         if self.reply.is_ended() {
-            return Seen::KeepAlive;
+            return FrameKind::KeepAlive;
         }
         let scratch = &mut String::new();
         match frame.event {
@@ -360,7 +360,7 @@ impl Decoder for BedrockDecoder {
             }
             other => {
                 let Some(name) = other.strip_prefix(EXCEPTION).or_else(|| other.strip_prefix(ERROR)) else {
-                    return Seen::KeepAlive;
+                    return FrameKind::KeepAlive;
                 };
                 let error = error::in_stream(&self.reply.model, name, frame.data);
                 self.note(&error);
@@ -368,7 +368,7 @@ impl Decoder for BedrockDecoder {
                 self.reply.fail(error, emit);
             }
         }
-        Seen::Content
+        FrameKind::Content
     }
 
     fn finish(&mut self, emit: &mut Emit) {

@@ -8,7 +8,7 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::model::Model;
 use crate::wire::google::stream::GoogleDecoder;
-use crate::wire::{Call, Decoder, Seen};
+use crate::wire::{Call, Decoder, FrameKind};
 
 /// Takes chunks out of their envelopes.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ impl CloudCodeDecoder {
 }
 
 impl Decoder for CloudCodeDecoder {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         // Lines that cannot be read are passed over, as the service's own clients do.
-        let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(frame.data) else { return Seen::KeepAlive };
+        let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(frame.data) else { return FrameKind::KeepAlive };
         match (envelope.response, envelope.error) {
             (Some(chunk), _) => {
                 self.has_begun = true;
@@ -47,7 +47,7 @@ impl Decoder for CloudCodeDecoder {
                 self.has_begun = true;
                 self.inner.push(frame, emit)
             }
-            (None, None) => Seen::KeepAlive,
+            (None, None) => FrameKind::KeepAlive,
         }
     }
 

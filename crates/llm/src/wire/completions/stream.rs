@@ -12,7 +12,7 @@ use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::json_read::{self, First, JsonText, RareText, Text};
 use crate::wire::reply::{Reply, Slot};
-use crate::wire::{Call, Decoder, Seen};
+use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response: one block of text, one of thinking, and one for each call. All stay open to the end, for servers go back and forth.
 #[derive(Debug)]
@@ -335,13 +335,13 @@ fn add_detail(details: &mut Vec<Value>, detail: Value) {
 }
 
 impl Decoder for CompletionsDecoder {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         if self.reply.is_ended() || frame.data.is_empty() {
-            return Seen::KeepAlive;
+            return FrameKind::KeepAlive;
         }
         if frame.data.starts_with("[DONE]") {
             self.end(true, emit);
-            return Seen::Content;
+            return FrameKind::Content;
         }
         let mut scratch = String::new();
         let n_waiting = emit.len();
@@ -353,7 +353,7 @@ impl Decoder for CompletionsDecoder {
             }
             Err(why) => self.reply.fail_with(json_read::kind(&why), format!("Could not parse chunk: {why}"), emit),
         }
-        Seen::content_if(has_silent_content || emit.has_content_after(n_waiting))
+        FrameKind::content_if(has_silent_content || emit.has_content_after(n_waiting))
     }
 
     fn finish(&mut self, emit: &mut Emit) {

@@ -15,7 +15,7 @@ use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::json_read::{self, First, RareText, Text};
 use crate::wire::reply::{Reply, Slot};
-use crate::wire::{Call, Decoder, Seen};
+use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response. One block is open at a time; calls come whole.
 #[derive(Debug)]
@@ -279,16 +279,16 @@ fn with_message(text: String, message: Option<&str>) -> String {
 }
 
 impl Decoder for GoogleDecoder {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         if self.reply.is_ended() || frame.data.is_empty() {
-            return Seen::KeepAlive;
+            return FrameKind::KeepAlive;
         }
         // Errors come as a list now and then.
         if frame.data.starts_with('[')
             && let Ok(chunks) = serde_json::from_str::<Vec<Chunk<'_>>>(frame.data)
         {
             chunks.iter().for_each(|chunk| self.chunk(chunk, frame.data, false, emit));
-            return Seen::Content;
+            return FrameKind::Content;
         }
         let mut scratch = String::new();
         let (n_waiting, had_stop) = (emit.len(), self.stop.is_some());
@@ -299,7 +299,7 @@ impl Decoder for GoogleDecoder {
             }
             Err(why) => self.reply.fail_with(LlmErrorKind::Protocol, format!("Could not parse chunk: {why}"), emit),
         }
-        Seen::content_if(self.stop.is_some() != had_stop || emit.has_content_after(n_waiting))
+        FrameKind::content_if(self.stop.is_some() != had_stop || emit.has_content_after(n_waiting))
     }
 
     fn finish(&mut self, emit: &mut Emit) {

@@ -13,7 +13,7 @@ use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::completions::stream::{CallDelta, CallPlace};
 use crate::wire::json_read::{self, First, RareText, Text};
 use crate::wire::reply::{Reply, Slot};
-use crate::wire::{Call, Decoder, Seen};
+use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response. One block of text or thinking is open at a time; calls stay open until text follows or the answer ends.
 #[derive(Debug)]
@@ -213,13 +213,13 @@ impl MistralDecoder {
 }
 
 impl Decoder for MistralDecoder {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         if self.reply.is_ended() || frame.data.is_empty() {
-            return Seen::KeepAlive;
+            return FrameKind::KeepAlive;
         }
         if frame.data.starts_with("[DONE]") {
             self.end(emit);
-            return Seen::Content;
+            return FrameKind::Content;
         }
         let mut scratch = String::new();
         let n_waiting = emit.len();
@@ -232,7 +232,7 @@ impl Decoder for MistralDecoder {
             }
             Err(why) => self.reply.fail_with(json_read::kind(&why), format!("Could not parse chunk: {why}"), emit),
         }
-        Seen::content_if(is_last || emit.has_content_after(n_waiting))
+        FrameKind::content_if(is_last || emit.has_content_after(n_waiting))
     }
 
     fn finish(&mut self, emit: &mut Emit) {

@@ -6,6 +6,7 @@ use pinch_stdx::json::write;
 use serde_json::{Map, Value, json};
 
 use super::grammar::GrammarTools;
+use crate::catalog::canonical_provider;
 use crate::message::block::join_text;
 use crate::message::{AssistantMessage, Block, Content, Image, Text, Thinking, ToolCall, ToolResult, UserMessage};
 use crate::model::Model;
@@ -159,8 +160,8 @@ fn image_part(image: &Image) -> Value {
 
 /// Whether a message comes from the model's server, be it from another model.
 fn is_relative(message: &AssistantMessage, model: &Model) -> bool {
-    let today = |provider: &str| crate::catalog::today(provider).to_owned();
-    today(message.provider.as_str()) == today(model.provider.as_str()) && message.api == model.api
+    canonical_provider(message.provider.as_str()) == canonical_provider(model.provider.as_str())
+        && message.api == model.api
 }
 
 /// The item a signature holds. What is no item of reasoning is left out: the signature comes from a file, and must not be able to say anything else.

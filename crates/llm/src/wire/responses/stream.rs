@@ -21,7 +21,7 @@ use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::json_read;
 use crate::wire::reply::{Reply, Slot};
-use crate::wire::{Call, Decoder, Seen};
+use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response.
 #[derive(Debug)]
@@ -437,9 +437,9 @@ fn push_escaped(to: &mut String, text: &str) {
 }
 
 impl<M: Manner> Decoder for ResponsesDecoder<M> {
-    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Seen {
+    fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         if self.reply.is_ended() || frame.data.is_empty() || frame.data.starts_with("[DONE]") {
-            return Seen::KeepAlive;
+            return FrameKind::KeepAlive;
         }
         let mut scratch = String::new();
         let mut has_content = true;
@@ -453,7 +453,7 @@ impl<M: Manner> Decoder for ResponsesDecoder<M> {
                 self.reply.fail_with(json_read::kind(&why), text, emit);
             }
         }
-        Seen::content_if(has_content)
+        FrameKind::content_if(has_content)
     }
 
     fn finish(&mut self, emit: &mut Emit) {
