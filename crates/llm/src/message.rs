@@ -70,6 +70,24 @@ impl Message {
     }
 }
 
+impl From<Arc<AssistantMessage>> for Message {
+    fn from(message: Arc<AssistantMessage>) -> Self {
+        Self::Assistant(message)
+    }
+}
+
+impl From<ToolResult> for Message {
+    fn from(result: ToolResult) -> Self {
+        Self::ToolResult(result)
+    }
+}
+
+impl From<UserMessage> for Message {
+    fn from(message: UserMessage) -> Self {
+        Self::User(message)
+    }
+}
+
 /// Content as files may hold it: a bare string or a list of blocks. Both mean the same.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
@@ -138,6 +156,20 @@ pub struct ToolDecl {
     pub parameters: Arc<Value>,
     /// Constrained sampling wishes, as written (see `wire`): strict JSON Schema or a grammar.
     pub constrained_sampling: Option<Value>,
+}
+
+impl ToolDecl {
+    /// A tool with the JSON Schema of its arguments.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Into<Arc<Value>>) -> Self {
+        let (name, description) = (name.into(), description.into());
+        Self { name, description, parameters: parameters.into(), constrained_sampling: None }
+    }
+
+    /// A tool whose arguments are those from which a `T` can be read.
+    #[cfg(feature = "schemars")]
+    pub fn of<T: schemars::JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self::new(name, description, crate::schema::derived::schema_of::<T>())
+    }
 }
 
 /// What the user said.

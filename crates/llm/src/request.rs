@@ -9,7 +9,13 @@ use pinch_stdx::host::{Env, Host};
 use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value};
 
+mod tool_choice;
+
+mod response_format;
+
 pub use pinch_http::Timeouts;
+pub use response_format::{JsonSchemaFormat, ResponseFormat};
+pub use tool_choice::ToolChoice;
 
 use crate::error::LlmError;
 use crate::message::{Message, ToolDecl};
@@ -223,8 +229,10 @@ pub struct CallOptions {
     pub cache_retention: Option<CacheRetention>,
     /// Names the conversation to the provider: cache key and affinity.
     pub session_id: Option<String>,
-    /// Which tools may or must be called, in the wire format's own terms.
-    pub tool_choice: Option<Value>,
+    /// Which tools may or must be called; without it the provider's default, which is [`ToolChoice::Auto`] everywhere.
+    pub tool_choice: Option<ToolChoice>,
+    /// The form in which the model has to answer; without it free text.
+    pub response_format: Option<ResponseFormat>,
     /// Headers merged last. `None` removes a header.
     pub headers: Vec<(String, Option<String>)>,
     /// Opaque facts for the provider; `user_id` is forwarded where the format has a place for it.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub mod clean;
+#[cfg(feature = "schemars")]
+pub mod derived;
 #[cfg(feature = "schema")]
 mod compiled;
 #[cfg(feature = "schema")]

@@ -18,7 +18,7 @@ use pinch_llm::ids::ToolCallId;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolDecl, ToolResult};
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt, Timeouts};
+use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt, Timeouts, ToolChoice};
 use pinch_llm::schema::{Schema, validate_tool_call};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::Host;
@@ -221,7 +221,7 @@ impl Client {
     async fn call(&self) -> Result<(Arc<AssistantMessage>, String), String> {
         let mut request = self.request(self.examples(), 160);
         request.tools = Arc::new([Self::tool()]);
-        request.options.tool_choice = Some(self.forced.clone());
+        request.options.tool_choice = Some(ToolChoice::Native(self.forced.clone()));
         let (_, end) = pull(request, None).await?;
         good(&end)?;
         let call = end.message.tool_calls().next().ok_or_else(|| format!("no call: {:?}", end.message.content))?;

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use pinch_llm::message::{Message, ToolDecl};
 use pinch_llm::model::Model;
-use pinch_llm::request::{Auth, CacheRetention, CallOptions, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice};
+use pinch_llm::request::{
+    Auth, CacheRetention, CallOptions, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice, ToolChoice,
+};
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_llm::wire::{self, Call, Encoding};
@@ -157,7 +159,7 @@ fn request(api: &str, provider: &str, base_url: &str, conversation: &str) -> Res
             thinking: if thinks { ThinkingChoice::Level(ThinkingLevel::Low) } else { ThinkingChoice::Unset },
             thinking_budgets: ThinkingBudgets { low: Some(2_048), ..ThinkingBudgets::default() },
             cache_retention: Some(CacheRetention::None),
-            tool_choice: has_tools.then(|| must.into()),
+            tool_choice: has_tools.then(|| ToolChoice::Native(must.into())),
             ..CallOptions::default()
         },
         auth: Auth::key("key"),

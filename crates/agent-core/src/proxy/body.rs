@@ -7,7 +7,8 @@ use pinch_llm::message::{Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::model::record::RecordError;
 use pinch_llm::request::{
-    Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice,
+    Auth, CacheRetention, CallOptions, NativeThinking, Request, ResponseFormat, SystemPrompt, ThinkingBudgets,
+    ThinkingChoice, ToolChoice,
 };
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::Host;
@@ -73,6 +74,8 @@ fn write_options(options: &CallOptions) -> Value {
     for name in NATIVE {
         put(name, options.native.get(name).cloned().unwrap_or_default());
     }
+    put("toolChoice", options.tool_choice.as_ref().map(ToolChoice::to_value).unwrap_or_default());
+    put("responseFormat", options.response_format.as_ref().map(ResponseFormat::to_value).unwrap_or_default());
     if options.thinking_budgets != ThinkingBudgets::default() {
         let ThinkingBudgets { minimal, low, medium, high } = options.thinking_budgets;
         put("thinkingBudgets", json!({"minimal": minimal, "low": low, "medium": medium, "high": high}));
@@ -184,6 +187,8 @@ fn read_options(told: &Value) -> CallOptions {
             high: budget("high"),
         },
         cache_retention: retention.map(|(retention, _)| *retention),
+        tool_choice: ToolChoice::from_value(&told["toolChoice"]),
+        response_format: ResponseFormat::from_value(&told["responseFormat"]),
         session_id: told["sessionId"].as_str().map(str::to_owned),
         headers: headers
             .filter(|(_, value)| value.is_string() || value.is_null())

@@ -13,7 +13,8 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
 use pinch_llm::provider::scripted::{self, ScriptedProvider, Step};
 use pinch_llm::request::{
-    Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice, Timeouts,
+    Auth, CacheRetention, CallOptions, NativeThinking, Request, ResponseFormat, SystemPrompt, ThinkingBudgets,
+    ThinkingChoice, Timeouts, ToolChoice,
 };
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -129,6 +130,8 @@ async fn requests_arrive_as_they_were_sent() {
         max_tokens: Some(9),
         thinking_budgets: ThinkingBudgets { low: Some(7), ..ThinkingBudgets::default() },
         cache_retention: Some(CacheRetention::Long),
+        tool_choice: Some(ToolChoice::tool("t")),
+        response_format: Some(ResponseFormat::json_schema("answer", json!({"type": "object"}))),
         session_id: Some("s".into()),
         headers: vec![("x-a".into(), Some("1".into())), ("x-b".into(), None)],
         metadata: json!({"user_id": "u"}).as_object().cloned(),
@@ -155,8 +158,8 @@ async fn requests_arrive_as_they_were_sent() {
                 temperature, max_tokens, thinking, thinking_budgets, cache_retention, session_id, ..
             } = options;
             format!(
-                "{temperature:?} {max_tokens:?} {thinking:?} {thinking_budgets:?} {cache_retention:?} {session_id:?} {:?} {:?} {:?}",
-                options.headers, options.metadata, options.native
+                "{temperature:?} {max_tokens:?} {thinking:?} {thinking_budgets:?} {cache_retention:?} {session_id:?} {:?} {:?} {:?} {:?} {:?}",
+                options.headers, options.metadata, options.native, options.tool_choice, options.response_format
             )
         };
         assert_eq!(facts(&read.options), facts(&sent.options));

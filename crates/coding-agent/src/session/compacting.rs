@@ -186,6 +186,7 @@ impl Summariser {
         options.cache_retention = Some(CacheRetention::None);
         options.session_id = Some(self.host.ids().uuid_v7(self.host.now_ms()));
         options.tool_choice = None;
+        options.response_format = None;
         options.thinking = ThinkingChoice::Level(if self.model.reasoning { self.thinking } else { ThinkingLevel::Off });
         Request {
             model: Arc::clone(&self.model),

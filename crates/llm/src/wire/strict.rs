@@ -67,6 +67,37 @@ pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Op
     }
 }
 
+/// The strict form of a response's schema; `None` when it cannot be expressed.
+pub(crate) fn response_schema(schema: &Value, limits: Limits) -> Option<Value> {
+    let root = schema.as_object().filter(|root| root.get("type").is_some_and(|kind| kind == "object"))?;
+    strict_object(root, limits).ok()
+}
+
+/// A schema without bounds of numbers, texts and lists.
+pub(crate) fn without_bounds(schema: &Value) -> Value {
+    let of_schemas = |name: &str| matches!(name, "properties" | "$defs" | "definitions" | "patternProperties");
+    match schema {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, _)| !BOUNDS.contains(&name.as_str()));
+            let kept = kept.map(|(name, value)| {
+                let value = match value {
+                    // Their names are those of the caller: a property may be called like a bound.
+                    Value::Object(named) if of_schemas(name) => {
+                        named.iter().map(|(name, schema)| (name.clone(), without_bounds(schema))).collect()
+                    }
+                    Value::Array(_) if matches!(name.as_str(), "enum" | "required" | "examples") => value.clone(),
+                    _ if matches!(name.as_str(), "const" | "default") => value.clone(),
+                    value => without_bounds(value),
+                };
+                (name.clone(), value)
+            });
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => items.iter().map(without_bounds).collect(),
+        other => other.clone(),
+    }
+}
+
 /// The same in a form of the request: where strict schemas were refused, only tools that require theirs keep it.
 ///
 /// # Errors

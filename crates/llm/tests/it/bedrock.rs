@@ -8,7 +8,9 @@ use pinch_llm::catalog::Catalog;
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::event::Finished;
 use pinch_llm::model::Model;
-use pinch_llm::request::{Auth, AwsCredentials, AwsKeys, CacheRetention, Request, SystemPrompt, ThinkingChoice};
+use pinch_llm::request::{
+    Auth, AwsCredentials, AwsKeys, CacheRetention, Request, SystemPrompt, ThinkingChoice, ToolChoice,
+};
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_testing::server::{Recorded, Reply, Server};
@@ -230,12 +232,12 @@ fn tools_and_their_choice() {
         (json!("any"), json!({"any": {}})),
         (json!({"type": "tool", "name": "read"}), json!({"tool": {"name": "read"}})),
     ] {
-        request.options.tool_choice = Some(choice);
+        request.options.tool_choice = Some(ToolChoice::Native(choice));
         assert_eq!(body(&request)["toolConfig"]["toolChoice"], expect);
     }
     request.options.thinking = ThinkingChoice::Level(ThinkingLevel::High);
     assert_eq!(body(&request)["toolConfig"]["toolChoice"], json!({"auto": {}}), "thinking is not forced");
-    request.options.tool_choice = Some(json!("none"));
+    request.options.tool_choice = Some(ToolChoice::None);
     assert_eq!(body(&request).get("toolConfig"), None);
     request.messages = messages(history());
     assert_eq!(body(&request)["toolConfig"]["tools"].as_array().unwrap().len(), 2, "history wants them");

@@ -14,6 +14,7 @@ mod compressed;
 mod conformance;
 mod timeouts;
 mod endless;
+mod formats;
 mod decode;
 mod examples;
 mod google;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::message::ToolDecl;
-use pinch_llm::request::{CacheRetention, SystemPrompt, ThinkingChoice};
+use pinch_llm::request::{CacheRetention, SystemPrompt, ThinkingChoice, ToolChoice};
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ fn completions_take_additions_in_place_and_fold_the_rest() {
 fn a_choice_of_tools_stays_without_tools() {
     for api in [APIS[1], "openai-responses", "mistral-conversations"] {
         let mut request = request(model_with(api, "http://localhost", json!({})));
-        request.options.tool_choice = Some("none".into());
+        request.options.tool_choice = Some(ToolChoice::None);
         let body = body(&request);
         assert_eq!((body.get("tools"), &body["tool_choice"]), (None, &json!("none")), "{api}");
     }
@@ -303,7 +303,7 @@ fn thoughts_without_a_signature_are_no_words_of_a_model_that_thinks() {
 fn choices_are_kept_without_tools_where_servers_take_that() {
     let choice = |api: &str, member: &str| {
         let mut request = request(model_with(api, "http://localhost", json!({})));
-        request.options.tool_choice = Some("none".into());
+        request.options.tool_choice = Some(ToolChoice::None);
         let body = body(&request);
         assert_eq!(body.get("tools"), None, "{api}");
         body[member].clone()

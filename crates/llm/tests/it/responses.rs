@@ -26,10 +26,15 @@ const CODEX: &str = "openai-codex-responses";
 fn asked(api: &str, more: Value) -> Request {
     let mut request = request(model_with(api, "http://localhost/v1", more));
     if api == CODEX {
-        request.auth = pinch_llm::request::Auth::key(token());
+        request.auth = subscription();
         request.options.native = native(json!({"transport": "sse"}));
     }
     request
+}
+
+/// Credentials of a ChatGPT subscription.
+pub(crate) fn subscription() -> pinch_llm::request::Auth {
+    pinch_llm::request::Auth::key(token())
 }
 
 fn token() -> String {

@@ -7,6 +7,7 @@ use pinch_llm::message::{Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::request::{
     Auth, CacheRetention, CallOptions, NativeThinking, Request, SystemPrompt, ThinkingBudgets, ThinkingChoice,
+    ToolChoice,
 };
 use pinch_llm::stdx::host::{Env, Host};
 use pinch_llm::thinking::ThinkingLevel;
@@ -85,7 +86,7 @@ pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -
             _ => CacheRetention::Short,
         }),
         session_id: text("sessionId"),
-        tool_choice: given.get("toolChoice").cloned(),
+        tool_choice: given.get("toolChoice").cloned().map(ToolChoice::Native),
         headers: object("headers")
             .into_iter()
             .flatten()

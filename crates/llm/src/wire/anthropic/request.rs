@@ -67,6 +67,11 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         body.insert("tools".into(), list);
     }
     put_thinking(&mut body, &thinking, wire.mid_convo_effort);
+    if let Some(format) = &request.options.response_format {
+        let schema = format.require_schema(request)?.encode_anthropic();
+        let config = body.entry("output_config").or_insert_with(|| json!({}));
+        config["format"] = json!({"type": "json_schema", "schema": schema});
+    }
     if let Some(user) = request.options.metadata.as_ref().and_then(|m| m.get("user_id")).filter(|id| id.is_string()) {
         body.insert("metadata".into(), json!({"user_id": user}));
     }
@@ -401,10 +406,9 @@ fn input_schema(tool: &ToolDecl, family: Family) -> Value {
 }
 
 fn tool_choice(request: &Request, subscription: bool, is_thinking: bool) -> Option<Value> {
-    let mut choice = match request.options.tool_choice.as_ref()? {
+    let mut choice = match request.options.tool_choice.as_ref()?.encode_anthropic()? {
         Value::String(kind) => json!({"type": kind}),
-        Value::Null => return None,
-        other => other.clone(),
+        other => other,
     };
     if is_thinking && matches!(choice["type"].as_str(), Some("any" | "tool")) {
         return Some(json!({"type": "auto"}));

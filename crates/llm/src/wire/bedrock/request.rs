@@ -8,7 +8,7 @@ use crate::message::{Block, Message, ToolDecl};
 use crate::model::thinking::clamp;
 use crate::normalise;
 use crate::normalise::system::{self, SystemState};
-use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
+use crate::request::{CacheRetention, JsonSchemaFormat, NativeThinking, Request, ThinkingChoice, ToolChoice};
 use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
 use crate::wire::anthropic::effort_word;
@@ -39,12 +39,24 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(fields) = thinking {
         body.insert("additionalModelRequestFields".into(), fields);
     }
+    if let Some(format) = &request.options.response_format {
+        body.insert("outputConfig".into(), json!({"textFormat": text_format(format.require_schema(request)?)}));
+    }
     if let Some(metadata) = request.options.native.get("requestMetadata").filter(|metadata| metadata.is_object()) {
         body.insert("requestMetadata".into(), metadata.clone());
     }
     let base = endpoint::find(request)?.url;
     let url = format!("{base}/model/{}/converse-stream", address::encoded(request.model.id.as_str()));
     Ok(HttpRequest { url, headers: all_headers(request)?, body: Value::Object(body) })
+}
+
+/// The form of the answer. Converse takes the schema as text.
+fn text_format(format: &JsonSchemaFormat) -> Value {
+    let mut definition = json!({"schema": format.encode_anthropic().to_string(), "name": format.name});
+    if let Some(description) = &format.description {
+        definition["description"] = description.as_str().into();
+    }
+    json!({"type": "json_schema", "structure": {"jsonSchema": definition}})
 }
 
 fn invalid(request: &Request, text: impl ToString) -> LlmError {
@@ -291,7 +303,8 @@ enum Choice {
 }
 
 fn tool_choice(request: &Request, is_thinking: bool) -> Choice {
-    let Some(choice) = &request.options.tool_choice else { return Choice::Unsaid };
+    let choice = request.options.tool_choice.as_ref().and_then(ToolChoice::encode_anthropic);
+    let Some(choice) = &choice else { return Choice::Unsaid };
     let kind = choice.as_str().or_else(|| choice["type"].as_str());
     match (kind, choice["name"].as_str()) {
         (Some("none"), _) => Choice::None,

@@ -35,6 +35,10 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let Credentials { token, project } = credentials(request)?;
     let id = google::model_id(request)?;
+    if request.options.response_format.is_some() && is_claude(id) {
+        let text = format!("{} cannot ask Claude models for a response format", request.model.api);
+        return Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::InvalidRequest, text));
+    }
     let is_antigravity = is_antigravity(request);
     let url = address::url_under(request, base(call), METHOD)?;
     let mut layers = Layers::new(&request.model);

@@ -95,7 +95,11 @@ pub(crate) fn body(call: &Call<'_>) -> Result<Value, LlmError> {
     put("stream", true.into());
     put("instructions", instructions.into());
     put("input", input.into());
-    put("text", json!({"verbosity": verbosity}));
+    let mut text = json!({"verbosity": verbosity});
+    if let Some(format) = &request.options.response_format {
+        text["format"] = format.encode_responses(model.dialect.schema.strict);
+    }
+    put("text", text);
     put("include", json!(["reasoning.encrypted_content"]));
     if let Some(session) = headers::session(request) {
         put("prompt_cache_key", session.into());

@@ -13,7 +13,7 @@ use crate::model::Model;
 use crate::model::dialect::{PromptCacheKey, SchemaRules};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
-use crate::request::{CacheRetention, Request};
+use crate::request::{CacheRetention, Request, ToolChoice};
 use crate::schema::clean;
 use crate::wire::headers::{self, Key, Layers};
 use crate::wire::strict::{self, Limits};
@@ -61,8 +61,11 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     } else if has_tool_history && model.dialect.history.tools_with_tool_history {
         put("tools", json!([]));
     }
-    if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
-        put("tool_choice", choice.clone());
+    if let Some(choice) = request.options.tool_choice.as_ref().and_then(ToolChoice::encode_openai) {
+        put("tool_choice", choice);
+    }
+    if let Some(format) = &request.options.response_format {
+        put("response_format", format.encode_openai(model.dialect.schema.strict));
     }
     if let Some(priority) = wire.vllm_priority {
         put("priority", priority.into());

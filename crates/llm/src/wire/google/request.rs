@@ -9,7 +9,7 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::message::ToolDecl;
 use crate::model::dialect::GoogleThinking;
 use crate::normalise::system;
-use crate::request::Request;
+use crate::request::{Request, ResponseFormat, ToolChoice};
 use crate::schema::clean;
 use crate::wire::headers::{self, Layers};
 use crate::wire::{Call, Encoding, HttpRequest, address, limit};
@@ -70,17 +70,23 @@ pub(in crate::wire) fn body(call: &Call<'_>) -> Value {
         let declared: Vec<Value> = tools.iter().map(declaration).collect();
         put("tools", json!([{"functionDeclarations": declared}]));
         // Google refuses a choice without tools.
-        if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
-            let mode = match choice.as_str() {
-                Some("none") => "NONE",
-                Some("any") => "ANY",
-                _ => "AUTO",
-            };
-            put("toolConfig", json!({"functionCallingConfig": {"mode": mode}}));
+        if let Some(config) = request.options.tool_choice.as_ref().and_then(calling_config) {
+            put("toolConfig", json!({"functionCallingConfig": config}));
         }
     }
     put("generationConfig", generation(call));
     Value::Object(body)
+}
+
+/// Which functions may or must be called.
+fn calling_config(choice: &ToolChoice) -> Option<Value> {
+    let choice = choice.encode("any", |name| json!({"mode": "ANY", "allowedFunctionNames": [name]}))?;
+    Some(match choice.as_str() {
+        Some("none") => json!({"mode": "NONE"}),
+        Some("any") => json!({"mode": "ANY"}),
+        None if choice["mode"].is_string() => choice,
+        _ => json!({"mode": "AUTO"}),
+    })
 }
 
 fn declaration(tool: &ToolDecl) -> Value {
@@ -100,6 +106,12 @@ fn generation(call: &Call<'_>) -> Value {
     let off_budget = if call.encoding == Encoding::LeastThinking { models::LEAST_BUDGET } else { 0 };
     if let Some(thinking) = models::thinking_config(request, off_budget) {
         config.insert("thinkingConfig".into(), thinking);
+    }
+    if let Some(format) = &request.options.response_format {
+        config.insert("responseMimeType".into(), "application/json".into());
+        if let ResponseFormat::JsonSchema(format) = format {
+            config.insert("responseJsonSchema".into(), clean::without_const(&format.schema));
+        }
     }
     Value::Object(config)
 }

@@ -13,7 +13,7 @@ use crate::model::Model;
 use crate::model::thinking::clamp;
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
-use crate::request::{CacheRetention, Request, ThinkingChoice};
+use crate::request::{CacheRetention, Request, ThinkingChoice, ToolChoice};
 use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
 use crate::wire::headers::{self, Key, Layers};
@@ -38,8 +38,11 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     if !tools.is_empty() {
         put("tools", tools.into());
     }
-    if let Some(choice) = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
-        put("tool_choice", choice.clone());
+    if let Some(choice) = request.options.tool_choice.as_ref().and_then(ToolChoice::encode_openai) {
+        put("tool_choice", choice);
+    }
+    if let Some(format) = &request.options.response_format {
+        put("response_format", format.encode_openai(true));
     }
     if let Some(temperature) = request.options.temperature.filter(|_| request.model.dialect.wire.temperature) {
         put("temperature", json!(temperature));

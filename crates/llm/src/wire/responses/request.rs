@@ -70,6 +70,9 @@ pub(in crate::wire) fn body(call: &Call<'_>, model_name: &str, relative: Relativ
     if let Some(choice) = tool_choice(request, &grammar) {
         put("tool_choice", choice);
     }
+    if let Some(format) = &request.options.response_format {
+        put("text", json!({"format": format.encode_responses(model.dialect.schema.strict)}));
+    }
     models::put_thinking(&mut body, model, &effort, relative);
     sampling::put(&mut body, request, effort.level_name());
     Ok(Value::Object(body))
@@ -98,14 +101,14 @@ fn put_cache(put: &mut impl FnMut(&str, Value), request: &Request, relative: Rel
 
 /// Which tools may or must be called. The form of Chat Completions is understood, too.
 pub(in crate::wire) fn tool_choice(request: &Request, grammar: &GrammarTools) -> Option<Value> {
-    let choice = request.options.tool_choice.as_ref().filter(|choice| !choice.is_null())?;
+    let choice = request.options.tool_choice.as_ref()?.encode_openai()?;
     let name = choice["name"].as_str().or_else(|| choice["function"]["name"].as_str());
     match name {
         Some(name) if choice["type"] == "function" => {
             let kind = if grammar.has(name) { "custom" } else { "function" };
             Some(json!({"type": kind, "name": name}))
         }
-        _ => Some(choice.clone()),
+        _ => Some(choice),
     }
 }
 

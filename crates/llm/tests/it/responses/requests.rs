@@ -1,6 +1,7 @@
 //! Requests in the Responses format.
 
 use super::*;
+use pinch_llm::request::ToolChoice;
 
 fn patch_tool(variants: Value) -> ToolDecl {
     let mut tool = tool("patch");
@@ -21,7 +22,7 @@ fn grammar_tools_take_a_text_and_not_json() {
          "api": OPENAI, "provider": "p", "model": "m", "stopReason": "toolUse", "timestamp": 2},
         {"role": "toolResult", "toolCallId": "c1|ctc_1", "toolName": "patch", "content": "ok", "timestamp": 3},
     ]));
-    request.options.tool_choice = Some(json!({"type": "function", "function": {"name": "patch"}}));
+    request.options.tool_choice = Some(ToolChoice::tool("patch"));
     let made = body(&request);
     let format = json!({"type": "grammar", "syntax": "lark", "definition": "start: \"a\""});
     let custom = json!({"type": "custom", "name": "patch", "description": "does patch", "format": format});
@@ -128,7 +129,7 @@ fn thinking() {
 fn the_rest_of_a_body() {
     let mut request = asked(OPENAI, json!({"reasoning": false, "samplingParams": {"top_p": 0.5}}));
     request.options.max_tokens = Some(3);
-    request.options.tool_choice = Some("none".into());
+    request.options.tool_choice = Some(ToolChoice::None);
     request.options.sampling_params = Some(native(json!({"store": true})));
     let made = body(&request);
     assert_eq!((&made["max_output_tokens"], &made["tool_choice"]), (&json!(16), &json!("none")));
