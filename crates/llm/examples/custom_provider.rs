@@ -1,10 +1,10 @@
-//! A provider of one's own around another: it counts tokens, and answers from memory what was asked before.
+//! A provider of your own around another one: it answers repeated questions from memory.
 //!
 //! ```sh
 //! cargo run -p pinch-llm --example custom_provider -- --base-url http://localhost:8080/v1
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example talks to a person")]
+#![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
 
 #[path = "support/args.rs"]
 mod args;
@@ -13,32 +13,32 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
+use pinch_llm::Reply;
 use pinch_llm::event::{EventStream, Finished, StreamEvent};
-use pinch_llm::message::Message;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::pull::pulled;
 
-/// Remembers good answers by what was asked.
-struct Remembering {
+/// Caches successful answers by the conversation that led to them.
+struct Caching {
     inner: Arc<dyn Provider>,
-    known: Arc<Mutex<HashMap<String, Finished>>>,
+    cache: Arc<Mutex<HashMap<String, Finished>>>,
 }
 
-impl Provider for Remembering {
+impl Provider for Caching {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
-        let question: Vec<_> = request.messages.iter().map(|message| message.to_value().to_string()).collect();
-        let question = question.join("\n");
+        let key: Vec<_> = request.messages.iter().map(|message| message.to_value()["content"].to_string()).collect();
+        let key = key.join("\n");
         let model = Arc::clone(&request.model);
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&question).cloned();
-        let (inner, memory) = (Arc::clone(&self.inner), Arc::clone(&self.known));
+        let cached = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let (inner, cache) = (Arc::clone(&self.inner), Arc::clone(&self.cache));
         let now = request.host.now_ms();
         EventStream::new(
             &model,
             now,
             pulled(move |emitter| async move {
-                if let Some(finished) = known {
+                if let Some(finished) = cached {
                     emitter.emit(StreamEvent::End(finished)).await;
                     return;
                 }
@@ -47,10 +47,7 @@ impl Provider for Remembering {
                     if let StreamEvent::End(finished) = &event
                         && finished.is_ok()
                     {
-                        memory
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .insert(question.clone(), finished.clone());
+                        cache.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), finished.clone());
                     }
                     emitter.emit(event).await;
                 }
@@ -61,19 +58,16 @@ impl Provider for Remembering {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut request = args::Args::read()?.request("You answer in one sentence.")?;
-    request.messages.push(Arc::new(Message::user("What is a crab?", 0)));
+    let request =
+        args::Args::read()?.chat().system("You answer in one sentence.").user("What is a crab?").to_request()?;
     let mut registry = ProviderRegistry::builtin();
-    let remembering = Remembering { inner: registry.get(&request.model.api)?, known: Arc::default() };
-    // From here on the wire format is served through ours; removing the source gives the other one back.
-    registry.register_from("example", request.model.api.clone(), Arc::new(remembering));
+    let caching = Caching { inner: registry.get(&request.model.api)?, cache: Arc::default() };
+    // From here on our provider serves the wire format; unregistering the source restores the one before.
+    registry.register_from("example", request.model.api.clone(), Arc::new(caching));
     let provider = registry.get(&request.model.api)?;
     for _ in 0..2 {
-        let finished = provider.stream(request.clone(), Cancel::new()).collect_end().await;
-        if let Some(error) = finished.error {
-            return Err(error.text.clone().into());
-        }
-        println!("{}", finished.message.text(""));
+        let reply = Reply::from_finished(provider.stream(request.clone(), Cancel::new()).collect_end().await)?;
+        println!("{}", reply.text());
     }
     Ok(())
 }

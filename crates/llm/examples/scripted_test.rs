@@ -1,4 +1,4 @@
-//! Testing a program that talks to models, without a model: the scripted provider answers, fails and breaks off as told.
+//! Testing a program that calls models, without a model: the scripted provider answers and fails as the test says.
 //!
 //! The same program then runs against a real server.
 //!
@@ -6,7 +6,7 @@
 //! cargo run -p pinch-llm --features scripted --example scripted_test -- --base-url http://localhost:8080/v1
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example talks to a person")]
+#![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
 
 #[path = "support/args.rs"]
 mod args;
@@ -14,51 +14,46 @@ mod args;
 use std::sync::Arc;
 
 use http::StatusCode;
-use pinch_llm::error::retry;
-use pinch_llm::message::Message;
+use pinch_llm::client::{Chat, Client};
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
-use pinch_llm::provider::{Provider, ProviderRegistry};
-use pinch_llm::request::Request;
-use pinch_llm::stdx::cancel::Cancel;
 
-/// The program under test: asks for a title, once more if the server says that it may, and falls back to a title of its own.
-async fn title(provider: &dyn Provider, mut request: Request, text: &str) -> String {
-    request.messages.push(Arc::new(Message::user(format!("A title of three words for: {text}"), 0)));
+/// The program under test: asks for a title, retries once when that may help, and falls back to a fixed title.
+async fn title(chat: Chat, text: &str) -> String {
+    let chat = chat.user(format!("A title of three words for: {text}"));
     for _ in 0..2 {
-        let finished = provider.stream(request.clone(), Cancel::new()).collect_end().await;
-        match finished.error {
-            None => return finished.message.text("").trim().to_owned(),
-            Some(error) if retry::retryable(&error) => {}
-            Some(_) => break,
+        match chat.send().await {
+            Ok(reply) => return reply.text().trim().to_owned(),
+            Err(error) if error.retryable() => {}
+            Err(_) => break,
         }
     }
     "Untitled".to_owned()
 }
 
-/// The tests; in a program of one's own these are `#[tokio::test]` functions.
-async fn check(request: &Request) {
-    let request = || Request { model: Arc::new(ScriptedProvider::model("scripted")), ..request.clone() };
-
+/// The tests; in a program of your own these are `#[tokio::test]` functions.
+async fn check() {
+    let run = |script: Vec<Reply>| async {
+        let provider = Arc::new(ScriptedProvider::new(script));
+        let client =
+            Client::builder().provider("scripted", provider.clone()).model(ScriptedProvider::model("scripted"));
+        (title(client.build().chat("faux/faux-1"), "crab").await, provider.n_calls())
+    };
     let busy = Reply::refused(StatusCode::SERVICE_UNAVAILABLE, "busy");
-    let provider = ScriptedProvider::new([busy, Reply::text("Sideways He Walks\n")]);
-    assert_eq!(title(&provider, request(), "crab").await, "Sideways He Walks");
-    assert_eq!(provider.n_calls(), 2, "a busy server is asked once more");
+    let good = || Reply::text("Sideways He Walks\n");
+    assert_eq!(run(vec![busy, good()]).await, ("Sideways He Walks".into(), 2), "a busy server is asked again");
 
-    let provider = ScriptedProvider::new([Reply::refused(StatusCode::UNAUTHORIZED, "who are you?")]);
-    assert_eq!(title(&provider, request(), "crab").await, "Untitled");
-    assert_eq!(provider.n_calls(), 1, "a wrong key does not become right by asking again");
+    let unauthorized = Reply::refused(StatusCode::UNAUTHORIZED, "invalid key");
+    assert_eq!(run(vec![unauthorized]).await, ("Untitled".into(), 1), "an invalid key stays invalid");
 
-    let provider =
-        ScriptedProvider::new([Reply::text("Side").breaking_after(1, "terminated"), Reply::text("Sideways He Walks")]);
-    assert_eq!(title(&provider, request(), "crab").await, "Sideways He Walks", "half an answer is none");
+    let cut = Reply::text("Side").breaking_after(1, "terminated");
+    assert_eq!(run(vec![cut, good()]).await, ("Sideways He Walks".into(), 2), "half an answer counts as none");
     println!("the scripted tests hold");
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let request = args::Args::read()?.request("You name things.")?;
-    check(&request).await;
-    let provider = ProviderRegistry::builtin().get(&request.model.api)?;
-    println!("{}", title(&*provider, request, "a crab walks sideways over the beach").await);
+    let chat = args::Args::read()?.chat().system("You name things.");
+    check().await;
+    println!("{}", title(chat, "a crab walks sideways over the beach").await);
     Ok(())
 }

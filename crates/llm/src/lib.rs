@@ -1,41 +1,22 @@
-//! One conversation in, one stream of events out, for every provider wire format.
-//!
-//! This crate knows no tool loop, no retries and no files but those in which a cloud keeps its credentials. It never sleeps and never
-//! repeats a request: what goes wrong arrives as a typed [`error::LlmError`] in the last event, with everything a caller needs to decide.
+//! A client for language models: one conversation in, one stream of events out, for every provider's wire format.
 //!
 //! ```no_run
-//! # use std::sync::Arc;
-//! use futures::StreamExt;
-//! use pinch_llm::event::StreamEvent;
-//! use pinch_llm::message::Message;
-//! use pinch_llm::model::Model;
-//! use pinch_llm::provider::ProviderRegistry;
-//! use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
-//! use pinch_llm::stdx::{cancel::Cancel, host::Host};
+//! use pinch_llm::stdx::host::Host;
+//! use pinch_llm::{Client, LlmError};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let model = Model::from_record(&serde_json::json!({
-//!     "id": "m1", "api": "openai-completions", "provider": "local", "baseUrl": "http://localhost:8080/v1"
-//! }))?;
-//! let request = Request {
-//!     model: Arc::new(model),
-//!     system: SystemPrompt::text("Be brief."),
-//!     messages: vec![Arc::new(Message::user("hello", 0))],
-//!     tools: Arc::default(),
-//!     options: CallOptions::default(),
-//!     auth: Auth::key("none"),
-//!     host: Host::builder().build(),
-//! };
-//! let registry = ProviderRegistry::builtin(); // one for the whole program: it keeps the connections
-//! let mut events = registry.get(&request.model.api)?.stream(request, Cancel::new());
-//! while let Some(event) = events.next().await {
-//!     if let StreamEvent::End(finished) = event {
-//!         assert_eq!(finished.error.is_none(), finished.is_ok());
-//!     }
-//! }
+//! # async fn example() -> Result<(), LlmError> {
+//! let client = Client::from_env(&Host::system());
+//! let reply = client.chat("anthropic/claude-sonnet-4-5").system("Be brief.").user("What is a crab?").send().await?;
+//! println!("{} (${:.4})", reply.text(), reply.cost.total);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`client`] is the front door. Below it, a [`Request`](request::Request) is streamed by a [`Provider`](provider::Provider) as
+//! [`StreamEvent`](event::StreamEvent)s; a provider is most often a [`WireFormat`](wire::WireFormat) over HTTP, and forks add their own.
+//!
+//! The crate knows no tool loop (pinch-agent-core has it), never sleeps and never repeats a request: a failure is an [`LlmError`] with
+//! everything that a caller needs to decide. It reads no files but those in which a cloud keeps its credentials.
 
 pub mod ids;
 
@@ -71,5 +52,15 @@ pub mod oauth;
 
 pub mod provider;
 
+pub mod client;
+
+pub use client::{Chat, Client, Reply};
+pub use error::{LlmError, LlmErrorKind};
+
 pub use pinch_http as http;
 pub use pinch_stdx as stdx;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,13 +1,9 @@
-//! What the examples take: `--base-url URL`, and `--api`, `--model`, `--key` for servers that want them.
+//! Command-line options of the examples: `--base-url URL`, and `--api`, `--model` and `--key` for servers that need them.
 
-use std::sync::Arc;
+use pinch_llm::client::{Chat, Client};
+use pinch_llm::request::Auth;
 
-use pinch_llm::model::Model;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
-use pinch_llm::stdx::host::Host;
-use serde_json::json;
-
-/// Where to ask, and whom.
+/// Which server to call, and for which model.
 pub(crate) struct Args {
     base_url: String,
     api: String,
@@ -32,25 +28,19 @@ impl Args {
             }
         }
         if found.base_url.is_empty() {
-            return Err("say where a model is served: --base-url http://localhost:8080/v1".into());
+            return Err("no server given: use --base-url http://localhost:8080/v1".into());
         }
         Ok(found)
     }
 
-    /// A request without messages.
-    pub(crate) fn request(&self, system: &str) -> Result<Request, Box<dyn std::error::Error>> {
-        let model = Model::from_record(&json!({
-            "id": self.model, "api": self.api, "provider": "local", "baseUrl": self.base_url,
-            "contextWindow": 32_768, "maxTokens": 2_048,
-        }))?;
-        Ok(Request {
-            model: Arc::new(model),
-            system: SystemPrompt::text(system),
-            messages: Vec::new(),
-            tools: Arc::default(),
-            options: CallOptions::default(),
-            auth: self.key.as_deref().map_or_else(Auth::keyless, Auth::key),
-            host: Host::system(),
-        })
+    /// A client that knows the server under the name `local`.
+    pub(crate) fn client(&self) -> Client {
+        let auth = self.key.as_deref().map_or_else(Auth::keyless, Auth::key);
+        Client::builder().server("local", self.base_url.as_str(), self.api.as_str()).auth("local", auth).build()
+    }
+
+    /// A request to the model, without messages.
+    pub(crate) fn chat(&self) -> Chat {
+        self.client().chat(format!("local/{}", self.model))
     }
 }

@@ -61,6 +61,14 @@ impl EventStream {
         Self::new(model, timestamp, futures::stream::once(async move { end }))
     }
 
+    /// The same, for a call whose model is not known by more than its name.
+    pub(crate) fn failed_early(model: &str, timestamp: i64, error: LlmError) -> Self {
+        let (api, provider, model) = (ApiId::new(""), error.provider.clone(), ModelId::new(model));
+        let about = About { api, provider, model, timestamp };
+        let end = StreamEvent::End(failure(about.pending(), error));
+        Self { events: futures::stream::once(async move { end }).boxed(), laws: Laws::default(), about, ended: false }
+    }
+
     /// Pulls the stream to its end and returns how it ended.
     pub async fn collect_end(mut self) -> Finished {
         while let Some(event) = self.next().await {
@@ -80,9 +88,12 @@ pub(crate) fn failure(mut message: AssistantMessage, error: LlmError) -> Finishe
 }
 
 impl About {
+    fn pending(&self) -> AssistantMessage {
+        AssistantMessage::pending(self.api.clone(), self.provider.clone(), self.model.clone(), self.timestamp)
+    }
+
     fn missing_end(&self) -> Finished {
-        let message =
-            AssistantMessage::pending(self.api.clone(), self.provider.clone(), self.model.clone(), self.timestamp);
+        let message = self.pending();
         let text = "Stream ended without a final event";
         failure(message, LlmError::new(self.provider.clone(), LlmErrorKind::StreamCut, text))
     }

@@ -8,6 +8,7 @@ mod aws_credentials;
 #[cfg(feature = "bedrock")]
 mod bedrock;
 mod broken;
+mod client;
 #[cfg(feature = "cloud-code-assist")]
 mod cloud_code;
 mod compressed;

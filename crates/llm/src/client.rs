@@ -1,0 +1,264 @@
+//! The front door: ask a model by name and get its reply.
+//!
+//! ```no_run
+//! use pinch_llm::client::Client;
+//! use pinch_llm::ids::ApiId;
+//!
+//! # async fn example() -> Result<(), pinch_llm::error::LlmError> {
+//! let local = "http://127.0.0.1:8000/v1";
+//! let client = Client::builder().key("anthropic", "sk-...").server("local", local, ApiId::OPENAI_COMPLETIONS).build();
+//! let reply = client.chat("local/any-model").system("Be brief.").user("What is a crab?").send().await?;
+//! println!("{} ({} tokens, ${})", reply.text(), reply.usage.total_tokens, reply.cost.total);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Client`] knows the models of the built-in [`Catalog`], servers of your own, and the credentials you give it; one client serves a whole
+//! program and keeps its connections. [`Chat`] builds one request, [`Reply`] is a complete answer. Programs that need the layer below (custom
+//! providers, prompts in sections, observers) build a [`Request`](crate::request::Request) and stream it with a
+//! [`Provider`]; [`Chat::to_request`] is the bridge between the two.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use pinch_stdx::host::{Env, Host};
+use pinch_stdx::secret::Secret;
+use serde_json::json;
+
+mod reply;
+
+mod chat;
+
+pub use chat::Chat;
+pub use reply::Reply;
+
+use crate::catalog::{Catalog, canonical_provider};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::ids::{ApiId, ProviderId};
+use crate::keys;
+use crate::model::Model;
+use crate::provider::{Provider, ProviderRegistry};
+use crate::request::Auth;
+
+/// Models by name, the credentials to call them with, and open connections. Cloning is cheap and shares all of it.
+#[derive(Clone)]
+pub struct Client(Arc<Parts>);
+
+struct Parts {
+    host: Host,
+    catalog: Catalog,
+    registry: ProviderRegistry,
+    servers: HashMap<ProviderId, Server>,
+    models: Vec<Arc<Model>>,
+    auth: HashMap<ProviderId, Auth>,
+}
+
+/// A server of the caller's own.
+struct Server {
+    base_url: String,
+    api: ApiId,
+}
+
+/// Builds a [`Client`] part by part.
+pub struct ClientBuilder {
+    host: Host,
+    keys_from_env: bool,
+    catalog: Catalog,
+    registry: ProviderRegistry,
+    servers: HashMap<ProviderId, Server>,
+    models: Vec<Arc<Model>>,
+    auth: HashMap<ProviderId, Auth>,
+}
+
+impl Client {
+    /// A client with the built-in catalog and no credentials. Nothing is read from the environment unless
+    /// [`ClientBuilder::keys_from_env`] says so.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder {
+            host: Host::builder().build(),
+            keys_from_env: false,
+            catalog: Catalog::built_in(),
+            registry: ProviderRegistry::builtin(),
+            servers: HashMap::new(),
+            models: Vec::new(),
+            auth: HashMap::new(),
+        }
+    }
+
+    /// A client that looks API keys up in a host's environment, e.g. `ANTHROPIC_API_KEY` in that of
+    /// [`Host::system`](pinch_stdx::host::Host::system).
+    pub fn from_env(host: &Host) -> Self {
+        Self::builder().host(host.clone()).keys_from_env().build()
+    }
+
+    /// Begins a request to a model, named as `provider/model`, e.g. `anthropic/claude-sonnet-4-5`.
+    ///
+    /// An unknown name is reported when the request is sent, as [`LlmErrorKind::ModelNotFound`].
+    pub fn chat(&self, model: impl Into<String>) -> Chat {
+        Chat::new(self.clone(), model.into())
+    }
+
+    /// Finds a model by its name, `provider/model`: one added with [`ClientBuilder::model`], else one of a server of your own, else one of
+    /// the catalog.
+    ///
+    /// # Errors
+    /// [`LlmErrorKind::ModelNotFound`] when there is none.
+    pub fn model(&self, name: &str) -> Result<Arc<Model>, LlmError> {
+        let Parts { models, servers, catalog, .. } = &*self.0;
+        let missing =
+            |provider: &str, text: String| Err(LlmError::new(provider.into(), LlmErrorKind::ModelNotFound, text));
+        let Some((provider, id)) = name.split_once('/').filter(|(provider, id)| !provider.is_empty() && !id.is_empty())
+        else {
+            return missing("", format!("\"{name}\" does not name a model: write it as provider/model"));
+        };
+        let provider = canonical_provider(provider);
+        if let Some(model) = models.iter().find(|model| model.provider == *provider && model.id == *id) {
+            return Ok(Arc::clone(model));
+        }
+        if let Some(Server { base_url, api }) = servers.get(provider) {
+            let record = json!({"id": id, "api": api.as_str(), "provider": provider, "baseUrl": base_url});
+            let model = Model::from_record(&record);
+            return model.map(Arc::new).map_err(|why| {
+                LlmError::new(
+                    provider.into(),
+                    LlmErrorKind::InvalidRequest,
+                    format!("invalid server \"{provider}\": {why}"),
+                )
+            });
+        }
+        if let Some(model) = catalog.find(provider, id) {
+            return Ok(Arc::clone(model));
+        }
+        if catalog.providers().any(|known| *known == *provider) {
+            return missing(provider, format!("provider \"{provider}\" has no model \"{id}\" in the catalog"));
+        }
+        missing(
+            provider,
+            format!("unknown provider \"{provider}\": add it with ClientBuilder::server or ClientBuilder::model"),
+        )
+    }
+
+    /// The host whose clock, ids and environment requests use.
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// The credentials for a provider.
+    fn auth(&self, provider: &ProviderId) -> Auth {
+        let given = self.0.auth.get(provider).cloned();
+        given.unwrap_or_else(|| if self.is_own_server(provider) { Auth::keyless() } else { Auth::default() })
+    }
+
+    fn is_own_server(&self, provider: &ProviderId) -> bool {
+        self.0.servers.contains_key(provider)
+    }
+
+    /// The provider that serves a model's wire format.
+    fn provider(&self, model: &Model) -> Result<Arc<dyn Provider>, LlmError> {
+        self.0
+            .registry
+            .get(&model.api)
+            .map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("servers", &self.0.servers.keys())
+            .field("auth", &self.0.auth.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    /// Uses this host: its clock and ids, its environment for proxies and for settings of clouds, and its home directory for the credentials
+    /// files of clouds. Without one there are a clock and ids, no environment and no home directory.
+    #[must_use]
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = host;
+        self
+    }
+
+    /// Looks API keys up in the host's environment for providers without credentials of their own here. The variables are those that
+    /// [`keys::variables`] lists.
+    #[must_use]
+    pub fn keys_from_env(mut self) -> Self {
+        self.keys_from_env = true;
+        self
+    }
+
+    /// Uses an API key for a provider.
+    #[must_use]
+    pub fn key(self, provider: impl AsRef<str>, key: impl Into<Secret>) -> Self {
+        self.auth(provider, Auth::key(key))
+    }
+
+    /// Uses credentials for a provider: a key with headers, a base URL, AWS keys.
+    #[must_use]
+    pub fn auth(mut self, provider: impl AsRef<str>, auth: Auth) -> Self {
+        self.auth.insert(ProviderId::new(canonical_provider(provider.as_ref())), auth);
+        self
+    }
+
+    /// Adds a server of your own under a name, with the wire format it speaks: [`ApiId::OPENAI_COMPLETIONS`] for most local ones. Its models
+    /// are then named `name/any-id`. No key is sent unless one is given under the same name.
+    #[must_use]
+    pub fn server(mut self, name: impl AsRef<str>, base_url: impl Into<String>, api: impl Into<ApiId>) -> Self {
+        let server = Server { base_url: base_url.into(), api: api.into() };
+        self.servers.insert(ProviderId::new(name), server);
+        self
+    }
+
+    /// Adds a model that the catalog does not know, or replaces one that it does.
+    #[must_use]
+    pub fn model(mut self, model: Model) -> Self {
+        self.models.insert(0, Arc::new(model));
+        self
+    }
+
+    /// Uses this catalog in place of the built-in one.
+    #[must_use]
+    pub fn catalog(mut self, catalog: Catalog) -> Self {
+        self.catalog = catalog;
+        self
+    }
+
+    /// Serves a wire format through this provider: a scripted one in a test, or one that records or caches.
+    #[must_use]
+    pub fn provider(mut self, api: impl Into<ApiId>, provider: Arc<dyn Provider>) -> Self {
+        self.registry.register(api, provider);
+        self
+    }
+
+    /// Uses this registry in place of the built-in wire formats, e.g. to share connections with other clients.
+    #[must_use]
+    pub fn registry(mut self, registry: ProviderRegistry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// The finished client.
+    pub fn build(self) -> Client {
+        let Self { host, keys_from_env, catalog, registry, servers, models, auth } = self;
+        let host = if keys_from_env {
+            host
+        } else {
+            let others = host.env().iter().filter(|(name, _)| !keys::is_credential(name));
+            let env: Env = others.collect();
+            host.with_env(env)
+        };
+        Client(Arc::new(Parts { host, catalog, registry, servers, models, auth }))
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("keys_from_env", &self.keys_from_env)
+            .field("servers", &self.servers.keys())
+            .field("auth", &self.auth.keys())
+            .finish_non_exhaustive()
+    }
+}

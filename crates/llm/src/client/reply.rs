@@ -1,0 +1,63 @@
+//! A complete answer.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::event::Finished;
+use crate::message::{AssistantMessage, Cost, StopReason, ToolCall, Usage};
+
+/// A complete answer of a model.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Reply {
+    /// The whole message: pass it to [`Chat::message`](crate::client::Chat::message) to continue the conversation.
+    pub message: Arc<AssistantMessage>,
+    /// Tokens of request and answer.
+    pub usage: Usage,
+    /// Price in US dollars; zero where the model's prices are unknown.
+    pub cost: Cost,
+    /// Why the model stopped.
+    pub stop_reason: StopReason,
+}
+
+impl Reply {
+    /// The reply of a finished stream.
+    ///
+    /// # Errors
+    /// The failure that the stream ended with; what had arrived by then is lost.
+    pub fn from_finished(finished: Finished) -> Result<Self, LlmError> {
+        let Finished { message, error } = finished;
+        if let Some(error) = error {
+            return Err(Arc::unwrap_or_clone(error));
+        }
+        if message.stop_reason.is_failure() {
+            let text = message.error_message.clone().unwrap_or_default();
+            return Err(LlmError::new(message.provider.clone(), LlmErrorKind::Protocol, text));
+        }
+        Ok(Self { usage: message.usage, cost: message.usage.cost, stop_reason: message.stop_reason, message })
+    }
+
+    /// The text of the answer, without thinking; empty when there is none.
+    pub fn text(&self) -> String {
+        self.message.text("")
+    }
+
+    /// The tool calls in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.message.tool_calls()
+    }
+
+    /// Reads the text as JSON; meant for requests with a [`ResponseFormat`](crate::request::ResponseFormat).
+    ///
+    /// # Errors
+    /// [`LlmErrorKind::Protocol`] when the text is not JSON, or not that of a `T`. An answer that reached its length limit usually is not.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, LlmError> {
+        serde_json::from_str(&self.text()).map_err(|why| {
+            let text = format!("the reply is not the JSON that was asked for: {why}");
+            let error = LlmError::new(self.message.provider.clone(), LlmErrorKind::Protocol, text);
+            LlmError { source: Some(Arc::new(why)), ..error }
+        })
+    }
+}
