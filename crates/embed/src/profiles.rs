@@ -24,6 +24,8 @@ pub use self::health::Health;
 pub use self::marks::MarkError;
 pub use crate::key::ProfileId;
 
+use self::choice::ProfileChoice;
+use self::order::{NotConfigured, Selection};
 use self::resolve::ProfileAuth;
 use crate::config::{AuthConfig, normalise_provider};
 use crate::reason::FailoverReason;
@@ -68,6 +70,16 @@ impl Profiles {
     /// The profile of a name.
     pub fn get(&self, id: &ProfileId) -> Option<Profile> {
         self.all().into_iter().find(|profile| profile.id == *id)
+    }
+
+    /// The profiles that a run may use, after the choice of its request.
+    ///
+    /// # Errors
+    /// The user chose a profile of this provider that its order leaves out.
+    pub fn select(&self, provider: &ProviderId, choice: Option<&ProfileChoice>) -> Result<Selection, NotConfigured> {
+        let owner = choice.and_then(|choice| self.get(&choice.id)).map(|profile| profile.provider);
+        let order = self.candidates(provider, choice.map(|choice| &choice.id));
+        order::select(order, choice, owner.as_ref(), provider)
     }
 
     /// The profiles of a provider in the order in which they are tried: healthy ones first, `preferred` before all.

@@ -70,13 +70,15 @@ pub enum RunEvent {
     Repaired(Repaired),
     /// The run waits.
     Wait(Wait),
-    /// The model failed with all its profiles.
+    /// The model failed with all its profiles, and another one is tried.
     FailedOver {
-        /// Why.
-        error: String,
-        /// The next model, when there is one.
-        next: Option<String>,
+        /// The failure.
+        error: RunError,
+        /// The next model, as `provider/model`.
+        next: String,
     },
+    /// The health of a profile was recorded.
+    Marked(Mark),
 }
 
 /// A run under way.
@@ -138,8 +140,8 @@ impl Runner<'_> {
             let seen = CandidateSeen::Failed { error: &error, duration_ms: millis(began.elapsed()) };
             next = self.next(&mut failover, seen);
             if let Next::Run(candidate) = &next {
-                let next = Some(format!("{}/{}", candidate.model.provider, candidate.model.model));
-                self.tell.emit(RunEvent::FailedOver { error: error.to_string(), next }).await;
+                let next = format!("{}/{}", candidate.model.provider, candidate.model.model);
+                self.tell.emit(RunEvent::FailedOver { error, next }).await;
             }
         }
     }
@@ -156,7 +158,7 @@ impl Runner<'_> {
         candidate: &Candidate,
         before: Option<RunState>,
     ) -> Result<Tried, RunError> {
-        let terms = terms::of(self.parts, self.scope, self.runtime.capabilities(), model, candidate);
+        let terms = terms::of(self.parts, self.scope, self.runtime.capabilities(), model, candidate)?;
         let mut state = match before {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
@@ -334,11 +336,12 @@ impl Runner<'_> {
         repaired
     }
 
-    /// Remembers how profiles did. A mark that cannot be written is logged; the run goes on.
+    /// Records how profiles did. A mark that cannot be written is logged, and the run continues.
     async fn mark(&mut self, marks: &[Mark], model: &Model) {
         for mark in marks {
-            if let Err(error) = self.parts.profiles.mark(mark, model).await {
-                tracing::warn!(%error, ?mark, "a profile's health could not be written");
+            match self.parts.profiles.mark(mark, model).await {
+                Ok(()) => self.tell.emit(RunEvent::Marked(mark.clone())).await,
+                Err(error) => tracing::warn!(%error, ?mark, "a profile's health could not be written"),
             }
         }
     }

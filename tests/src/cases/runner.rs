@@ -12,6 +12,8 @@ mod keys;
 mod lanes;
 mod models;
 mod profiles;
+mod world;
+mod retry_loop;
 
 /// A clock where nothing gives one.
 const NOW: i64 = 1_767_225_600_000;
@@ -24,11 +26,14 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         return Outcome::Reference;
     }
     let (area, given, expect) = (case.kind, &case.case["given"], &case.case["expect"]);
+    if let Some(outcome) = retry_loop::run(area, group, given, expect) {
+        return outcome;
+    }
     keys::run(area, given, expect)
         .or_else(|| lanes::run(area, given, expect))
         .or_else(|| profiles::run(area, group, given, expect))
         .or_else(|| models::run(area, given, expect))
-        .or_else(|| attempts::run(area, group, given, expect))
+        .or_else(|| attempts::run(area, given, expect))
         .map_or(Outcome::NotImplemented, Outcome::from)
 }
 

@@ -63,7 +63,9 @@ impl EventLines {
             RunEvent::Wait(wait) => {
                 json!({"type": "run_wait", "delayMs": wait.delay.as_millis() as u64, "reason": wait.reason.to_string()})
             }
-            RunEvent::FailedOver { error, next } => json!({"type": "run_failover", "error": error, "next": next}),
+            RunEvent::FailedOver { error, next } => {
+                json!({"type": "run_failover", "error": error.to_string(), "next": next})
+            }
             RunEvent::Reply(ReplyEvent::BlockReply(block)) => json!({"type": "run_block", "text": block.text}),
             _ => return String::new(),
         };

@@ -75,8 +75,7 @@ impl Timeline {
                 self.line(&mut out, "wait", &text);
             }
             RunEvent::FailedOver { error, next } => {
-                let next = next.as_deref().unwrap_or("no other model");
-                self.line(&mut out, "failover", &format!("{} → {next}", said(error)));
+                self.line(&mut out, "failover", &format!("{} → {next}", said(&error.to_string())));
             }
             RunEvent::Session(event) => self.session(&mut out, event),
             RunEvent::Reply(ReplyEvent::BlockReply(block)) => {

@@ -12,6 +12,8 @@ use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 
 use crate::config::Config;
+use crate::profiles::choice::ProfileChoice;
+use crate::profiles::order::{NotConfigured, Selection};
 use crate::profiles::{MarkError, ProfileId, Profiles};
 use crate::reason::FailoverReason;
 use crate::run::decide::Mark;
@@ -44,6 +46,15 @@ impl Credentials {
     /// The profiles of a provider in the order in which they are tried.
     pub(crate) fn order(&self, provider: &ProviderId, preferred: Option<&ProfileId>) -> Vec<ProfileId> {
         self.profiles.candidates(provider, preferred)
+    }
+
+    /// The profiles that a run may use, after the choice of its request.
+    pub(crate) fn select(
+        &self,
+        provider: &ProviderId,
+        choice: Option<&ProfileChoice>,
+    ) -> Result<Selection, NotConfigured> {
+        self.profiles.select(provider, choice)
     }
 
     /// Whether a profile does not rest.

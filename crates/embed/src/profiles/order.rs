@@ -90,7 +90,7 @@ fn of_provider<'a>(by: &Order<'a>, provider: &ProviderId, ids: Vec<ProfileId>) -
 }
 
 /// The profiles a run may use, and whether it may use no other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// In order; empty = what is found without a profile.
     pub ids: Vec<ProfileId>,
@@ -112,7 +112,7 @@ pub struct NotConfigured {
 ///
 /// # Errors
 /// When the user chose a profile of this provider that the order leaves out.
-pub fn select(
+pub(super) fn select(
     order: Vec<ProfileId>,
     choice: Option<&ProfileChoice>,
     owner: Option<&ProviderId>,

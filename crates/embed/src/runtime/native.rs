@@ -22,7 +22,7 @@ use pinch_llm::request::{Auth, CallOptions};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::pulled;
 
-use super::{AttemptEvent, AttemptRuntime, Attempts, QueueRefusal, PendingMessage, RunControl};
+use super::{AttemptEvent, AttemptRuntime, Attempts, PendingMessage, QueueRefusal, RunControl};
 use crate::run::decide::{Repair, Repaired};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
