@@ -8,6 +8,7 @@ mod agent_session;
 mod coding_agent;
 mod llm;
 mod llm_pure;
+mod pending;
 mod pi087;
 mod providers;
 mod runner;
@@ -118,7 +119,17 @@ pub fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<bool> {
         }
     }
     write_tables(&suites, out)?;
-    Ok(suites.values().flat_map(BTreeMap::values).all(|tally| tally.failed == 0))
+    let mut ok = suites.values().flat_map(BTreeMap::values).all(|tally| tally.failed == 0);
+    // Files and cases that somebody chose say nothing about how many there are in all.
+    if args.paths.is_empty() && args.only.is_none() {
+        let path = folder.join("pending.toml");
+        let allowed = pending::read(&path)?;
+        for wrong in pending::differences(&allowed, &suites) {
+            writeln!(out, "PENDING {wrong}; see {}", path.display())?;
+            ok = false;
+        }
+    }
+    Ok(ok)
 }
 
 fn find_files(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {

@@ -14,6 +14,8 @@ pub mod profiles;
 
 pub mod models;
 
+pub mod workspace;
+
 pub mod delivery;
 
 pub mod run;

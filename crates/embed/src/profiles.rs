@@ -157,12 +157,15 @@ impl Profiles {
         .await
     }
 
-    /// Remembers that a profile works: its failures are forgotten, and it is the provider's last good one.
+    /// Records that a profile worked with a provider: its failures are forgotten, and it becomes the provider's last good one. Does nothing
+    /// when the profile belongs to another provider.
     ///
     /// # Errors
     /// [`MarkError`]: the mark counts in this process, but could not be written.
-    pub async fn mark_good(&self, id: &ProfileId) -> Result<(), MarkError> {
-        let Some(profile) = self.get(id) else { return Ok(()) };
+    pub async fn mark_good(&self, id: &ProfileId, provider: &ProviderId) -> Result<(), MarkError> {
+        let is_of =
+            |profile: &Profile| normalise_provider(profile.provider.as_str()) == normalise_provider(provider.as_str());
+        let Some(profile) = self.get(id).filter(is_of) else { return Ok(()) };
         let now = self.0.host.now_ms();
         marks::change(&self.0, |file| {
             file.set_health(id, &file.health(id).after_success(now));

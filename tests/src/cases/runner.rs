@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Case, Outcome};
 
 mod attempts;
+mod engine;
 mod keys;
 mod lanes;
 mod models;
@@ -26,7 +27,8 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         return Outcome::Reference;
     }
     let (area, given, expect) = (case.kind, &case.case["given"], &case.case["expect"]);
-    if let Some(outcome) = retry_loop::run(area, group, given, expect) {
+    let run = retry_loop::run(area, group, given, expect).or_else(|| engine::run(area, given, expect));
+    if let Some(outcome) = run {
         return outcome;
     }
     keys::run(area, given, expect)

@@ -267,7 +267,7 @@ fn request(
     request.provider.clone_from(&args.provider);
     request.model.clone_from(&args.model);
     if let Some(workspace) = &args.workspace {
-        request.workspace_dir = folders::working_directory()?.join(workspace);
+        request.workspace_dir = Some(folders::working_directory()?.join(workspace));
     }
     Ok(request)
 }

@@ -270,7 +270,7 @@ fn request(args: &Args, engine: &Engine, place: &Place, cancel: &Cancel) -> RunR
     };
     let mut request = engine.request("demo", None, None, script::REQUEST).cancel(cancel.clone()).block_replies(replies);
     request.session = SessionRef::Path(session_file(place));
-    request.workspace_dir.clone_from(&place.workspace);
+    request.workspace_dir = Some(place.workspace.clone());
     request.provider.clone_from(&args.provider);
     request.model.clone_from(&args.model);
     request

@@ -1,4 +1,6 @@
-//! `agents`: what holds for all agents, and what for one.
+//! `agents`: settings of all agents, and of single ones.
+
+use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 use pinch_llm::thinking::ThinkingLevel;
@@ -197,7 +199,25 @@ impl Agents {
     }
 }
 
+/// The longest time limit of a run in milliseconds; it stands for no limit at all (embed-runner 3.13).
+const MAX_TIMEOUT_MS: u64 = 2_147_000_000;
+
+/// The time limit of a run in seconds when nothing is configured.
+const DEFAULT_TIMEOUT_SECONDS: f64 = 600.0;
+
 impl AgentDefaults {
+    /// The time limit of a run. `override_ms` is that of the request: 0 for no limit, negative for the configured one. `None`: no limit.
+    pub fn timeout(&self, override_ms: Option<i64>) -> Option<Duration> {
+        let configured = || self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).max(1.0).floor() * 1000.0;
+        let ms = match override_ms.map(u64::try_from) {
+            Some(Ok(0)) => MAX_TIMEOUT_MS,
+            Some(Ok(ms)) => ms,
+            // Beyond what the number type holds is beyond the longest limit.
+            Some(Err(_)) | None => configured() as u64,
+        };
+        Some(ms).filter(|ms| *ms < MAX_TIMEOUT_MS).map(Duration::from_millis)
+    }
+
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
         let (primary, fallbacks) = read_model(&node.get("model"), problems);

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::Extensions;
 use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::models::{ModelRegistry, pattern};
+use pinch_coding_agent::prompt::Prompt;
 use pinch_coding_agent::session::PromptFor;
 use pinch_coding_agent::store::SessionRef;
 use pinch_coding_agent::tools::ToolParts;
@@ -17,7 +17,6 @@ use pinch_coding_agent::tools::path::Place;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
-use pinch_stdx::host::Host;
 use serde_json::Value;
 
 use crate::config::agents::Agents;
@@ -32,9 +31,8 @@ use crate::replies::{Replies, ReplyOptions, default_stages};
 use crate::run::scope::{PromptInputs, RunScope, ToolPolicy};
 use crate::run::{RunError, RunRequest};
 use crate::runtime::{AttemptRuntime, NATIVE};
+use crate::workspace::{self, RunWorkspace, WorkspaceRequest};
 
-/// Wall clock of a run when nothing is configured.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Tokens that embedded runs keep free at least: their answers are longer than a terminal's.
 const RESERVE_FLOOR: u64 = 20_000;
 /// Characters of a session's name as a file.
@@ -127,18 +125,15 @@ pub(super) fn request(
     agent_id: Option<&str>,
     prompt: &str,
 ) -> RunRequest {
-    let agent = agent_id_of(&parts.config.agents, agent_id, session_key);
+    let (agent, _) = workspace::agent_of(&parts.config.agents, agent_id, session_key);
     let file = format!("{}.jsonl", file_name(session_id));
     let session_file = parts.state_dir.join("agents").join(agent.as_str()).join("sessions").join(file);
-    let session = SessionRef::Path(session_file);
-    let mut request = RunRequest::new(session_id, session, workspace(parts, &agent), prompt).agent_id(agent.as_str());
+    let mut request = RunRequest::new(session_id, SessionRef::Path(session_file), prompt);
+    request.agent_id = agent_id.map(str::to_owned);
     request.session_key = session_key.map(str::to_owned);
     let defaults = &parts.config.agents.defaults;
     request.think_level = defaults.thinking;
-    request.timeout = match defaults.timeout_seconds {
-        Some(secs) if secs >= 1.0 => Some(Duration::from_secs(secs as u64)),
-        _ => Some(DEFAULT_TIMEOUT),
-    };
+    request.timeout = defaults.timeout(None);
     request
 }
 
@@ -146,14 +141,17 @@ pub(super) fn request(
 pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, RunError> {
     // A run that nobody can carry out leaves nothing behind.
     let candidates = candidates(parts, &request)?;
-    let agent_id = agent_id_of(&parts.config.agents, request.agent_id.as_deref(), request.session_key.as_deref());
+    let RunWorkspace { dir: workspace, fallback, agent_id, agent_source } = workspace(parts, &request)?;
+    if let Some(fallback) = fallback {
+        let (reason, source) = (fallback.as_str(), agent_source.as_str());
+        tracing::debug!(reason, source, agent = agent_id.as_str(), "the run works in the directory of its agent");
+    }
     let policy = tool_policy(&parts.config, &agent_id)?;
     let runtime = runtime(parts, &request)?;
     request.caller.agent = Some(agent_id.as_str().to_owned());
     request.caller.session_key.clone_from(&request.session_key);
-    let workspace = request.workspace_dir.clone();
     pinch_stdx::fs::create_private_dir(&workspace)
-        .map_err(|error| RunError::Config(format!("The workspace {} cannot be made: {error}", workspace.display())))?;
+        .map_err(|error| RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display())))?;
     let mut compaction = parts.settings.compaction.clone();
     let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
     compaction.settings.reserve_tokens = compaction.settings.reserve_tokens.max(floor);
@@ -191,7 +189,11 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, 
 fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path) -> PromptFor {
     let make = parts.registered.prompt.clone();
     let (request, workspace) = (request.clone(), workspace.to_owned());
+    let whole = request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(Prompt::text);
     Arc::new(move |tools| {
+        if let Some(whole) = &whole {
+            return whole.clone();
+        }
         let inputs = PromptInputs::new(&request, tools, &workspace);
         make.as_ref().map_or_else(|| inputs.default_prompt(), |make| make(&inputs))
     })
@@ -200,7 +202,7 @@ fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path) -> PromptFor {
 /// The runtime that the request or the configuration names; `native` without a name. `pi` is another word for `native`.
 fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime>, RunError> {
     let agents = &parts.config.agents;
-    let of_agent = agents.get(&agent_id_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()));
+    let of_agent = agents.get(&agent_id_of(agents, request));
     let named = request
         .runtime
         .as_deref()
@@ -213,14 +215,6 @@ fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime
         let known: Vec<&str> = parts.runtimes.keys().map(String::as_str).collect();
         RunError::Config(format!("unknown runtime \"{named}\"; registered: {}", known.join(", ")))
     })
-}
-
-/// The agent: the one that is named, the key's, or the default one. It names a folder: what does not belong into a name is not in it.
-fn agent_id_of(agents: &Agents, named: Option<&str>, session_key: Option<&str>) -> AgentId {
-    match named.map(str::trim).filter(|id| !id.is_empty()) {
-        Some(named) => AgentId::normalise(named),
-        None => agents.id_of_session(session_key),
-    }
 }
 
 /// What the run may not use. A restriction that would be passed over ends it here.
@@ -245,27 +239,26 @@ fn file_name(session_id: &str) -> String {
     if name.chars().all(|c| c == '.') { "session".to_owned() } else { name }
 }
 
-fn workspace(parts: &Parts, agent: &AgentId) -> PathBuf {
-    let config = &parts.config.agents;
-    let own = config.get(agent).and_then(|one| one.workspace.as_deref());
-    match own.or(config.defaults.workspace.as_deref()) {
-        Some(path) => expand_home(Path::new(path), &parts.host),
-        None => parts.state_dir.join("workspace"),
-    }
+/// The directory and the agent of a run.
+fn workspace(parts: &Parts, request: &RunRequest) -> Result<RunWorkspace, RunError> {
+    let asked = WorkspaceRequest {
+        dir: request.workspace_dir.as_deref(),
+        session_key: request.session_key.as_deref(),
+        agent_id: request.agent_id.as_deref(),
+        home: parts.host.home(),
+        default_dir: &parts.state_dir.join("workspace"),
+    };
+    workspace::resolve(&parts.config.agents, &asked).map_err(|error| RunError::Config(error.to_string()))
 }
 
-fn expand_home(path: &Path, host: &Host) -> PathBuf {
-    match (path.strip_prefix("~"), host.home()) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path.to_owned(),
-    }
+fn agent_id_of(agents: &Agents, request: &RunRequest) -> AgentId {
+    workspace::agent_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()).0
 }
 
 /// The models of a run: the one that is asked for or configured, then those that follow.
 fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
     let agents = &parts.config.agents;
-    let mut setting =
-        agents.models_of(&agent_id_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()));
+    let mut setting = agents.models_of(&agent_id_of(agents, request));
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
     let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
         pattern::resolve(&parts.registry, provider, name, &has_auth)
@@ -344,16 +337,5 @@ mod tests {
         assert_eq!(file_name("user-1/../x y"), "user-1_.._x_y");
         assert_eq!(file_name(".."), "session");
         assert_eq!(file_name(&"x".repeat(500)).len(), 128);
-    }
-
-    #[test]
-    fn agents_come_from_request_or_key() {
-        let agents = Agents::default();
-        let id = |named, key| agent_id_of(&agents, named, key).as_str().to_owned();
-        assert_eq!(id(None, Some("agent:ops:main")), "ops");
-        assert_eq!(id(Some("dev"), Some("agent:ops:main")), "dev");
-        assert_eq!(id(None, None), "main");
-        assert_eq!(id(Some("../../x"), None), "x");
-        assert_eq!(id(None, Some("agent:../..:main")), "main");
     }
 }

@@ -94,7 +94,7 @@ impl Credentials {
             Mark::Failure { profile, reason, retry_after } => {
                 self.profiles.mark_failure(profile, *reason, *retry_after, Some(model.id.as_str())).await
             }
-            Mark::Good { profile } => self.profiles.mark_good(profile).await,
+            Mark::Good { profile } => self.profiles.mark_good(profile, &model.provider).await,
             // A good profile is marked as used in the same write.
             Mark::Used { .. } => Ok(()),
         }

@@ -38,7 +38,7 @@ async fn marks_are_shared_and_unknown_members_survive() {
     assert!(!two.usable(&"a".into(), Some("m")) && two.usable(&"a".into(), Some("other")));
     assert_eq!(two.soonest_expiry(&openai), Some(NOW + 60_000));
     assert_eq!(two.unavailable_reason(&openai), Some(FailoverReason::Billing));
-    two.mark_good(&"a".into()).await.unwrap();
+    two.mark_good(&"a".into(), &openai).await.unwrap();
     assert_eq!(two.soonest_expiry(&openai), None);
     let file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!(file["future"], 7);

@@ -28,7 +28,7 @@ use crate::replies::tool_notes::{ToolFormat, Verbose};
 /// use pinch_embed::coding_agent::store::SessionRef;
 ///
 /// let session = SessionRef::Path("/tmp/s1.jsonl".into());
-/// let request = RunRequest::new("s1", session, "/tmp", "hello").model("anthropic", "claude-opus-4-6");
+/// let request = RunRequest::new("s1", session, "hello").workspace_dir("/tmp").model("anthropic", "claude-opus-4-6");
 /// assert_eq!(request.run_id, "s1");
 /// ```
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ pub struct RunRequest {
     pub agent_id: Option<String>,
     /// Where the transcript is stored (`sessionFile`).
     pub session: SessionRef,
-    /// The directory that tools work in.
-    pub workspace_dir: PathBuf,
+    /// The directory that tools work in; `None`: the agent's. A leading `~` is the home directory.
+    pub workspace_dir: Option<PathBuf>,
     /// The user's message.
     pub prompt: String,
     /// Images that follow the message.
@@ -78,6 +78,8 @@ pub struct RunRequest {
     pub run_id: String,
     /// Name of the global lane; `None`: `main`.
     pub lane: Option<String>,
+    /// Replaces the whole system prompt (`systemPromptOverride`); surrounding white space is removed, and a blank text replaces nothing.
+    pub system_prompt: Option<String>,
     /// A section appended to the system prompt.
     pub extra_system_prompt: Option<String>,
     /// Phone numbers or ids of the agent's owners, for the system prompt.
@@ -170,12 +172,7 @@ pub struct Budget {
 
 impl RunRequest {
     /// A request with everything that has no default. The run id is the session id unless [`Self::run_id`] sets another.
-    pub fn new(
-        session_id: impl Into<String>,
-        session: SessionRef,
-        workspace_dir: impl Into<PathBuf>,
-        prompt: impl Into<String>,
-    ) -> Self {
+    pub fn new(session_id: impl Into<String>, session: SessionRef, prompt: impl Into<String>) -> Self {
         let session_id = session_id.into();
         Self {
             run_id: session_id.clone(),
@@ -183,7 +180,7 @@ impl RunRequest {
             session_key: None,
             agent_id: None,
             session,
-            workspace_dir: workspace_dir.into(),
+            workspace_dir: None,
             prompt: prompt.into(),
             images: Vec::new(),
             caller: Caller::default(),
@@ -200,6 +197,7 @@ impl RunRequest {
             enforce_final_tag: false,
             timeout: Some(Duration::from_secs(600)),
             lane: None,
+            system_prompt: None,
             extra_system_prompt: None,
             owner_numbers: Vec::new(),
             block_replies: None,
@@ -367,6 +365,20 @@ impl RunRequest {
     #[must_use]
     pub fn lane(mut self, lane: impl Into<String>) -> Self {
         self.lane = Some(lane.into());
+        self
+    }
+
+    /// Sets the directory that tools work in.
+    #[must_use]
+    pub fn workspace_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.workspace_dir = Some(dir.into());
+        self
+    }
+
+    /// Replaces the whole system prompt.
+    #[must_use]
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.system_prompt = Some(text.into());
         self
     }
 

@@ -4,6 +4,8 @@ use http::{HeaderMap, StatusCode};
 
 mod names;
 
+mod scrub;
+
 mod convert;
 
 mod system;

@@ -3,7 +3,7 @@
 use pinch_embed::config::agents::RunRetries;
 use pinch_embed::reason::image::{image_dimension, image_size_mb, is_image_size};
 use pinch_embed::reason::overflow::{is_compaction_failure, is_context_overflow, is_likely_context_overflow};
-use pinch_embed::reason::{Classified, Signal, reason_of_signal};
+use pinch_embed::reason::{Classified, Signal, reason_of_signal, reason_of_text};
 use pinch_embed::run::FailoverReason;
 use pinch_embed::run::decide::thinking;
 use pinch_llm::thinking::ThinkingLevel;
@@ -35,6 +35,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
                 Classified::ContextOverflow | Classified::None => Value::Null,
             }
         }
+        "classify-2.9" => json!(reason_of_text(text).map(FailoverReason::as_str)),
         "overflow-text" => json!({
             "strict": is_context_overflow(text), "likely": is_likely_context_overflow(text),
             "compactionFailure": is_compaction_failure(text),

@@ -82,7 +82,8 @@ fn series(given: &Value) -> Value {
 
 fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
     if let Some(id) = given["profile"].as_str() {
-        return check(expect, &mark_on_disk(id, given["reason"].as_str(), now)?);
+        let reason = given["reason"].as_str().and_then(FailoverReason::parse).ok_or("an unknown reason")?;
+        return check(expect, &mark_on_disk(id, Mark::Failure(reason), now)?);
     }
     let before = Health::read(Some(&given["existing"]));
     let provider = ProviderId::new(given["provider"].as_str().unwrap_or("openai"));
@@ -103,12 +104,10 @@ fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
     check_absent(expect, &actual)
 }
 
-/// `None` for a good mark of another provider's profile: marks know no provider but the profile's own.
 fn mark_success(given: &Value, now: i64) -> Option<Result<Value, String>> {
     if given["mark"] == "good" {
-        let id = given["profile"].as_str()?;
-        let is_own = given["provider"].as_str() == Some(OWNER);
-        return is_own.then(|| mark_on_disk(id, None, now));
+        let provider = given["provider"].as_str().unwrap_or(OWNER);
+        return Some(mark_on_disk(given["profile"].as_str()?, Mark::Good { provider }, now));
     }
     Some(Ok(Health::read(Some(&given["existing"])).after_success(now).to_json()))
 }
@@ -116,15 +115,21 @@ fn mark_success(given: &Value, now: i64) -> Option<Result<Value, String>> {
 /// Whose profile is in the store of cases that mark one.
 const OWNER: &str = "openai";
 
-/// Marks a profile of a store that holds one, as failed for a reason or else as good; the store afterwards.
-fn mark_on_disk(id: &str, reason: Option<&str>, now: i64) -> Result<Value, String> {
+/// How a profile did.
+enum Mark<'a> {
+    Good { provider: &'a str },
+    Failure(FailoverReason),
+}
+
+/// Marks a profile of a store that holds one; the store afterwards.
+fn mark_on_disk(id: &str, mark: Mark<'_>, now: i64) -> Result<Value, String> {
     let store = json!({"version": 1, "profiles": {"openai:p1": {"type": "api_key", "provider": OWNER, "key": "k"}}});
     let (profiles, dir) = open(&AuthConfig::default(), &store, Env::default(), now)?;
     let id = ProfileId::new(id);
     block_on(async {
-        match reason.and_then(FailoverReason::parse) {
-            Some(reason) => profiles.mark_failure(&id, reason, None, None).await,
-            None => profiles.mark_good(&id).await,
+        match mark {
+            Mark::Failure(reason) => profiles.mark_failure(&id, reason, None, None).await,
+            Mark::Good { provider } => profiles.mark_good(&id, &ProviderId::new(provider)).await,
         }
     })?
     .map_err(|error| error.to_string())?;
@@ -231,9 +236,12 @@ fn config_profiles(given: &Value, expect: &Value, now: i64) -> Result<(), String
     let mut credentials = Map::new();
     for (id, _) in expect["credential"].as_object().into_iter().flatten() {
         let id = ProfileId::new(id);
-        let key = profiles.get(&id).and_then(|profile| resolve(&profile, &env, now).ok());
+        let profile = profiles.get(&id);
+        let key = profile.as_ref().and_then(|profile| resolve(profile, &env, now).ok());
         credentials.insert(id.to_string(), json!(key.as_ref().map(|key| key.reveal())));
-        block_on(profiles.mark_good(&id))?.map_err(|error| error.to_string())?;
+        if let Some(profile) = profile {
+            block_on(profiles.mark_good(&id, &profile.provider))?.map_err(|error| error.to_string())?;
+        }
     }
     // Health is written, credentials are not.
     let file_unchanged = read(&dir)?["profiles"] == store["profiles"];

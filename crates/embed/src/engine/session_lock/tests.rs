@@ -259,7 +259,7 @@ fn builder(place: &Place) -> EngineBuilder {
 }
 
 fn request(place: &Place) -> RunRequest {
-    RunRequest::new("s1", SessionRef::Path(place.session()), place.dir.path().join("workspace"), "hello")
+    RunRequest::new("s1", SessionRef::Path(place.session()), "hello").workspace_dir(place.dir.path().join("workspace"))
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::names::sent_name;
+use super::scrub::scrub;
 use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
 use crate::wire::tool_output::{SEE_IMAGE, images, output_text};
 
@@ -31,7 +32,7 @@ pub(super) enum Unsigned {
 pub(super) fn user(message: &UserMessage) -> Option<Value> {
     let content = match &message.content {
         Content::Text(text) if text.trim().is_empty() => return None,
-        Content::Text(text) => text.as_str().into(),
+        Content::Text(text) => scrub(text).into(),
         Content::Blocks(blocks) => match parts(blocks) {
             parts if parts.is_empty() => return None,
             parts => Value::Array(parts),
@@ -51,7 +52,7 @@ fn parts(blocks: &[Block]) -> Vec<Value> {
 }
 
 pub(super) fn text_part(text: &str) -> Value {
-    json!({"type": "text", "text": text})
+    json!({"type": "text", "text": scrub(text)})
 }
 
 fn image(image: &Image) -> Value {
@@ -105,11 +106,11 @@ pub(super) fn tool_results<'a>(results: impl Iterator<Item = &'a ToolResult>) ->
     let mut after = Vec::new();
     for result in results {
         let inside = if images(result).next().is_none() {
-            output_text(result).into()
+            scrub(&output_text(result)).into()
         } else if result.is_error {
             after.push(text_part(&format!("Image(s) of the failed call {}:", result.tool_call_id)));
             after.extend(images(result).map(image));
-            output_text(result).into()
+            scrub(&output_text(result)).into()
         } else {
             let mut inside = parts(&result.content);
             if inside.iter().all(|part| part["type"] != "text") {
