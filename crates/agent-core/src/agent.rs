@@ -3,13 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::StreamExt;
+use pinch_llm::client::Reply;
+use pinch_llm::error::{LlmError, LlmErrorKind};
+use pinch_llm::event::Finished;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
-use pinch_llm::request::CallOptions;
+use pinch_llm::request::{Auth, CallOptions};
 use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
+mod builder;
+
+pub use builder::AgentBuilder;
+
+use crate::event::AgentEvent;
 use crate::hooks::{Hooks, NoHooks};
 use crate::queue::Queues;
 use crate::tool::{ToolMode, ToolSet};
@@ -28,9 +38,11 @@ pub struct Agent {
     pub execution: ToolMode,
     /// Settings of every request; thinking is set by the agent.
     pub options: CallOptions,
-    /// Who answers.
+    /// The provider that the model is called through.
     pub provider: Arc<dyn Provider>,
-    /// Where the owner steps in.
+    /// Credentials sent with every request. Without any, the provider looks them up in the host's environment.
+    pub auth: Auth,
+    /// Called at fixed points of every run.
     pub hooks: Arc<dyn Hooks>,
     /// Clock, ids and environment.
     pub host: Host,
@@ -50,11 +62,39 @@ impl Agent {
             execution: ToolMode::Parallel,
             options: CallOptions::default(),
             provider,
+            auth: Auth::default(),
             hooks: Arc::new(NoHooks),
             host,
             error_message: None,
             queues: Queues::default(),
         }
+    }
+
+    /// Adds a message of the user, runs the agent to its end, and returns the model's last answer; its usage is that of the last turn alone.
+    /// [`Agent::run`](Self::run) gives the events on the way. Dropping the future stops the run, running tools included; the conversation
+    /// keeps what was finished.
+    ///
+    /// # Errors
+    /// The failure of the model's answer that ended the run. Failing tools do not end it: the model reads their errors.
+    pub async fn prompt(&mut self, text: impl Into<String>) -> Result<Reply, LlmError> {
+        let provider = self.model.provider.clone();
+        let missing = |text: String| LlmError::new(provider, LlmErrorKind::Protocol, text);
+        let message = Arc::new(Message::user(text, self.host.now_ms()));
+        let mut run = match self.run(vec![message], Cancel::new()) {
+            Ok(run) => run,
+            Err(why) => return Err(missing(why.to_string())),
+        };
+        let mut last = None;
+        while let Some(event) = run.next().await {
+            if let AgentEvent::TurnEnd { message, .. } = event {
+                last = Some(message);
+            } else if let AgentEvent::AgentEnd(end) = event
+                && let Some(message) = last.take()
+            {
+                return Reply::from_finished(Finished { message, error: end.error });
+            }
+        }
+        Err(missing("the run ended without an answer".to_owned()))
     }
 
     /// The queues; they can be filled while a run is under way.

@@ -20,10 +20,17 @@ pub mod run;
 
 pub mod proxy;
 
-pub use agent::{Agent, ContinueError};
+pub use agent::{Agent, AgentBuilder, ContinueError};
 pub use event::{AgentEvent, EndReason, RunEnd};
 pub use hooks::Hooks;
 pub use run::Run;
-pub use tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
+#[cfg(feature = "schemars")]
+pub use tool::tool_fn;
+pub use tool::{FnTool, Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
 
 pub use pinch_llm as llm;
+
+/// The examples of the README are tests.
+#[cfg(all(doctest, feature = "schemars"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

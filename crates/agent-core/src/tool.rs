@@ -8,9 +8,13 @@ use pinch_llm::schema::Schema;
 use serde_json::{Map, Value};
 
 pub mod cx;
+pub mod func;
 pub mod set;
 
 pub use cx::{Progress, Reports, ToolCx};
+#[cfg(feature = "schemars")]
+pub use func::tool_fn;
+pub use func::{CallContext, FnTool};
 pub use set::ToolSet;
 
 /// A JSON object: the arguments of a call.
@@ -130,6 +134,25 @@ impl ToolOutput {
     /// One text, without details.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], ..Self::default() }
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<Value> for ToolOutput {
+    /// JSON text for the model, and the value for programs.
+    fn from(value: Value) -> Self {
+        Self { structured: Some(value.clone()), ..Self::text(value.to_string()) }
     }
 }
 

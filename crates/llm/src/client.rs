@@ -38,7 +38,7 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::ids::{ApiId, ProviderId};
 use crate::keys;
 use crate::model::Model;
-use crate::provider::{Provider, ProviderRegistry};
+use crate::provider::{Provider, ProviderRegistry, UnknownApi};
 use crate::request::Auth;
 
 /// Models by name, the credentials to call them with, and open connections. Cloning is cheap and shares all of it.
@@ -144,8 +144,9 @@ impl Client {
         &self.0.host
     }
 
-    /// The credentials for a provider.
-    fn auth(&self, provider: &ProviderId) -> Auth {
+    /// The credentials for a provider: those given to the builder. Without any, none for a server of your own, and for others those that
+    /// the environment of [`Client::host`] holds.
+    pub fn auth(&self, provider: &ProviderId) -> Auth {
         let given = self.0.auth.get(provider).cloned();
         given.unwrap_or_else(|| if self.is_own_server(provider) { Auth::keyless() } else { Auth::default() })
     }
@@ -155,11 +156,11 @@ impl Client {
     }
 
     /// The provider that serves a model's wire format.
-    fn provider(&self, model: &Model) -> Result<Arc<dyn Provider>, LlmError> {
-        self.0
-            .registry
-            .get(&model.api)
-            .map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn provider(&self, model: &Model) -> Result<Arc<dyn Provider>, UnknownApi> {
+        self.0.registry.get(&model.api)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::message::StopReason;
-use pinch_llm::request::{Auth, Request, SystemPrompt, ThinkingChoice};
+use pinch_llm::request::{Request, SystemPrompt, ThinkingChoice};
 
 use super::failed::{ABORTED, local_answer};
 use super::{Running, Turn};
@@ -61,7 +61,7 @@ impl Running<'_> {
             messages: hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages)),
             tools: Arc::default(),
             options,
-            auth: Auth::default(),
+            auth: self.agent.auth.clone(),
             host: self.agent.host.clone(),
         })
     }

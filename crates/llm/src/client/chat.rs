@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_stdx::cancel::Cancel;
 
 use super::{Client, Reply};
-use crate::error::LlmError;
+use crate::error::{LlmError, LlmErrorKind};
 use crate::event::EventStream;
 use crate::message::{AssistantMessage, Block, Message, StopReason, ToolDecl};
 use crate::model::Model;
@@ -182,7 +182,10 @@ impl Chat {
 
     fn prepare(&self) -> Result<(Arc<dyn Provider>, Request), LlmError> {
         let request = self.to_request()?;
-        Ok((self.client.provider(&request.model)?, request))
+        let provider = self.client.provider(&request.model).map_err(|why| {
+            LlmError::new(request.model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string())
+        })?;
+        Ok((provider, request))
     }
 }
 

@@ -32,6 +32,9 @@ impl Reply {
         if let Some(error) = error {
             return Err(Arc::unwrap_or_clone(error));
         }
+        if message.stop_reason == StopReason::Aborted {
+            return Err(LlmError::aborted(message.provider.clone()));
+        }
         if message.stop_reason.is_failure() {
             let text = message.error_message.clone().unwrap_or_default();
             return Err(LlmError::new(message.provider.clone(), LlmErrorKind::Protocol, text));

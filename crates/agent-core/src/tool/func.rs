@@ -1,0 +1,123 @@
+//! Tools made of functions.
+
+use std::fmt;
+use std::future::Future;
+
+use futures::future::BoxFuture;
+use pinch_llm::ids::ToolCallId;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{JsonObject, Progress, Tool, ToolCx, ToolEffect, ToolError, ToolMode, ToolOutput, ToolSpec};
+
+/// What a tool function is given for one call: [`ToolCx`] as a value of its own.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CallContext {
+    /// The call.
+    pub call: ToolCallId,
+    /// Cancelled when the run is: the function then has a short grace period to clean up.
+    pub cancel: Cancel,
+    /// Takes partial results.
+    pub progress: Progress,
+    /// Clock, ids and environment.
+    pub host: Host,
+}
+
+/// A tool made of a function; see [`tool_fn`] and [`FnTool::new`].
+pub struct FnTool {
+    spec: ToolSpec,
+    run: Box<Run>,
+}
+
+type Run = dyn Fn(JsonObject, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// Makes a tool of an async function. The schema of its arguments is derived from their type.
+///
+/// ```
+/// use pinch_agent_core::tool_fn;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Args {
+///     /// The first number.
+///     a: f64,
+///     /// The second number.
+///     b: f64,
+/// }
+///
+/// let add = tool_fn("add", "Add two numbers.", |args: Args, _cx| async move { Ok((args.a + args.b).to_string()) });
+/// ```
+///
+/// The function returns anything that becomes a [`ToolOutput`], such as a text or a JSON value; `?` turns every error into a [`ToolError`].
+#[cfg(feature = "schemars")]
+pub fn tool_fn<A, F, R, O>(name: impl Into<String>, description: impl Into<String>, function: F) -> FnTool
+where
+    A: DeserializeOwned + schemars::JsonSchema,
+    F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    O: Into<ToolOutput>,
+{
+    let schema = pinch_llm::schema::Schema::new(pinch_llm::schema::derived::schema_of::<A>());
+    FnTool::new(ToolSpec::new(name, description, schema), function)
+}
+
+impl FnTool {
+    /// Makes a tool of an async function and a specification with a schema of your own. The arguments are read from a JSON object that
+    /// matches the schema; with `serde_json::Value` they stay as they are.
+    pub fn new<A, F, R, O>(spec: ToolSpec, function: F) -> Self
+    where
+        A: DeserializeOwned,
+        F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: Into<ToolOutput>,
+    {
+        let run = move |input: JsonObject, cx: CallContext| -> BoxFuture<'static, _> {
+            match serde_json::from_value(Value::Object(input)) {
+                Ok(args) => {
+                    let work = function(args, cx);
+                    Box::pin(async move { work.await.map(Into::into) })
+                }
+                Err(why) => Box::pin(async move { Err(ToolError::new(format!("invalid arguments: {why}"))) }),
+            }
+        };
+        Self { spec, run: Box::new(run) }
+    }
+
+    /// Says whether calls may run beside others.
+    #[must_use]
+    pub fn mode(mut self, mode: ToolMode) -> Self {
+        self.spec.mode = mode;
+        self
+    }
+
+    /// Says what the tool does to the world.
+    #[must_use]
+    pub fn effect(mut self, effect: ToolEffect) -> Self {
+        self.spec.effect = effect;
+        self
+    }
+}
+
+impl Tool for FnTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let cx = CallContext {
+            call: cx.call.clone(),
+            cancel: cx.cancel.clone(),
+            progress: cx.progress.clone(),
+            host: cx.host.clone(),
+        };
+        (self.run)(input, cx)
+    }
+}
+
+impl fmt::Debug for FnTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnTool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
