@@ -4,4 +4,6 @@
 
 mod edges;
 
+mod first_programs;
+
 mod prefix;
