@@ -3,9 +3,9 @@
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-pub(crate) mod json_read;
+pub mod frame_json;
 
-pub(crate) mod reply;
+pub mod reply;
 
 pub mod limit;
 
@@ -15,13 +15,13 @@ pub(crate) mod effort;
 
 pub(crate) mod sampling;
 
-pub(crate) mod address;
+pub mod address;
 
-pub(crate) mod headers;
+pub mod headers;
 
-mod refused;
+pub mod refusal;
 
-mod tool_output;
+pub mod tool_output;
 
 pub mod anthropic;
 

@@ -108,6 +108,12 @@ pub trait Wire: Sync {
     /// The format's name.
     fn api(&self) -> &'static str;
 
+    /// The format as a client speaks it: that of pinch-llm with this name. A format of your own returns itself.
+    #[cfg(feature = "llm")]
+    fn format(&self) -> Option<Box<dyn pinch_llm::wire::WireFormat>> {
+        pinch_llm::wire::builtin().into_iter().find(|format| format.api() == self.api())
+    }
+
     /// The frames of a response with this answer, in order.
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>>;
 

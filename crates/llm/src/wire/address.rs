@@ -1,4 +1,4 @@
-//! Where a request goes.
+//! The URL of a request.
 
 #[cfg(any(feature = "bedrock", feature = "vertex"))]
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -13,11 +13,11 @@ pub(crate) fn base(request: &Request) -> &str {
     request.auth.base_url.as_deref().unwrap_or(&request.model.base_url)
 }
 
-/// The URL of a path under a request's base URL, placeholders filled in.
+/// The URL of a path below a request's base URL, with `{NAME}` placeholders replaced by variables of the request's environment.
 ///
 /// # Errors
 /// When there is no base URL, or a placeholder's variable is not set.
-pub(crate) fn url(request: &Request, path: &str) -> Result<String, LlmError> {
+pub fn url(request: &Request, path: &str) -> Result<String, LlmError> {
     url_under(request, base(request), path)
 }
 

@@ -1,4 +1,4 @@
-//! Headers of requests: layers laid over one another, and what some providers want besides.
+//! Headers of requests: layers on top of one another, the API key, and what some providers need besides.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -20,19 +20,26 @@ const MAX_SESSION_CHARACTERS: usize = 64;
 /// Headers that hold credentials.
 const AUTHORISING: [&str; 5] = ["authorization", "x-api-key", "api-key", "cf-aig-authorization", "x-goog-api-key"];
 
-/// Headers being put together: later layers replace and remove what earlier ones said.
-pub(crate) struct Layers<'a> {
+/// Headers under construction: later layers replace and remove those of earlier ones. Headers that hold credentials are marked as sensitive.
+///
+/// The order that every format keeps is: the format's own headers, those of the model, of the credential, and of the call.
+#[derive(Debug)]
+pub struct Layers<'a> {
     model: &'a Model,
     headers: HeaderMap,
 }
 
 impl<'a> Layers<'a> {
-    pub(crate) fn new(model: &'a Model) -> Self {
+    /// No headers yet.
+    pub fn new(model: &'a Model) -> Self {
         Self { model, headers: HeaderMap::new() }
     }
 
-    /// Sets a header in place of an earlier one.
-    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), LlmError> {
+    /// Sets a header, replacing an earlier one.
+    ///
+    /// # Errors
+    /// When name or value hold characters that no header may have. The error does not show the value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), LlmError> {
         let (name, mut value) = match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
             (Ok(name), Ok(value)) => (name, value),
             _ => {
@@ -47,8 +54,11 @@ impl<'a> Layers<'a> {
         Ok(())
     }
 
-    /// Lays a list over the rest; `None` removes.
-    pub(crate) fn lay(&mut self, list: &[(String, Option<String>)]) -> Result<(), LlmError> {
+    /// Adds a layer on top; `None` removes a header.
+    ///
+    /// # Errors
+    /// As [`Layers::set`].
+    pub fn lay(&mut self, list: &[(String, Option<String>)]) -> Result<(), LlmError> {
         for (name, value) in list {
             match value {
                 Some(value) => self.set(name, value)?,
@@ -58,7 +68,8 @@ impl<'a> Layers<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> HeaderMap {
+    /// The finished headers.
+    pub fn finish(self) -> HeaderMap {
         self.headers
     }
 }
@@ -75,31 +86,32 @@ pub(crate) fn brings_authorisation(request: &Request) -> bool {
         .any(|(name, _)| AUTHORISING.iter().any(|known| name.eq_ignore_ascii_case(known)))
 }
 
-/// What a request authorises with.
+/// The API key or access token of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
+pub struct Key {
     secret: Secret,
-    /// It is a bearer token, whatever it looks like.
-    pub(crate) is_bearer: bool,
+    /// Whether it is a bearer token by the meaning of the variable it comes from.
+    pub is_bearer: bool,
 }
 
 impl Key {
     /// The secret, for the header that holds it.
-    pub(crate) fn reveal(&self) -> &str {
+    pub fn reveal(&self) -> &str {
         self.secret.reveal()
     }
 
-    /// The value of a header of type bearer.
-    pub(crate) fn bearer(&self) -> String {
+    /// The value of an `Authorization: Bearer` header.
+    pub fn bearer(&self) -> String {
         format!("Bearer {}", self.secret.reveal())
     }
 }
 
-/// The key of a request: the given one, else that of the provider in the request's environment; none when the caller authorises with headers.
+/// The key of a request: the one given, else that of the provider in the request's environment; `None` when the server needs none or the
+/// caller authorises with headers.
 ///
 /// # Errors
-/// When there is none of it.
-pub(crate) fn key(request: &Request) -> Result<Option<Key>, LlmError> {
+/// [`LlmErrorKind::Auth`] when there is no key and one is needed.
+pub fn key(request: &Request) -> Result<Option<Key>, LlmError> {
     let provider = &request.model.provider;
     if let Some(secret) = request.auth.key.clone().filter(|key| !keys::is_placeholder(key)) {
         return Ok(Some(Key { secret, is_bearer: false }));
@@ -126,8 +138,11 @@ pub(crate) fn bearer(layers: &mut Layers<'_>, request: &Request, key: Option<&Ke
     layers.set(name, &key.bearer())
 }
 
-/// What every request carries.
-pub(crate) fn common(layers: &mut Layers<'_>) -> Result<(), LlmError> {
+/// Sets what every request carries: `accept`, `content-type` and `user-agent`.
+///
+/// # Errors
+/// As [`Layers::set`].
+pub fn common(layers: &mut Layers<'_>) -> Result<(), LlmError> {
     layers.set("accept", "application/json")?;
     layers.set("content-type", "application/json")?;
     layers.set("user-agent", concat!("pinch/", env!("CARGO_PKG_VERSION")))

@@ -1,4 +1,4 @@
-//! How long an answer may be: the model's limit, or the room that is left in its window.
+//! How long an answer may be: the model's limit, or what is left of its context window.
 
 use crate::message::{Block, Content, Message, ToolDecl};
 use crate::model::Model;
@@ -24,7 +24,7 @@ pub fn output_limit(request: &Request, wanted: Option<u64>) -> u64 {
 }
 
 /// The limit to send in formats that demand none; `None` when the server may choose.
-pub(crate) fn limit_to_send(request: &Request) -> Option<u64> {
+pub fn limit_to_send(request: &Request) -> Option<u64> {
     let wanted = request.options.max_tokens.filter(|n| *n > 0);
     if wanted.is_none() && request.options.omit_output_limit {
         return None;

@@ -1,10 +1,14 @@
-//! The answer as it is put together: what every decoder shares.
+//! Building an answer from the pieces of a response: the part that all decoders share.
+//!
+//! A [`Decoder`](super::Decoder) keeps one [`ReplyBuilder`], opens blocks, appends deltas, and ends the answer. The builder emits the events in
+//! the order that [`event`](crate::event) demands, prices the usage, reads the arguments of calls, and keeps what was collected when the
+//! response fails.
 
 use std::sync::Arc;
 
 use pinch_stdx::json::repair;
 
-use super::json_read::Surrogates;
+use super::frame_json::{Surrogates, TextQuality};
 use crate::error::{Emitted, LlmError, LlmErrorKind};
 use crate::event::stream::failure;
 use crate::event::{BlockKind, Emit, Finished, StreamEvent};
@@ -12,30 +16,49 @@ use crate::message::{AssistantMessage, Block, StopReason, Text, Thinking, ToolCa
 use crate::model::{Model, Rates};
 use crate::request::{Request, ThinkingChoice};
 
-/// Collects an answer and emits its events. After the end it takes nothing more.
+/// Collects an answer and emits its events. After the end every call is ignored.
 #[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) model: Arc<Model>,
-    pub(crate) message: AssistantMessage,
-    /// Prices of the model that answers: not always those of the one that was asked.
-    pub(crate) rates: Option<Rates>,
-    slots: Vec<Slot>,
+pub struct ReplyBuilder {
+    /// The model that was asked.
+    pub model: Arc<Model>,
+    /// The message so far, without its content: set the provider's stop word and the like here.
+    pub message: AssistantMessage,
+    /// Prices of the model that answers, where it is not the one that was asked.
+    pub rates: Option<Rates>,
+    slots: Vec<OpenBlock>,
     surrogates: Surrogates,
     started: bool,
     ended: bool,
 }
 
-/// A block that is open, or done.
+/// A block of the answer. Its members that are not text (ids, names, signatures) may be set at any time before it is closed.
 #[derive(Debug)]
-pub(crate) enum Slot {
+pub enum OpenBlock {
+    /// Text.
     Text(Text),
+    /// Thinking.
     Thinking(Thinking),
-    Call { call: ToolCall, json: String },
+    /// A tool call.
+    Call {
+        /// The call. Its arguments count only while `json` is empty.
+        call: ToolCall,
+        /// The JSON text of its arguments so far.
+        json: String,
+    },
+    /// A closed block, which does not change any more.
     Done(Arc<Block>),
 }
 
-impl Reply {
-    pub(crate) fn new(request: &Request, timestamp: i64) -> Self {
+impl OpenBlock {
+    /// A call without arguments yet.
+    pub fn call(call: ToolCall) -> Self {
+        Self::Call { call, json: String::new() }
+    }
+}
+
+impl ReplyBuilder {
+    /// An empty answer to a request that was made at `timestamp` (Unix milliseconds).
+    pub fn new(request: &Request, timestamp: i64) -> Self {
         let model = Arc::clone(&request.model);
         let mut message =
             AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), timestamp);
@@ -53,13 +76,13 @@ impl Reply {
         }
     }
 
-    /// Whether the end was emitted.
-    pub(crate) fn is_ended(&self) -> bool {
+    /// Whether the answer has ended.
+    pub fn is_ended(&self) -> bool {
         self.ended
     }
 
     /// What the consumer has seen so far.
-    pub(crate) fn emitted(&self) -> Emitted {
+    pub fn emitted(&self) -> Emitted {
         match (self.started, self.slots.is_empty()) {
             (false, _) => Emitted::Nothing,
             (true, true) => Emitted::Started,
@@ -67,16 +90,16 @@ impl Reply {
         }
     }
 
-    /// Emits the start unless it was.
-    pub(crate) fn start(&mut self, emit: &mut Emit) {
+    /// Emits the start, once. Opening a block and ending the answer do so as well.
+    pub fn start(&mut self, emit: &mut Emit) {
         if !self.started && !self.ended {
             self.started = true;
             emit.push(StreamEvent::Start(Arc::new(self.message.clone())));
         }
     }
 
-    /// Takes the usage known by now; prices it, and emits it when it is news.
-    pub(crate) fn set_usage(&mut self, mut usage: Usage, emit: &mut Emit) {
+    /// Sets the usage known by now, priced by the model's rates unless the provider billed it; emits it when it has changed.
+    pub fn set_usage(&mut self, mut usage: Usage, emit: &mut Emit) {
         if !usage.cost.total_from_provider {
             usage.cost = self.rates.as_ref().unwrap_or(&self.model.rates).cost(&usage);
         }
@@ -88,60 +111,60 @@ impl Reply {
         }
     }
 
-    /// Opens a block and returns its place.
-    pub(crate) fn open(&mut self, slot: Slot, emit: &mut Emit) -> usize {
+    /// Opens a block and returns its index. Several may be open at the same time.
+    pub fn open(&mut self, slot: OpenBlock, emit: &mut Emit) -> usize {
         self.start(emit);
         let index = self.slots.len();
         let kind = match &slot {
-            Slot::Text(_) | Slot::Done(_) => BlockKind::Text,
-            Slot::Thinking(thinking) => BlockKind::Thinking { redacted: thinking.redacted },
-            Slot::Call { call, .. } => BlockKind::ToolCall { id: call.id.clone(), name: call.name.clone() },
+            OpenBlock::Text(_) | OpenBlock::Done(_) => BlockKind::Text,
+            OpenBlock::Thinking(thinking) => BlockKind::Thinking { redacted: thinking.redacted },
+            OpenBlock::Call { call, .. } => BlockKind::ToolCall { id: call.id.clone(), name: call.name.clone() },
         };
         self.slots.push(slot);
         emit.push(StreamEvent::BlockStart { index, kind });
         index
     }
 
-    /// Appends to an open block. `mended`: the frame's text had to be mended.
-    pub(crate) fn delta(&mut self, index: usize, text: &str, mended: bool, emit: &mut Emit) {
-        let text = self.surrogates.clean(index, text, mended);
+    /// Appends text to an open block: text, thinking, or JSON of a call's arguments. `quality` is that of the frame it comes from.
+    pub fn delta(&mut self, index: usize, text: &str, quality: TextQuality, emit: &mut Emit) {
+        let text = self.surrogates.clean(index, text, quality);
         match self.slots.get_mut(index) {
-            Some(Slot::Text(block)) => block.text.push_str(&text),
-            Some(Slot::Thinking(block)) => block.thinking.push_str(&text),
-            Some(Slot::Call { json, .. }) => json.push_str(&text),
-            Some(Slot::Done(_)) | None => return,
+            Some(OpenBlock::Text(block)) => block.text.push_str(&text),
+            Some(OpenBlock::Thinking(block)) => block.thinking.push_str(&text),
+            Some(OpenBlock::Call { json, .. }) => json.push_str(&text),
+            Some(OpenBlock::Done(_)) | None => return,
         }
         emit.push(StreamEvent::Delta { index, text: text.into() });
     }
 
-    /// An open block.
-    pub(crate) fn slot(&mut self, index: usize) -> Option<&mut Slot> {
+    /// A block, to set its members.
+    pub fn block_mut(&mut self, index: usize) -> Option<&mut OpenBlock> {
         self.slots.get_mut(index)
     }
 
     /// All blocks in order.
-    pub(crate) fn slots(&self) -> &[Slot] {
+    pub fn blocks(&self) -> &[OpenBlock] {
         &self.slots
     }
 
-    /// Ends a block unless it is ended.
-    pub(crate) fn close(&mut self, index: usize, emit: &mut Emit) {
+    /// Closes a block unless it is closed. The arguments of a call are read here; JSON that is no object becomes its `arguments_error`.
+    pub fn close(&mut self, index: usize, emit: &mut Emit) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if matches!(slot, Slot::Done(_)) {
+        if matches!(slot, OpenBlock::Done(_)) {
             return;
         }
         let block = Arc::new(take_block(slot, Completeness::Whole));
-        *slot = Slot::Done(Arc::clone(&block));
+        *slot = OpenBlock::Done(Arc::clone(&block));
         emit.push(StreamEvent::BlockEnd { index, block });
     }
 
-    /// Ends all blocks that are open, in order.
-    pub(crate) fn close_all(&mut self, emit: &mut Emit) {
+    /// Closes all blocks that are open, in order.
+    pub fn close_all(&mut self, emit: &mut Emit) {
         (0..self.slots.len()).for_each(|index| self.close(index, emit));
     }
 
-    /// Ends the answer well.
-    pub(crate) fn done(&mut self, stop_reason: StopReason, emit: &mut Emit) {
+    /// Ends the answer successfully. Close the blocks first.
+    pub fn done(&mut self, stop_reason: StopReason, emit: &mut Emit) {
         if self.ended {
             return;
         }
@@ -152,7 +175,7 @@ impl Reply {
     }
 
     /// Ends the answer with a failure; what was collected stays in the message.
-    pub(crate) fn fail(&mut self, mut error: LlmError, emit: &mut Emit) {
+    pub fn fail(&mut self, mut error: LlmError, emit: &mut Emit) {
         if self.ended {
             return;
         }
@@ -161,15 +184,15 @@ impl Reply {
         emit.push(StreamEvent::End(failure(message, error)));
     }
 
-    /// The same, with an error of this kind and text. Whatever a response says, it began: the start comes before its failure too.
-    pub(crate) fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
+    /// Ends the answer with a failure of this kind and text, for errors within a response: the start is emitted first.
+    pub fn fail_with(&mut self, kind: LlmErrorKind, text: impl Into<String>, emit: &mut Emit) {
         let error = LlmError::new(self.model.provider.clone(), kind, text);
         self.start(emit);
         self.fail(error, emit);
     }
 
-    /// Takes the names of the answer and of the model that gives it, where they were not told before. The model that was asked is no news.
-    pub(crate) fn identify(&mut self, id: Option<&str>, model: Option<&str>) {
+    /// Sets the provider's id of the answer and the model that gives it, unless they are set. The model that was asked is not recorded again.
+    pub fn identify(&mut self, id: Option<&str>, model: Option<&str>) {
         if let Some(id) = id.filter(|_| self.message.response_id.is_none()) {
             self.message.response_id = Some(id.to_owned());
         }
@@ -181,7 +204,7 @@ impl Reply {
     fn take_message(&mut self) -> AssistantMessage {
         self.ended = true;
         let blocks = self.slots.iter_mut().map(|slot| match slot {
-            Slot::Done(block) => Arc::clone(block),
+            OpenBlock::Done(block) => Arc::clone(block),
             open => Arc::new(take_block(open, Completeness::CutOff)),
         });
         let mut message = self.message.clone();
@@ -197,11 +220,11 @@ enum Completeness {
     CutOff,
 }
 
-fn take_block(slot: &mut Slot, completeness: Completeness) -> Block {
+fn take_block(slot: &mut OpenBlock, completeness: Completeness) -> Block {
     match slot {
-        Slot::Text(text) => Block::Text(std::mem::take(text)),
-        Slot::Thinking(thinking) => Block::Thinking(std::mem::take(thinking)),
-        Slot::Call { call, json } => {
+        OpenBlock::Text(text) => Block::Text(std::mem::take(text)),
+        OpenBlock::Thinking(thinking) => Block::Thinking(std::mem::take(thinking)),
+        OpenBlock::Call { call, json } => {
             let mut call = call.clone();
             if json.is_empty() {
                 // The arguments may have come with the block's start.
@@ -218,6 +241,6 @@ fn take_block(slot: &mut Slot, completeness: Completeness) -> Block {
             }
             Block::ToolCall(call)
         }
-        Slot::Done(block) => (**block).clone(),
+        OpenBlock::Done(block) => (**block).clone(),
     }
 }

@@ -1,15 +1,15 @@
-//! What a tool returned, for formats that want text from every tool.
+//! Results of tools, for formats that need text in every result.
 
 use crate::message::block::{Image, join_text};
 use crate::message::{Block, ToolResult};
 
-/// Stands in for the text of a result that is an image.
+/// Replaces the text of a result that consists of images.
 pub(crate) const SEE_IMAGE: &str = "(see attached image)";
-/// Stands in for the text of a result that has nothing.
+/// Replaces the text of an empty result.
 pub(crate) const NO_OUTPUT: &str = "(no tool output)";
 
-/// The text of a result; where there is none, words that say so: servers refuse or misread results without text.
-pub(crate) fn output_text(result: &ToolResult) -> String {
+/// The text of a result, or a note that there is none: servers refuse or misread results without text.
+pub fn output_text(result: &ToolResult) -> String {
     let text = join_text(&result.content, "\n");
     match (text.trim().is_empty(), images(result).next().is_some()) {
         (false, _) => text,
@@ -19,7 +19,7 @@ pub(crate) fn output_text(result: &ToolResult) -> String {
 }
 
 /// The images of a result.
-pub(crate) fn images(result: &ToolResult) -> impl Iterator<Item = &Image> {
+pub fn images(result: &ToolResult) -> impl Iterator<Item = &Image> {
     result.content.iter().filter_map(|block| match block {
         Block::Image(image) => Some(image),
         _ => None,

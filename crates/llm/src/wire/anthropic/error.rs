@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::model::Model;
-use crate::wire::{json_read, refused};
+use crate::wire::{frame_json, refusal};
 
 /// Words of a refusal that has to do with strict schemas: the same request may pass without them.
 const STRICT_LIMITS: [&str; 3] =
@@ -21,7 +21,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
         None => text.trim().to_owned(),
     };
     let code = json.as_ref().and_then(|json| json["error"]["type"].as_str()).map(str::to_owned);
-    refused::error(model, status, headers, code, json.as_ref(), &said)
+    refusal::error(model, status, headers, code, json.as_ref(), &said)
 }
 
 /// An `error` event of the stream.
@@ -34,10 +34,10 @@ pub(super) fn in_stream(model: &Model, data: &str) -> LlmError {
     #[derive(Deserialize, Default)]
     struct Inner<'a> {
         #[serde(borrow, rename = "type", default)]
-        kind: json_read::Text<'a>,
+        kind: frame_json::Text<'a>,
     }
     let code = serde_json::from_str::<Event<'_>>(data).ok().and_then(|e| e.error.kind.get().map(str::to_owned));
-    let words = serde_json::from_str::<Value>(data).ok().as_ref().and_then(refused::own_words);
+    let words = serde_json::from_str::<Value>(data).ok().as_ref().and_then(refusal::own_words);
     let kind = classify::classify(None, code.as_deref(), words.as_deref().unwrap_or(data));
     LlmError { code, ..LlmError::new(model.provider.clone(), kind, data) }
 }

@@ -9,15 +9,15 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
 use crate::frame::Frame;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
+use crate::wire::frame_json::{self, Read, Text, TextQuality};
 use crate::wire::headers;
-use crate::wire::json_read::{self, Read, Text};
-use crate::wire::reply::{Reply, Slot};
+use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response.
 #[derive(Debug)]
 pub(super) struct AnthropicDecoder {
-    reply: Reply,
+    reply: ReplyBuilder,
     /// Names of tools as the caller spells them, by the names under which they were sent.
     names: Vec<(String, String)>,
     /// Places of the blocks by the provider's index. Blocks we do not take have none.
@@ -53,13 +53,13 @@ struct WireMessage<'a> {
 
 #[derive(Deserialize, Default)]
 struct WireUsage {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     cache_creation_input_tokens: Option<u64>,
     #[serde(default)]
     cache_creation: Option<CacheCreation>,
@@ -69,13 +69,13 @@ struct WireUsage {
 
 #[derive(Deserialize, Default)]
 struct OutputDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     thinking_tokens: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
 struct CacheCreation {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     ephemeral_1h_input_tokens: Option<u64>,
 }
 
@@ -164,7 +164,7 @@ struct Typed<'a> {
 impl AnthropicDecoder {
     pub(super) fn new(call: &Call<'_>) -> Self {
         let request = call.request;
-        let mut reply = Reply::new(request, call.timestamp);
+        let mut reply = ReplyBuilder::new(request, call.timestamp);
         let (thinking, _) = request::thinking(request);
         reply.message.provider_thinking_level = request::marked_effort(request, &thinking).map(str::to_owned);
         let key = headers::key(request).ok().flatten();
@@ -179,7 +179,7 @@ impl AnthropicDecoder {
         scratch: &'a mut String,
         emit: &mut Emit,
     ) -> Option<Read<T>> {
-        match json_read::read(frame.data, scratch) {
+        match frame_json::read(frame.data, scratch) {
             Ok(read) => Some(read),
             Err(why) => {
                 let raw = String::from_utf8_lossy(frame.raw);
@@ -189,7 +189,7 @@ impl AnthropicDecoder {
                     "Could not parse Anthropic SSE event {name}: {why}; data={data}; raw={}",
                     raw.join("\\n").trim_end_matches("\\n")
                 );
-                self.reply.fail_with(json_read::kind(&why), text, emit);
+                self.reply.fail_with(frame_json::error_kind(&why), text, emit);
                 None
             }
         }
@@ -229,14 +229,14 @@ impl AnthropicDecoder {
         self.reply.set_usage(usage, emit);
     }
 
-    fn block_start(&mut self, start: &BlockStart<'_>, mended: bool, emit: &mut Emit) {
+    fn block_start(&mut self, start: &BlockStart<'_>, quality: TextQuality, emit: &mut Emit) {
         let block = &start.content_block;
         let text = |text: &Text<'_>| text.get().unwrap_or("").to_owned();
         let (slot, first) = match block.kind.get() {
-            Some("text") => (Slot::Text(TextBlock::default()), block.text.non_empty()),
+            Some("text") => (OpenBlock::Text(TextBlock::default()), block.text.non_empty()),
             Some("thinking") => {
                 let signature = Some(text(&block.signature));
-                (Slot::Thinking(Thinking { signature, ..Thinking::default() }), block.thinking.non_empty())
+                (OpenBlock::Thinking(Thinking { signature, ..Thinking::default() }), block.thinking.non_empty())
             }
             Some("redacted_thinking") => {
                 let thinking = Thinking {
@@ -244,7 +244,7 @@ impl AnthropicDecoder {
                     signature: Some(text(&block.data)),
                     redacted: true,
                 };
-                (Slot::Thinking(thinking), None)
+                (OpenBlock::Thinking(thinking), None)
             }
             Some("tool_use") => {
                 let input = match &block.input {
@@ -252,7 +252,7 @@ impl AnthropicDecoder {
                     _ => Map::new(),
                 };
                 let call = ToolCall::new(text(&block.id), self.own_name(block.name.get().unwrap_or("")), input);
-                (Slot::Call { call, json: String::new() }, None)
+                (OpenBlock::Call { call, json: String::new() }, None)
             }
             // Tools that run at the provider and what they return.
             _ => return,
@@ -261,7 +261,7 @@ impl AnthropicDecoder {
         self.places.retain(|(index, _)| *index != start.index);
         self.places.push((start.index, place));
         if let Some(first) = first {
-            self.reply.delta(place, first, mended, emit);
+            self.reply.delta(place, first, quality, emit);
         }
     }
 
@@ -275,22 +275,22 @@ impl AnthropicDecoder {
         self.places.iter().rev().find(|(known, _)| *known == index).map(|(_, place)| *place)
     }
 
-    fn block_delta(&mut self, read: &BlockDelta<'_>, mended: bool, emit: &mut Emit) {
+    fn block_delta(&mut self, read: &BlockDelta<'_>, quality: TextQuality, emit: &mut Emit) {
         let Some(place) = self.place(read.index) else { return };
         let delta = &read.delta;
-        let text = match self.reply.slot(place) {
-            Some(Slot::Text(_)) => delta.text.get(),
-            Some(Slot::Thinking(thinking)) => {
+        let text = match self.reply.block_mut(place) {
+            Some(OpenBlock::Text(_)) => delta.text.get(),
+            Some(OpenBlock::Thinking(thinking)) => {
                 if let Some(more) = delta.signature.get() {
                     thinking.signature.get_or_insert_default().push_str(more);
                 }
                 delta.thinking.get()
             }
-            Some(Slot::Call { .. }) => delta.partial_json.get(),
-            Some(Slot::Done(_)) | None => None,
+            Some(OpenBlock::Call { .. }) => delta.partial_json.get(),
+            Some(OpenBlock::Done(_)) | None => None,
         };
         if let Some(text) = text {
-            self.reply.delta(place, text, mended, emit);
+            self.reply.delta(place, text, quality, emit);
         }
     }
 
@@ -360,12 +360,12 @@ impl Decoder for AnthropicDecoder {
         match name {
             "content_block_delta" => {
                 if let Some(read) = self.read::<BlockDelta<'_>>(frame, scratch, emit) {
-                    self.block_delta(&read.value, read.mended, emit);
+                    self.block_delta(&read.value, read.quality, emit);
                 }
             }
             "content_block_start" => {
                 if let Some(read) = self.read::<BlockStart<'_>>(frame, scratch, emit) {
-                    self.block_start(&read.value, read.mended, emit);
+                    self.block_start(&read.value, read.quality, emit);
                 }
             }
             "content_block_stop" => {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::model::Model;
-use crate::wire::{json_read, refused};
+use crate::wire::{frame_json, refusal};
 
 /// Exceptions with words of their own.
 const PREFIXES: [(&str, &str); 5] = [
@@ -29,11 +29,11 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     let mut error = match name {
         Some(name) => {
             let mut error =
-                refused::with_text(model, status, headers, Some(name.clone()), json.as_ref(), worded(&name, message));
+                refusal::with_text(model, status, headers, Some(name.clone()), json.as_ref(), worded(&name, message));
             error.kind = kind(&name, Some(status), &error.text);
             error
         }
-        None => refused::error(model, status, headers, None, json.as_ref(), message),
+        None => refusal::error(model, status, headers, None, json.as_ref(), message),
     };
     error.request_id = header("x-amzn-requestid").map(str::to_owned).or(error.request_id);
     error
@@ -44,11 +44,11 @@ pub(super) fn in_stream(model: &Model, name: &str, data: &str) -> LlmError {
     #[derive(Deserialize, Default)]
     struct Body<'a> {
         #[serde(borrow, default, alias = "Message")]
-        message: json_read::Text<'a>,
+        message: frame_json::Text<'a>,
     }
     let name = plain_name(name);
     let mut scratch = String::new();
-    let body = json_read::read::<Body<'_>>(data, &mut scratch).map(|read| read.value).unwrap_or_default();
+    let body = frame_json::read::<Body<'_>>(data, &mut scratch).map(|read| read.value).unwrap_or_default();
     let text = worded(&name, body.message.get().unwrap_or(data.trim()));
     let kind = kind(&name, None, &text);
     LlmError { code: Some(name), ..LlmError::new(model.provider.clone(), kind, text) }

@@ -12,13 +12,13 @@ use crate::frame::Frame;
 use crate::frame::aws_event::{ERROR, EXCEPTION};
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, RareText, Read, Text};
-use crate::wire::reply::{Reply, Slot};
+use crate::wire::frame_json::{self, RareText, Read, Text, TextQuality};
+use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads a response in the Converse format.
 pub(super) struct BedrockDecoder {
-    reply: Reply,
+    reply: ReplyBuilder,
     /// Which of our blocks stands for which of the provider's.
     places: Vec<(u64, usize)>,
     /// How the answer ended, once it is said: the usage follows.
@@ -115,15 +115,15 @@ struct Metadata {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct WireUsage {
-    #[serde(deserialize_with = "json_read::count")]
+    #[serde(deserialize_with = "frame_json::count")]
     input_tokens: Option<u64>,
-    #[serde(deserialize_with = "json_read::count")]
+    #[serde(deserialize_with = "frame_json::count")]
     output_tokens: Option<u64>,
-    #[serde(deserialize_with = "json_read::count")]
+    #[serde(deserialize_with = "frame_json::count")]
     total_tokens: Option<u64>,
-    #[serde(deserialize_with = "json_read::count")]
+    #[serde(deserialize_with = "frame_json::count")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(deserialize_with = "json_read::count")]
+    #[serde(deserialize_with = "frame_json::count")]
     cache_write_input_tokens: Option<u64>,
     cache_details: Option<Vec<CacheDetail>>,
 }
@@ -133,13 +133,13 @@ struct WireUsage {
 struct CacheDetail {
     #[serde(default)]
     ttl: String,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     input_tokens: Option<u64>,
 }
 
 impl BedrockDecoder {
     pub(super) fn new(call: &Call<'_>) -> Self {
-        Self { reply: Reply::new(call.request, call.timestamp), places: Vec::new(), stop: None }
+        Self { reply: ReplyBuilder::new(call.request, call.timestamp), places: Vec::new(), stop: None }
     }
 
     /// Reads the JSON of a frame, or ends the answer.
@@ -149,7 +149,7 @@ impl BedrockDecoder {
         scratch: &'a mut String,
         emit: &mut Emit,
     ) -> Option<Read<T>> {
-        match json_read::read(frame.data, scratch) {
+        match frame_json::read(frame.data, scratch) {
             Ok(read) => Some(read),
             Err(why) => {
                 let text = format!("Could not parse Bedrock event {}: {why}", frame.event);
@@ -164,7 +164,7 @@ impl BedrockDecoder {
         self.places.iter().rev().find(|(known, _)| *known == index).map(|(_, place)| *place)
     }
 
-    fn open(&mut self, index: u64, slot: Slot, emit: &mut Emit) -> usize {
+    fn open(&mut self, index: u64, slot: OpenBlock, emit: &mut Emit) -> usize {
         let place = self.reply.open(slot, emit);
         self.places.retain(|(known, _)| *known != index);
         self.places.push((index, place));
@@ -188,24 +188,24 @@ impl BedrockDecoder {
             tool.name.get().unwrap_or("").to_owned(),
             Map::new(),
         );
-        self.open(read.index, Slot::Call { call, json: String::new() }, emit);
+        self.open(read.index, OpenBlock::Call { call, json: String::new() }, emit);
     }
 
-    fn block_delta(&mut self, read: &BlockDelta<'_>, mended: bool, emit: &mut Emit) {
+    fn block_delta(&mut self, read: &BlockDelta<'_>, quality: TextQuality, emit: &mut Emit) {
         let place = self.place(read.index);
         if let Some(text) = read.delta.text.get() {
-            let place = place.unwrap_or_else(|| self.open(read.index, Slot::Text(TextBlock::default()), emit));
-            if matches!(self.reply.slot(place), Some(Slot::Text(_))) {
-                self.reply.delta(place, text, mended, emit);
+            let place = place.unwrap_or_else(|| self.open(read.index, OpenBlock::Text(TextBlock::default()), emit));
+            if matches!(self.reply.block_mut(place), Some(OpenBlock::Text(_))) {
+                self.reply.delta(place, text, quality, emit);
             }
         } else if let Some(tool) = &read.delta.tool_use {
             if let Some((place, input)) = place.zip(tool.input.get())
-                && matches!(self.reply.slot(place), Some(Slot::Call { .. }))
+                && matches!(self.reply.block_mut(place), Some(OpenBlock::Call { .. }))
             {
-                self.reply.delta(place, input, mended, emit);
+                self.reply.delta(place, input, quality, emit);
             }
         } else if let Some(reasoning) = &read.delta.reasoning {
-            self.reasoning(read.index, place, reasoning, mended, emit);
+            self.reasoning(read.index, place, reasoning, quality, emit);
         }
     }
 
@@ -214,7 +214,7 @@ impl BedrockDecoder {
         index: u64,
         place: Option<usize>,
         delta: &ReasoningDelta<'_>,
-        mended: bool,
+        quality: TextQuality,
         emit: &mut Emit,
     ) {
         let hidden = delta.redacted.non_empty();
@@ -224,9 +224,9 @@ impl BedrockDecoder {
                 None => Thinking::default(),
             };
             let thinking = Thinking { signature: Some(String::new()), ..thinking };
-            self.open(index, Slot::Thinking(thinking), emit)
+            self.open(index, OpenBlock::Thinking(thinking), emit)
         });
-        let Some(Slot::Thinking(thinking)) = self.reply.slot(place) else { return };
+        let Some(OpenBlock::Thinking(thinking)) = self.reply.block_mut(place) else { return };
         if thinking.redacted {
             append_base64(thinking.signature.get_or_insert_default(), hidden.unwrap_or(""));
             return;
@@ -235,7 +235,7 @@ impl BedrockDecoder {
             thinking.signature.get_or_insert_default().push_str(signature);
         }
         if let Some(text) = delta.text.non_empty() {
-            self.reply.delta(place, text, mended, emit);
+            self.reply.delta(place, text, quality, emit);
         }
     }
 
@@ -322,7 +322,7 @@ impl Decoder for BedrockDecoder {
         match frame.event {
             "contentBlockDelta" => {
                 if let Some(read) = self.read::<BlockDelta<'_>>(frame, scratch, emit) {
-                    self.block_delta(&read.value, read.mended, emit);
+                    self.block_delta(&read.value, read.quality, emit);
                 }
             }
             "contentBlockStart" => {

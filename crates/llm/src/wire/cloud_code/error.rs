@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::{LlmError, LlmErrorKind, retry};
 use crate::model::Model;
 use crate::wire::google::error::member;
-use crate::wire::refused;
+use crate::wire::refusal;
 
 /// Bytes of a body that are searched for a time.
 const MAX_SEARCHED: usize = 8 * 1024;
@@ -34,7 +34,7 @@ pub(super) fn refusal(model: &Model, now: i64, status: StatusCode, headers: &Hea
     let said = if said.is_empty() { "no body" } else { said };
     let code = error.and_then(|error| error["status"].as_str()).map(str::to_owned);
     let shown = format!("Cloud Code Assist API error ({}): {said}", status.as_u16());
-    let mut refused = refused::with_text(model, status, headers, code, json.as_ref(), shown);
+    let mut refused = refusal::with_text(model, status, headers, code, json.as_ref(), shown);
     // 403 and 404 may pass at another address, but not by waiting.
     if refused.kind == LlmErrorKind::Protocol && status.is_server_error() {
         refused.kind = LlmErrorKind::Server;

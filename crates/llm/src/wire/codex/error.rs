@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::model::Model;
-use crate::wire::json_read::Text;
-use crate::wire::refused;
+use crate::wire::frame_json::Text;
+use crate::wire::refusal;
 use crate::wire::responses::error::{Failure, Manner, Told, in_stream};
 use crate::wire::responses::models;
 
@@ -34,7 +34,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     let told = serde_json::from_str::<Body<'_>>(text).unwrap_or_default().error.unwrap_or_default();
     let code = told.code().map(str::to_owned);
     if status == StatusCode::TOO_MANY_REQUESTS || is_limit(&told) {
-        let error = refused::with_text(model, status, headers, code, None, limit_text(&told, now));
+        let error = refusal::with_text(model, status, headers, code, None, limit_text(&told, now));
         return limit(error, &told, now);
     }
     let said = match told.message.non_empty() {
@@ -42,7 +42,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
         None if text.is_empty() => status.canonical_reason().unwrap_or("status code (no body)"),
         None => text,
     };
-    let mut error = refused::with_text(model, status, headers, code, None, said.to_owned());
+    let mut error = refusal::with_text(model, status, headers, code, None, said.to_owned());
     let is_server = matches!(status.as_u16(), 500 | 502 | 503 | 504);
     if !is_server && BUSY.as_ref().is_some_and(|busy| busy.is_match(said)) {
         error.kind = LlmErrorKind::Overloaded;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::error::{LlmError, classify};
 use crate::model::Model;
-use crate::wire::refused;
+use crate::wire::refusal;
 
 /// A response with a failing status.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
@@ -18,10 +18,10 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     match error {
         Some(object @ Value::Object(_)) => {
             let text = with_raw(format!("{number}: {object}"), object);
-            refused::with_text(model, status, headers, code, json.as_ref(), text)
+            refusal::with_text(model, status, headers, code, json.as_ref(), text)
         }
-        Some(other) => refused::error(model, status, headers, code, json.as_ref(), &other.to_string()),
-        None => refused::error(model, status, headers, code, json.as_ref(), text),
+        Some(other) => refusal::error(model, status, headers, code, json.as_ref(), &other.to_string()),
+        None => refusal::error(model, status, headers, code, json.as_ref(), text),
     }
 }
 
@@ -33,8 +33,8 @@ pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     };
     let code = code(error);
     // Gateways put the status of the server behind them here.
-    let status = refused::status_in(error);
-    let words = refused::own_words(error);
+    let status = refusal::status_in(error);
+    let words = refusal::own_words(error);
     let kind = classify::classify(status, code.as_deref(), words.as_deref().unwrap_or(&text));
     LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, with_raw(text, error)) }
 }

@@ -10,14 +10,14 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, First, JsonText, RareText, Text};
-use crate::wire::reply::{Reply, Slot};
+use crate::wire::frame_json::{self, First, JsonText, RareText, Text, TextQuality};
+use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response: one block of text, one of thinking, and one for each call. All stay open to the end, for servers go back and forth.
 #[derive(Debug)]
 pub(super) struct CompletionsDecoder {
-    reply: Reply,
+    reply: ReplyBuilder,
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<CallPlace>,
@@ -79,7 +79,7 @@ struct Delta<'a> {
 /// A piece of a call, as Mistral has it too.
 #[derive(Deserialize)]
 pub(in crate::wire) struct CallDelta<'a> {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(in crate::wire) index: Option<u64>,
     #[serde(borrow, default)]
     pub(in crate::wire) id: Text<'a>,
@@ -97,13 +97,13 @@ pub(in crate::wire) struct FunctionDelta<'a> {
 
 #[derive(Deserialize)]
 struct WireUsage {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     prompt_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     completion_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     prompt_cache_hit_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     cached_tokens: Option<u64>,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
@@ -115,15 +115,15 @@ struct WireUsage {
 
 #[derive(Deserialize)]
 struct PromptDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     cached_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct CompletionDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -141,7 +141,7 @@ impl Chunk<'_> {
 impl CompletionsDecoder {
     pub(super) fn new(call: &Call<'_>) -> Self {
         Self {
-            reply: Reply::new(call.request, call.timestamp),
+            reply: ReplyBuilder::new(call.request, call.timestamp),
             text: None,
             thinking: None,
             calls: Vec::new(),
@@ -150,7 +150,7 @@ impl CompletionsDecoder {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, mended: bool, emit: &mut Emit) {
+    fn chunk(&mut self, chunk: Chunk<'_>, quality: TextQuality, emit: &mut Emit) {
         self.reply.identify(chunk.id.non_empty(), chunk.model.non_empty());
         self.reply.start(emit);
         if let Some(error) = &chunk.error {
@@ -168,17 +168,17 @@ impl CompletionsDecoder {
             self.reply.message.raw_stop_reason = Some(word.to_owned());
         }
         if let Some(delta) = choice.delta {
-            self.delta(delta, mended, emit);
+            self.delta(delta, quality, emit);
         }
     }
 
-    fn delta(&mut self, delta: Delta<'_>, mended: bool, emit: &mut Emit) {
+    fn delta(&mut self, delta: Delta<'_>, quality: TextQuality, emit: &mut Emit) {
         let members =
             [delta.reasoning_content.non_empty(), delta.reasoning.non_empty(), delta.reasoning_text.non_empty()];
         let reasoning = REASONING_MEMBERS.iter().zip(members).find_map(|(name, text)| Some((*name, text?)));
         if let Some((member, text)) = reasoning {
             let place = self.thinking_place(Some(member), emit);
-            self.reply.delta(place, text, mended, emit);
+            self.reply.delta(place, text, quality, emit);
         }
         if let Some(Value::Array(details)) = delta.reasoning_details.map(|details| *details)
             && !details.is_empty()
@@ -189,12 +189,12 @@ impl CompletionsDecoder {
         if let Some(text) = delta.content.non_empty() {
             let place = match self.text {
                 Some(place) => place,
-                None => *self.text.insert(self.reply.open(Slot::Text(TextBlock::default()), emit)),
+                None => *self.text.insert(self.reply.open(OpenBlock::Text(TextBlock::default()), emit)),
             };
-            self.reply.delta(place, text, mended, emit);
+            self.reply.delta(place, text, quality, emit);
         }
         for call in delta.tool_calls.iter().flatten() {
-            self.call(call, mended, emit);
+            self.call(call, quality, emit);
         }
     }
 
@@ -203,25 +203,25 @@ impl CompletionsDecoder {
         let signature = member.map(str::to_owned);
         match self.thinking {
             Some(place) => {
-                if let Some(Slot::Thinking(thinking)) = self.reply.slot(place) {
+                if let Some(OpenBlock::Thinking(thinking)) = self.reply.block_mut(place) {
                     thinking.signature = thinking.signature.take().or(signature);
                 }
                 place
             }
             None => {
-                let slot = Slot::Thinking(Thinking { signature, ..Thinking::default() });
+                let slot = OpenBlock::Thinking(Thinking { signature, ..Thinking::default() });
                 *self.thinking.insert(self.reply.open(slot, emit))
             }
         }
     }
 
-    fn call(&mut self, delta: &CallDelta<'_>, mended: bool, emit: &mut Emit) {
+    fn call(&mut self, delta: &CallDelta<'_>, quality: TextQuality, emit: &mut Emit) {
         let id = delta.id.non_empty();
         let function = delta.function.as_ref();
         let name = function.and_then(|function| function.name.non_empty());
         let place = match self.find_call(delta.index, id) {
             Some(place) => {
-                if let Some(Slot::Call { call, .. }) = self.reply.slot(place) {
+                if let Some(OpenBlock::Call { call, .. }) = self.reply.block_mut(place) {
                     if let Some(id) = id.filter(|_| call.id.as_str().is_empty()) {
                         call.id = id.into();
                     }
@@ -233,18 +233,18 @@ impl CompletionsDecoder {
             }
             None => {
                 let call = ToolCall::new(ToolCallId::new(id.unwrap_or("")), name.unwrap_or("").to_owned(), Map::new());
-                let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
+                let place = self.reply.open(OpenBlock::Call { call, json: String::new() }, emit);
                 self.calls.push(CallPlace { number: delta.index, place });
                 place
             }
         };
         let arguments = function.and_then(|function| function.arguments.0.as_deref());
-        self.reply.delta(place, arguments.unwrap_or(""), mended, emit);
+        self.reply.delta(place, arguments.unwrap_or(""), quality, emit);
     }
 
     /// The call a piece belongs to: by number, else by id; a piece with neither continues the last one.
     fn find_call(&self, number: Option<u64>, id: Option<&str>) -> Option<usize> {
-        let has_id = |place: usize, id: &str| matches!(self.reply.slots().get(place), Some(Slot::Call { call, .. }) if call.id == *id);
+        let has_id = |place: usize, id: &str| matches!(self.reply.blocks().get(place), Some(OpenBlock::Call { call, .. }) if call.id == *id);
         let found = match (number, id) {
             (Some(_), _) => self.calls.iter().rev().find(|call| call.number == number),
             (None, Some(id)) => self.calls.iter().find(|call| has_id(call.place, id)),
@@ -288,12 +288,12 @@ impl CompletionsDecoder {
         }
         self.reply.start(emit);
         if let (Some(place), false) = (self.thinking, self.details.is_empty())
-            && let Some(Slot::Thinking(thinking)) = self.reply.slot(place)
+            && let Some(OpenBlock::Thinking(thinking)) = self.reply.block_mut(place)
         {
             thinking.signature = serde_json::to_string(&self.details).ok();
         }
         self.reply.close_all(emit);
-        let has_content = !self.reply.slots().is_empty();
+        let has_content = !self.reply.blocks().is_empty();
         let inferred = has_content && (marked || !self.reply.model.dialect.replies.finish_reason);
         let by_calls = if self.calls.is_empty() { StopReason::Stop } else { StopReason::ToolUse };
         match self.finish_reason.as_deref() {
@@ -346,12 +346,14 @@ impl Decoder for CompletionsDecoder {
         let mut scratch = String::new();
         let n_waiting = emit.len();
         let mut has_silent_content = false;
-        match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<Chunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => {
                 has_silent_content = read.value.has_silent_content();
-                self.chunk(read.value, read.mended, emit);
+                self.chunk(read.value, read.quality, emit);
             }
-            Err(why) => self.reply.fail_with(json_read::kind(&why), format!("Could not parse chunk: {why}"), emit),
+            Err(why) => {
+                self.reply.fail_with(frame_json::error_kind(&why), format!("Could not parse chunk: {why}"), emit)
+            }
         }
         FrameKind::content_if(has_silent_content || emit.has_content_after(n_waiting))
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::error::{LlmError, LlmErrorKind, classify, retry};
 use crate::model::Model;
-use crate::wire::refused;
+use crate::wire::refusal;
 
 /// A response with a failing status.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
@@ -37,7 +37,7 @@ pub(in crate::wire) fn refuse(
 ) -> LlmError {
     let error = json.map(member);
     let code = error.and_then(|error| error["status"].as_str()).map(str::to_owned);
-    let mut refused = refused::with_text(model, status, headers, code, json, text);
+    let mut refused = refusal::with_text(model, status, headers, code, json, text);
     // A wrong key is an invalid argument to Google.
     let details = error.and_then(|error| error["details"].as_array()).into_iter().flatten();
     if details.into_iter().any(|detail| detail["reason"] == "API_KEY_INVALID") {
@@ -56,8 +56,8 @@ pub(super) fn in_stream(model: &Model, error: &Value, data: &str) -> LlmError {
     let whole: Value = serde_json::from_str(data).unwrap_or_else(|_| json!({"error": error}));
     let word = error["status"].as_str();
     let text = format!("got status: {}. {whole}", word.unwrap_or("undefined"));
-    let status = refused::status_in(error);
-    let words = refused::own_words(&whole);
+    let status = refusal::status_in(error);
+    let words = refusal::own_words(&whole);
     let kind = classify::classify(status, word, words.as_deref().unwrap_or(&text));
     LlmError {
         status,

@@ -13,14 +13,14 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read::{self, First, RareText, Text};
-use crate::wire::reply::{Reply, Slot};
+use crate::wire::frame_json::{self, First, RareText, Text, TextQuality};
+use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response. One block is open at a time; calls come whole.
 #[derive(Debug)]
 pub(in crate::wire) struct GoogleDecoder {
-    reply: Reply,
+    reply: ReplyBuilder,
     /// For the ids of calls that come without.
     host: Host,
     open: Option<Open>,
@@ -112,22 +112,22 @@ struct Feedback<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireUsage {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     prompt_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     candidates_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     thoughts_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     cached_content_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     total_token_count: Option<u64>,
 }
 
 impl GoogleDecoder {
     pub(in crate::wire) fn new(call: &Call<'_>) -> Self {
         Self {
-            reply: Reply::new(call.request, call.timestamp),
+            reply: ReplyBuilder::new(call.request, call.timestamp),
             host: call.request.host.clone(),
             open: None,
             ids: HashSet::new(),
@@ -136,7 +136,7 @@ impl GoogleDecoder {
     }
 
     /// Takes a chunk in. `data`: the text it was read from.
-    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, mended: bool, emit: &mut Emit) {
+    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
         self.reply.identify(chunk.response_id.non_empty(), chunk.model_version.non_empty());
         self.reply.start(emit);
         if let Some(error) = &chunk.error {
@@ -152,10 +152,10 @@ impl GoogleDecoder {
         let parts = candidate.content.as_ref().and_then(|content| content.parts.as_ref());
         for part in parts.into_iter().flatten() {
             if let Some(text) = part.text.get() {
-                self.text(part, text, mended, emit);
+                self.text(part, text, quality, emit);
             }
             if let Some(call) = &part.function_call {
-                self.call(call, part.thought_signature.non_empty(), mended, emit);
+                self.call(call, part.thought_signature.non_empty(), quality, emit);
             }
         }
         if let Some(word) = candidate.finish_reason.non_empty() {
@@ -166,7 +166,7 @@ impl GoogleDecoder {
     }
 
     fn feedback(&mut self, feedback: Option<&Feedback<'_>>, emit: &mut Emit) {
-        let began = self.stop.is_some() || !self.reply.slots().is_empty();
+        let began = self.stop.is_some() || !self.reply.blocks().is_empty();
         let reason = feedback.and_then(|feedback| Some((feedback, feedback.block_reason.non_empty()?)));
         if let Some((feedback, reason)) = reason.filter(|_| !began) {
             let text = with_message(format!("Prompt blocked: {reason}"), feedback.block_reason_message.non_empty());
@@ -174,14 +174,17 @@ impl GoogleDecoder {
         }
     }
 
-    fn text(&mut self, part: &Part<'_>, text: &str, mended: bool, emit: &mut Emit) {
+    fn text(&mut self, part: &Part<'_>, text: &str, quality: TextQuality, emit: &mut Emit) {
         let is_thinking = part.thought == Some(true);
         let place = match self.open {
             Some(open) if open.is_thinking == is_thinking => open.place,
             _ => {
                 self.close(emit);
-                let slot =
-                    if is_thinking { Slot::Thinking(Thinking::default()) } else { Slot::Text(TextBlock::default()) };
+                let slot = if is_thinking {
+                    OpenBlock::Thinking(Thinking::default())
+                } else {
+                    OpenBlock::Text(TextBlock::default())
+                };
                 let place = self.reply.open(slot, emit);
                 self.open = Some(Open { place, is_thinking });
                 place
@@ -190,15 +193,15 @@ impl GoogleDecoder {
         let given = part.thought_signature.non_empty().map(str::to_owned);
         if let (
             Some(given),
-            Some(Slot::Text(TextBlock { signature, .. }) | Slot::Thinking(Thinking { signature, .. })),
-        ) = (given, self.reply.slot(place))
+            Some(OpenBlock::Text(TextBlock { signature, .. }) | OpenBlock::Thinking(Thinking { signature, .. })),
+        ) = (given, self.reply.block_mut(place))
         {
             *signature = Some(given);
         }
-        self.reply.delta(place, text, mended, emit);
+        self.reply.delta(place, text, quality, emit);
     }
 
-    fn call(&mut self, told: &FunctionCall<'_>, signature: Option<&str>, mended: bool, emit: &mut Emit) {
+    fn call(&mut self, told: &FunctionCall<'_>, signature: Option<&str>, quality: TextQuality, emit: &mut Emit) {
         self.close(emit);
         let name = told.name.get().unwrap_or("");
         let id = match told.id.non_empty().filter(|id| !self.ids.contains(*id)) {
@@ -214,8 +217,8 @@ impl GoogleDecoder {
             Some(Value::String(text)) => text.clone(),
             Some(args) => write::to_string(args).unwrap_or_default(),
         };
-        let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
-        self.reply.delta(place, &arguments, mended, emit);
+        let place = self.reply.open(OpenBlock::Call { call, json: String::new() }, emit);
+        self.reply.delta(place, &arguments, quality, emit);
         self.reply.close(place, emit);
     }
 
@@ -287,13 +290,13 @@ impl Decoder for GoogleDecoder {
         if frame.data.starts_with('[')
             && let Ok(chunks) = serde_json::from_str::<Vec<Chunk<'_>>>(frame.data)
         {
-            chunks.iter().for_each(|chunk| self.chunk(chunk, frame.data, false, emit));
+            chunks.iter().for_each(|chunk| self.chunk(chunk, frame.data, TextQuality::Intact, emit));
             return FrameKind::Content;
         }
         let mut scratch = String::new();
         let (n_waiting, had_stop) = (emit.len(), self.stop.is_some());
-        match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
-            Ok(read) => self.chunk(&read.value, frame.data, read.mended, emit),
+        match frame_json::read::<Chunk<'_>>(frame.data, &mut scratch) {
+            Ok(read) => self.chunk(&read.value, frame.data, read.quality, emit),
             Err(why) if why.is_eof() => {
                 self.reply.fail_with(LlmErrorKind::StreamCut, "Incomplete JSON segment at the end", emit);
             }

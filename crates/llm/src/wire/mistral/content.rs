@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::wire::json_read::Text;
+use crate::wire::frame_json::Text;
 
 /// A piece of an answer.
 #[derive(Debug, PartialEq)]

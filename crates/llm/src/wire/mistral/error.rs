@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::error::{LlmError, classify};
 use crate::model::Model;
-use crate::wire::refused;
+use crate::wire::refusal;
 
 /// Characters of a body that an error text shows.
 const MAX_SHOWN: usize = 4_000;
@@ -17,7 +17,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     let json: Option<Value> = serde_json::from_str(body).ok();
     let said = if body.is_empty() { status.canonical_reason().unwrap_or("no body").to_owned() } else { shown(body) };
     let text = format!("Mistral API error ({}): {said}", status.as_u16());
-    refused::with_text(model, status, headers, json.as_ref().and_then(code), json.as_ref(), text)
+    refusal::with_text(model, status, headers, json.as_ref().and_then(code), json.as_ref(), text)
 }
 
 /// An error instead of a chunk.
@@ -25,8 +25,8 @@ pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     let said = error["message"].as_str().map_or_else(|| shown(&error.to_string()), shown);
     let code = code(error);
     let text = format!("Mistral API error: {said}");
-    let status = refused::status_in(error);
-    let words = refused::own_words(error);
+    let status = refusal::status_in(error);
+    let words = refusal::own_words(error);
     let kind = classify::classify(status, code.as_deref(), words.as_deref().unwrap_or(&text));
     LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, text) }
 }

@@ -11,14 +11,14 @@ use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::completions::stream::{CallDelta, CallPlace};
-use crate::wire::json_read::{self, First, RareText, Text};
-use crate::wire::reply::{Reply, Slot};
+use crate::wire::frame_json::{self, First, RareText, Text, TextQuality};
+use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response. One block of text or thinking is open at a time; calls stay open until text follows or the answer ends.
 #[derive(Debug)]
 pub(super) struct MistralDecoder {
-    reply: Reply,
+    reply: ReplyBuilder,
     open: Option<Open>,
     calls: Vec<CallPlace>,
     finish_reason: Option<String>,
@@ -66,13 +66,13 @@ struct Delta<'a> {
 
 #[derive(Deserialize)]
 struct WireUsage {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     prompt_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     completion_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     total_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     num_cached_tokens: Option<u64>,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
@@ -80,16 +80,21 @@ struct WireUsage {
 
 #[derive(Deserialize)]
 struct PromptDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     cached_tokens: Option<u64>,
 }
 
 impl MistralDecoder {
     pub(super) fn new(call: &Call<'_>) -> Self {
-        Self { reply: Reply::new(call.request, call.timestamp), open: None, calls: Vec::new(), finish_reason: None }
+        Self {
+            reply: ReplyBuilder::new(call.request, call.timestamp),
+            open: None,
+            calls: Vec::new(),
+            finish_reason: None,
+        }
     }
 
-    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, mended: bool, emit: &mut Emit) {
+    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
         self.reply.identify(chunk.id.non_empty(), chunk.model.non_empty());
         self.reply.start(emit);
         if chunk.error.is_some() || chunk.object.get() == Some("error") {
@@ -108,10 +113,10 @@ impl MistralDecoder {
         let Some(delta) = &choice.delta else { return };
         for piece in delta.content.0.iter().filter(|piece| !piece.text.is_empty()) {
             let place = self.place(piece.is_thinking, emit);
-            self.reply.delta(place, &piece.text, mended, emit);
+            self.reply.delta(place, &piece.text, quality, emit);
         }
         for call in delta.tool_calls.iter().flatten() {
-            self.call(call, mended, emit);
+            self.call(call, quality, emit);
         }
     }
 
@@ -121,8 +126,11 @@ impl MistralDecoder {
             Some(open) if open.is_thinking == is_thinking => open.place,
             _ => {
                 self.reply.close_all(emit);
-                let slot =
-                    if is_thinking { Slot::Thinking(Thinking::default()) } else { Slot::Text(TextBlock::default()) };
+                let slot = if is_thinking {
+                    OpenBlock::Thinking(Thinking::default())
+                } else {
+                    OpenBlock::Text(TextBlock::default())
+                };
                 let place = self.reply.open(slot, emit);
                 self.open = Some(Open { place, is_thinking });
                 place
@@ -130,7 +138,7 @@ impl MistralDecoder {
         }
     }
 
-    fn call(&mut self, delta: &CallDelta<'_>, mended: bool, emit: &mut Emit) {
+    fn call(&mut self, delta: &CallDelta<'_>, quality: TextQuality, emit: &mut Emit) {
         if let Some(open) = self.open.take() {
             self.reply.close(open.place, emit);
         }
@@ -139,7 +147,7 @@ impl MistralDecoder {
         let name = function.and_then(|function| function.name.non_empty());
         let place = match self.find_call(delta.index, id) {
             Some(place) => {
-                if let Some(Slot::Call { call, .. }) = self.reply.slot(place)
+                if let Some(OpenBlock::Call { call, .. }) = self.reply.block_mut(place)
                     && let Some(name) = name.filter(|_| call.name.is_empty())
                 {
                     name.clone_into(&mut call.name);
@@ -150,20 +158,20 @@ impl MistralDecoder {
                 let number = delta.index.unwrap_or(self.calls.len() as u64);
                 let id = id.map_or_else(|| ids::derive(&format!("toolcall:{number}"), 0).into(), ToolCallId::from);
                 let call = ToolCall::new(id, name.unwrap_or(""), Map::new());
-                let place = self.reply.open(Slot::Call { call, json: String::new() }, emit);
+                let place = self.reply.open(OpenBlock::Call { call, json: String::new() }, emit);
                 self.calls.push(CallPlace { number: delta.index, place });
                 place
             }
         };
         let arguments = function.and_then(|function| function.arguments.0.as_deref());
-        self.reply.delta(place, arguments.unwrap_or(""), mended, emit);
+        self.reply.delta(place, arguments.unwrap_or(""), quality, emit);
     }
 
     /// The call a piece belongs to. Some servers number all calls alike and tell them apart by their ids alone.
     fn find_call(&self, number: Option<u64>, id: Option<&str>) -> Option<usize> {
         let of = |call: &&CallPlace| {
-            let own = match self.reply.slots().get(call.place) {
-                Some(Slot::Call { call, .. }) => Some(call.id.as_str()),
+            let own = match self.reply.blocks().get(call.place) {
+                Some(OpenBlock::Call { call, .. }) => Some(call.id.as_str()),
                 _ => None,
             };
             match id {
@@ -224,13 +232,15 @@ impl Decoder for MistralDecoder {
         let mut scratch = String::new();
         let n_waiting = emit.len();
         let mut is_last = false;
-        match json_read::read::<Chunk<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<Chunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => {
                 is_last =
                     read.value.choices.0.as_ref().is_some_and(|choice| choice.finish_reason.non_empty().is_some());
-                self.chunk(&read.value, frame.data, read.mended, emit);
+                self.chunk(&read.value, frame.data, read.quality, emit);
             }
-            Err(why) => self.reply.fail_with(json_read::kind(&why), format!("Could not parse chunk: {why}"), emit),
+            Err(why) => {
+                self.reply.fail_with(frame_json::error_kind(&why), format!("Could not parse chunk: {why}"), emit)
+            }
         }
         FrameKind::content_if(is_last || emit.has_content_after(n_waiting))
     }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::models;
 use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::model::Model;
-use crate::wire::json_read::{self, Text};
-use crate::wire::refused;
+use crate::wire::frame_json::{self, Text};
+use crate::wire::refusal;
 
 /// A response with a failing status; `title` says whose.
 pub(in crate::wire) fn refusal(
@@ -26,10 +26,10 @@ pub(in crate::wire) fn refusal(
     let said = error.map_or_else(|| text.to_owned(), Value::to_string);
     if said.is_empty() {
         // The words by which an overflow without a body is known.
-        return refused::error(model, status, headers, code, json.as_ref(), "");
+        return refusal::error(model, status, headers, code, json.as_ref(), "");
     }
     let text = format!("{title} ({}): {said}", status.as_u16());
-    refused::with_text(model, status, headers, code, json.as_ref(), text)
+    refusal::with_text(model, status, headers, code, json.as_ref(), text)
 }
 
 /// Code and words of a failure inside the stream.
@@ -43,7 +43,7 @@ pub(in crate::wire) struct Told<'a> {
     pub(in crate::wire) message: Text<'a>,
     #[serde(borrow, default)]
     pub(in crate::wire) plan_type: Text<'a>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(in crate::wire) resets_at: Option<u64>,
 }
 

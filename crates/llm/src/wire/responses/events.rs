@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::Told;
-use crate::wire::json_read::{self, JsonText, RareText, Read, Text};
+use crate::wire::frame_json::{self, JsonText, RareText, Read, Text, TextQuality};
 
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) output_index: Option<u64>,
     #[serde(borrow, default)]
     pub(super) item_id: Text<'a>,
@@ -29,7 +29,7 @@ pub(super) struct Event<'a> {
 pub(super) struct ErrorEvent<'a> {
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) status: Option<u64>,
 }
 
@@ -108,14 +108,14 @@ pub(super) struct Incomplete<'a> {
 
 #[derive(Default, Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) total_tokens: Option<u64>,
     /// Some servers count what came from a cache here.
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) cached_tokens: Option<u64>,
     #[serde(default)]
     pub(super) input_tokens_details: Option<InputDetails>,
@@ -125,15 +125,15 @@ pub(super) struct WireUsage {
 
 #[derive(Deserialize)]
 pub(super) struct InputDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) cached_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) cache_write_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct OutputDetails {
-    #[serde(default, deserialize_with = "json_read::count")]
+    #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) reasoning_tokens: Option<u64>,
 }
 
@@ -143,6 +143,6 @@ pub(super) fn read_part<'a, T: Deserialize<'a> + Default>(
     raw: Option<&'a RawValue>,
     scratch: &'a mut String,
 ) -> Read<T> {
-    let read = raw.and_then(|raw| json_read::read(raw.get(), scratch).ok());
-    read.unwrap_or(Read { value: T::default(), mended: false })
+    let read = raw.and_then(|raw| frame_json::read(raw.get(), scratch).ok());
+    read.unwrap_or(Read { value: T::default(), quality: TextQuality::Intact })
 }

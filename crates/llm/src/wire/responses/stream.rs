@@ -19,14 +19,14 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::json_read;
-use crate::wire::reply::{Reply, Slot};
+use crate::wire::frame_json::{self, TextQuality};
+use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Call, Decoder, FrameKind};
 
 /// Reads one response.
 #[derive(Debug)]
 pub(in crate::wire) struct ResponsesDecoder<M> {
-    reply: Reply,
+    reply: ReplyBuilder,
     manner: M,
     grammar: GrammarTools,
     open: Vec<OpenItem>,
@@ -73,7 +73,7 @@ impl Kind {
 impl<M: Manner> ResponsesDecoder<M> {
     pub(in crate::wire) fn new(call: &Call<'_>, manner: M) -> Self {
         Self {
-            reply: Reply::new(call.request, call.timestamp),
+            reply: ReplyBuilder::new(call.request, call.timestamp),
             manner,
             grammar: GrammarTools::of_request(call.request),
             open: Vec::new(),
@@ -82,7 +82,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn event(&mut self, event: &Event<'_>, data: &str, mended: bool, emit: &mut Emit) {
+    fn event(&mut self, event: &Event<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
         let kind = event.kind.get().unwrap_or("");
         let mut scratch = String::new();
         if kind == "response.created" {
@@ -91,22 +91,22 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
         self.reply.start(emit);
         match kind {
-            "response.output_item.added" => self.added(event, mended, emit),
-            "response.output_item.done" => self.item_done(event, mended, emit),
+            "response.output_item.added" => self.added(event, quality, emit),
+            "response.output_item.done" => self.item_done(event, quality, emit),
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.delta(event, Kind::Message, event.delta.get(), mended, emit);
+                self.delta(event, Kind::Message, event.delta.get(), quality, emit);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.delta(event, Kind::Reasoning, event.delta.get(), mended, emit);
+                self.delta(event, Kind::Reasoning, event.delta.get(), quality, emit);
             }
             "response.reasoning_summary_part.done" => {
-                self.delta(event, Kind::Reasoning, Some("\n\n"), false, emit);
+                self.delta(event, Kind::Reasoning, Some("\n\n"), TextQuality::Intact, emit);
             }
             "response.function_call_arguments.delta" => {
-                self.delta(event, Kind::Call, event.delta.get(), mended, emit);
+                self.delta(event, Kind::Call, event.delta.get(), quality, emit);
             }
-            "response.function_call_arguments.done" => self.arguments_done(event, mended, emit),
-            "response.custom_tool_call_input.delta" => self.input_delta(event, event.delta.get(), mended, emit),
+            "response.function_call_arguments.done" => self.arguments_done(event, quality, emit),
+            "response.custom_tool_call_input.delta" => self.input_delta(event, event.delta.get(), quality, emit),
             "response.completed" | "response.done" | "response.incomplete" => {
                 self.finished(kind, &read_part(event.response, &mut scratch).value, emit);
             }
@@ -114,7 +114,7 @@ impl<M: Manner> ResponsesDecoder<M> {
             "error" => {
                 let mut mended = String::new();
                 let event =
-                    json_read::read(data, &mut mended).map_or_else(|_| ErrorEvent::default(), |read| read.value);
+                    frame_json::read(data, &mut mended).map_or_else(|_| ErrorEvent::default(), |read| read.value);
                 let nested: Option<Told<'_>> = event.error.map(|error| read_part(Some(error), &mut scratch).value);
                 let told = nested.unwrap_or_else(|| serde_json::from_str(data).unwrap_or_default());
                 let status = event.status.and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
@@ -127,21 +127,21 @@ impl<M: Manner> ResponsesDecoder<M> {
 
     // Items.
 
-    fn added(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
+    fn added(&mut self, event: &Event<'_>, quality: TextQuality, emit: &mut Emit) {
         let mut scratch = String::new();
         let read = read_part::<Item<'_>>(event.item, &mut scratch);
-        let (item, mended) = (read.value, mended || read.mended);
+        let (item, quality) = (read.value, quality.worse(read.quality));
         let Some(kind) = Kind::of(&item) else { return };
         let place = self.open_item(event, &item, kind, emit);
         match kind {
             Kind::Message => {
                 let text = item.text();
                 if !text.is_empty() {
-                    self.reply.delta(place, &text, mended, emit);
+                    self.reply.delta(place, &text, quality, emit);
                 }
             }
-            Kind::Call => self.set_json(place, item.arguments.0.as_deref().unwrap_or(""), mended),
-            Kind::CustomCall { .. } => self.input_delta(event, item.input.non_empty(), mended, emit),
+            Kind::Call => self.set_json(place, item.arguments.0.as_deref().unwrap_or(""), quality),
+            Kind::CustomCall { .. } => self.input_delta(event, item.input.non_empty(), quality, emit),
             Kind::Reasoning => {}
         }
     }
@@ -149,13 +149,13 @@ impl<M: Manner> ResponsesDecoder<M> {
     fn open_item(&mut self, event: &Event<'_>, item: &Item<'_>, kind: Kind, emit: &mut Emit) -> usize {
         let id = item.id.get().unwrap_or("");
         let slot = match kind {
-            Kind::Reasoning => Slot::Thinking(Thinking::default()),
-            Kind::Message => Slot::Text(TextBlock::default()),
+            Kind::Reasoning => OpenBlock::Thinking(Thinking::default()),
+            Kind::Message => OpenBlock::Text(TextBlock::default()),
             Kind::Call | Kind::CustomCall { .. } => {
                 self.has_calls = true;
                 let call_id = item.call_id.get().unwrap_or("");
                 let both = if id.is_empty() { call_id.to_owned() } else { format!("{call_id}|{id}") };
-                Slot::Call { call: new_call(both, item), json: String::new() }
+                OpenBlock::Call { call: new_call(both, item), json: String::new() }
             }
         };
         let place = self.reply.open(slot, emit);
@@ -194,31 +194,31 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn delta(&mut self, event: &Event<'_>, kind: Kind, text: Option<&str>, mended: bool, emit: &mut Emit) {
+    fn delta(&mut self, event: &Event<'_>, kind: Kind, text: Option<&str>, quality: TextQuality, emit: &mut Emit) {
         let Some(text) = text else { return };
         if let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), |of| of == kind, emit) {
-            self.reply.delta(self.open[at].place, text, mended, emit);
+            self.reply.delta(self.open[at].place, text, quality, emit);
         }
     }
 
-    fn arguments_done(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
+    fn arguments_done(&mut self, event: &Event<'_>, quality: TextQuality, emit: &mut Emit) {
         let Some(arguments) = event.arguments.get() else { return };
         let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), |kind| kind == Kind::Call, emit)
         else {
             return;
         };
         let place = self.open[at].place;
-        let arguments = json_read::unmarked(arguments, mended);
-        let Some(Slot::Call { json, .. }) = self.reply.slot(place) else { return };
+        let arguments = frame_json::unmarked(arguments, quality);
+        let Some(OpenBlock::Call { json, .. }) = self.reply.block_mut(place) else { return };
         match arguments.strip_prefix(json.as_str()).map(str::to_owned) {
             Some(rest) if rest.is_empty() => {}
-            Some(rest) => self.reply.delta(place, &rest, false, emit),
+            Some(rest) => self.reply.delta(place, &rest, TextQuality::Intact, emit),
             None => json.replace_range(.., &arguments),
         }
     }
 
     /// More of a text that is the argument of a call; written as JSON, for that is what arguments are.
-    fn input_delta(&mut self, event: &Event<'_>, text: Option<&str>, mended: bool, emit: &mut Emit) {
+    fn input_delta(&mut self, event: &Event<'_>, text: Option<&str>, quality: TextQuality, emit: &mut Emit) {
         let Some(text) = text else { return };
         let is_custom = |kind| matches!(kind, Kind::CustomCall { .. });
         let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), is_custom, emit) else { return };
@@ -227,13 +227,13 @@ impl<M: Manner> ResponsesDecoder<M> {
         let was_begun = std::mem::replace(kind, Kind::CustomCall { begun: true }) == Kind::CustomCall { begun: true };
         let mut piece = if was_begun { String::new() } else { self.input_begin(place) };
         push_escaped(&mut piece, text);
-        self.reply.delta(place, &piece, mended, emit);
+        self.reply.delta(place, &piece, quality, emit);
     }
 
     /// The JSON before the text of a call.
     fn input_begin(&self, place: usize) -> String {
-        let name = match self.reply.slots().get(place) {
-            Some(Slot::Call { call, .. }) => call.name.as_str(),
+        let name = match self.reply.blocks().get(place) {
+            Some(OpenBlock::Call { call, .. }) => call.name.as_str(),
             _ => "",
         };
         let mut begin = String::from("{\"");
@@ -242,16 +242,16 @@ impl<M: Manner> ResponsesDecoder<M> {
         begin
     }
 
-    fn set_json(&mut self, place: usize, text: &str, mended: bool) {
-        if let Some(Slot::Call { json, .. }) = self.reply.slot(place) {
-            json.replace_range(.., &json_read::unmarked(text, mended));
+    fn set_json(&mut self, place: usize, text: &str, quality: TextQuality) {
+        if let Some(OpenBlock::Call { json, .. }) = self.reply.block_mut(place) {
+            json.replace_range(.., &frame_json::unmarked(text, quality));
         }
     }
 
-    fn item_done(&mut self, event: &Event<'_>, mended: bool, emit: &mut Emit) {
+    fn item_done(&mut self, event: &Event<'_>, quality: TextQuality, emit: &mut Emit) {
         let mut scratch = String::new();
         let read = read_part::<Item<'_>>(event.item, &mut scratch);
-        let (item, mended) = (read.value, mended || read.mended);
+        let (item, quality) = (read.value, quality.worse(read.quality));
         let Some(kind) = Kind::of(&item) else { return };
         let same = |of: Kind| std::mem::discriminant(&of) == std::mem::discriminant(&kind);
         let id = item.id.get().unwrap_or("");
@@ -266,45 +266,45 @@ impl<M: Manner> ResponsesDecoder<M> {
         });
         let OpenItem { place, kind, .. } = self.open.swap_remove(at);
         match kind {
-            Kind::Reasoning => self.end_reasoning(place, &item, event.item, mended),
-            Kind::Message => self.end_message(place, &item, mended),
+            Kind::Reasoning => self.end_reasoning(place, &item, event.item, quality),
+            Kind::Message => self.end_message(place, &item, quality),
             Kind::Call => {
                 self.complete_call(place, &item);
                 if let Some(arguments) = item.arguments.0.as_deref().filter(|text| !text.is_empty()) {
-                    self.set_json(place, arguments, mended);
+                    self.set_json(place, arguments, quality);
                 }
             }
             Kind::CustomCall { begun } => {
                 self.complete_call(place, &item);
-                self.end_input(place, &item, begun, mended, emit);
+                self.end_input(place, &item, begun, quality, emit);
             }
         }
         self.reply.close(place, emit);
     }
 
-    fn end_reasoning(&mut self, place: usize, item: &Item<'_>, raw: Option<&RawValue>, mended: bool) {
-        let Some(Slot::Thinking(thinking)) = self.reply.slot(place) else { return };
+    fn end_reasoning(&mut self, place: usize, item: &Item<'_>, raw: Option<&RawValue>, quality: TextQuality) {
+        let Some(OpenBlock::Thinking(thinking)) = self.reply.block_mut(place) else { return };
         let text = item.thinking();
         if !text.is_empty() {
-            thinking.thinking = json_read::unmarked(&text, mended).into_owned();
+            thinking.thinking = frame_json::unmarked(&text, quality).into_owned();
         }
         // Read and written anew, it is compact whatever the server sent.
         let whole = raw.and_then(|raw| lossy::from_str::<Value>(raw.get()).ok());
-        thinking.signature = whole.map(|whole| json_read::unmarked(&whole.to_string(), mended).into_owned());
+        thinking.signature = whole.map(|whole| frame_json::unmarked(&whole.to_string(), quality).into_owned());
     }
 
-    fn end_message(&mut self, place: usize, item: &Item<'_>, mended: bool) {
-        let Some(Slot::Text(block)) = self.reply.slot(place) else { return };
+    fn end_message(&mut self, place: usize, item: &Item<'_>, quality: TextQuality) {
+        let Some(OpenBlock::Text(block)) = self.reply.block_mut(place) else { return };
         let text = item.text();
         if !text.is_empty() {
-            block.text = json_read::unmarked(&text, mended).into_owned();
+            block.text = frame_json::unmarked(&text, quality).into_owned();
         }
         block.signature = item.id.non_empty().map(|id| convert::write_signature(id, item.phase.non_empty()));
     }
 
     /// What the beginning of a call did not say.
     fn complete_call(&mut self, place: usize, item: &Item<'_>) {
-        let Some(Slot::Call { call, .. }) = self.reply.slot(place) else { return };
+        let Some(OpenBlock::Call { call, .. }) = self.reply.block_mut(place) else { return };
         if let Some(name) = item.name.non_empty().filter(|_| call.name.is_empty()) {
             name.clone_into(&mut call.name);
         }
@@ -314,20 +314,20 @@ impl<M: Manner> ResponsesDecoder<M> {
     }
 
     /// Ends the JSON of a call whose argument is a text; the item has the whole text.
-    fn end_input(&mut self, place: usize, item: &Item<'_>, begun: bool, mended: bool, emit: &mut Emit) {
+    fn end_input(&mut self, place: usize, item: &Item<'_>, begun: bool, quality: TextQuality, emit: &mut Emit) {
         let begin = self.input_begin(place);
-        let Some(Slot::Call { json, .. }) = self.reply.slot(place) else { return };
+        let Some(OpenBlock::Call { json, .. }) = self.reply.block_mut(place) else { return };
         let whole = match item.input.get() {
             Some(text) => {
                 let mut whole = begin;
-                push_escaped(&mut whole, &json_read::unmarked(text, mended));
+                push_escaped(&mut whole, &frame_json::unmarked(text, quality));
                 whole + "\"}"
             }
             None if begun => format!("{json}\"}}"),
             None => begin + "\"}",
         };
         match whole.strip_prefix(json.as_str()).map(str::to_owned) {
-            Some(rest) if begun => self.reply.delta(place, &rest, false, emit),
+            Some(rest) if begun => self.reply.delta(place, &rest, TextQuality::Intact, emit),
             _ => *json = whole,
         }
     }
@@ -443,14 +443,14 @@ impl<M: Manner> Decoder for ResponsesDecoder<M> {
         }
         let mut scratch = String::new();
         let mut has_content = true;
-        match json_read::read::<Event<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<Event<'_>>(frame.data, &mut scratch) {
             Ok(read) => {
                 has_content = !read.value.kind.get().is_some_and(|kind| WITHOUT_CONTENT.contains(&kind));
-                self.event(&read.value, frame.data, read.mended, emit);
+                self.event(&read.value, frame.data, read.quality, emit);
             }
             Err(why) => {
                 let text = format!("{}: {why}", self.manner.bad_json());
-                self.reply.fail_with(json_read::kind(&why), text, emit);
+                self.reply.fail_with(frame_json::error_kind(&why), text, emit);
             }
         }
         FrameKind::content_if(has_content)

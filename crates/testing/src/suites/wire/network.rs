@@ -9,13 +9,14 @@ use pinch_llm::error::{Emitted, LlmError, LlmErrorKind, retry};
 use pinch_llm::event::{EventStream, Finished, StreamEvent};
 use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
-use pinch_llm::provider::ProviderRegistry;
+use pinch_llm::provider::http::HttpProvider;
+use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{CallObserver, Request, ThinkingChoice, Timeouts};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
 
-use super::support::{ensure, equal, good, request_at};
+use super::support::{ensure, equal, format_of, good, request_at};
 use crate::server::{Fault, Gate, Reply, Server};
 use crate::wires::{Answer, Part, Wire};
 
@@ -30,8 +31,12 @@ fn run(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     runtime.block_on(limited).unwrap_or_else(|_| Err(format!("not over after {MAX_TIME:?}")))
 }
 
-fn stream(request: Request, cancel: Cancel) -> Result<EventStream, String> {
-    let provider = ProviderRegistry::builtin().get(&request.model.api).map_err(|why| why.to_string())?;
+fn stream(wire: &dyn Wire, request: Request, cancel: Cancel) -> Result<EventStream, String> {
+    // Built-in formats are called as programs call them, with whatever surrounds them there.
+    let provider: Arc<dyn Provider> = match ProviderRegistry::builtin().get(&request.model.api) {
+        Ok(provider) => provider,
+        Err(_) => Arc::new(HttpProvider::new(format_of(wire)?, Arc::default())),
+    };
     Ok(provider.stream(request, cancel))
 }
 
@@ -52,7 +57,7 @@ async fn end_with(wire: &dyn Wire, reply: Reply, timeouts: Timeouts) -> Result<(
     server.reply(reply);
     let mut request = request_at(wire, &server.url());
     request.options.timeouts = timeouts;
-    let end = stream(request, Cancel::new())?.collect_end().await;
+    let end = stream(wire, request, Cancel::new())?.collect_end().await;
     Ok((end, server.requests().len()))
 }
 
@@ -106,7 +111,7 @@ pub(super) fn facts(wire: &dyn Wire) -> Result<(), String> {
         let mut request = request_at(wire, &server.url());
         request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Low);
         let now = request.host.now_ms();
-        let end = stream(request, Cancel::new())?.collect_end().await;
+        let end = stream(wire, request, Cancel::new())?.collect_end().await;
         let message = good(&end)?;
         let who = (message.api.as_str(), message.provider.as_str(), message.model.as_str());
         equal("who answered", who, (wire.api(), wire.api(), "m"))?;
@@ -126,7 +131,7 @@ pub(super) fn abort_at_each_event(wire: &dyn Wire) -> Result<(), String> {
             gate.open_times(frames.len());
             server.reply(events(wire).gated(&gate, frames.clone()));
             let cancel = Cancel::new();
-            let mut stream = stream(request_at(wire, &server.url()), cancel.clone())?;
+            let mut stream = stream(wire, request_at(wire, &server.url()), cancel.clone())?;
             let mut n_events = 0_usize;
             let end = loop {
                 if n_events == stop_after {
@@ -156,7 +161,7 @@ pub(super) fn abort_before(wire: &dyn Wire) -> Result<(), String> {
         let server = start().await?;
         let cancel = Cancel::new();
         cancel.cancel(CancelReason::User);
-        let end = stream(request_at(wire, &server.url()), cancel)?.collect_end().await;
+        let end = stream(wire, request_at(wire, &server.url()), cancel)?.collect_end().await;
         equal("stop reason", end.message.stop_reason, StopReason::Aborted)?;
         equal("requests", server.requests().len(), 0)
     })
@@ -259,7 +264,7 @@ pub(super) fn observers(wire: &dyn Wire) -> Result<(), String> {
             let notes = Arc::new(Notes::default());
             let mut request = request_at(wire, &server.url());
             request.options.observer = Some(Arc::clone(&notes) as Arc<dyn CallObserver>);
-            let mut stream = stream(request, Cancel::new())?;
+            let mut stream = stream(wire, request, Cancel::new())?;
             ensure(stream.next().await.is_some(), || "no event at all".into())?;
             let noted = notes.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
             equal("notes before the first event", noted.join(" "), notes_expected.join(" "))?;

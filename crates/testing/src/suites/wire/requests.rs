@@ -7,7 +7,7 @@ use pinch_llm::request::{Auth, Request};
 use pinch_llm::wire;
 use serde_json::{Value, json};
 
-use super::support::{decode, encode, end_of, ensure, equal, good, model_at, request_of, tool};
+use super::support::{decode, encode, encode_as, end_of, ensure, equal, good, model_at, request_of, tool};
 use crate::wires::{Answer, Part, Wire};
 
 /// A picture of one pixel.
@@ -29,7 +29,7 @@ fn request(wire: &dyn Wire, more: &Value, messages: Vec<Message>) -> Request {
 }
 
 fn body(wire: &dyn Wire, more: &Value, messages: Vec<Message>) -> Result<String, String> {
-    Ok(encode(&request(wire, more, messages))?.body.to_string())
+    Ok(encode(wire, &request(wire, more, messages))?.body.to_string())
 }
 
 /// Seeing models get the picture, others a note.
@@ -120,7 +120,7 @@ pub(super) fn hand_off_from(wire: &dyn Wire) -> Result<(), String> {
         (model.api, model.provider) = (format.api().into(), "other".into());
         request.model = Arc::new(model);
         request.auth = Auth::key(KEY_FOR_ALL);
-        let told = encode(&request).and_then(|made| check_handed(&made.body.to_string()));
+        let told = encode_as(&**format, &request).and_then(|made| check_handed(&made.body.to_string()));
         told.map_err(|why| format!("to {}: {why}", format.api()))?;
     }
     Ok(())
@@ -175,7 +175,7 @@ pub(super) fn blank_texts(wire: &dyn Wire) -> Result<(), String> {
     ];
     let mut request = request(wire, &json!({}), messages);
     request.system = pinch_llm::request::SystemPrompt::text(" ");
-    let body = encode(&request)?.body;
+    let body = encode(wire, &request)?.body;
     let mut blanks = Vec::new();
     members(&body, &mut |name, value| {
         let holds_text = ["text", "content", "output", "error", "input_text", "instructions"].contains(&name);
@@ -205,7 +205,7 @@ pub(super) fn long_ids(wire: &dyn Wire) -> Result<(), String> {
             "content": [{"type": "text", "text": "seen"}], "timestamp": 3}))?);
     }
     // The third generation of Gemini wants names of calls, and OpenAI short ones; to the other formats this means nothing.
-    let body = encode(&request(wire, &json!({"id": "gemini-3-pro", "provider": "openai"}), messages))?.body;
+    let body = encode(wire, &request(wire, &json!({"id": "gemini-3-pro", "provider": "openai"}), messages))?.body;
     let (mut names, mut of_results) = (Vec::new(), Vec::new());
     members(&body, &mut |name, value| {
         let Some(text) = value.as_str() else { return };
@@ -234,7 +234,7 @@ pub(super) fn headers(wire: &dyn Wire) -> Result<(), String> {
     let mut request = request(wire, &of_model, vec![Message::user("hi", 1)]);
     request.auth.headers = list(&[("x-two", Some("auth")), ("x-three", Some("auth"))]);
     request.options.headers = list(&[("X-Three", Some("call")), ("X-Four", None), ("accept", Some("call"))]);
-    let made = encode(&request)?;
+    let made = encode(wire, &request)?;
     let told = |name: &str| made.headers.get(name).and_then(|value| value.to_str().ok());
     equal("x-one", told("x-one"), Some("model"))?;
     equal("x-two", told("x-two"), Some("auth"))?;
@@ -260,13 +260,13 @@ pub(super) fn output_limit(wire: &dyn Wire) -> Result<(), String> {
         let more = json!({"contextWindow": window, "maxTokens": most});
         let mut request = request(wire, &more, vec![Message::user(long.as_str(), 1)]);
         request.options.max_tokens = (window == 200_000).then_some(3_000);
-        let body = encode(&request)?.body;
+        let body = encode(wire, &request)?.body;
         let limit = limit_of(&body).ok_or("no limit is sent")?;
         ensure(expected.contains(&limit), || format!("limit {limit} in a window of {window}, expected {expected:?}"))?;
     }
     // A record that does not know a limit is no reason to ask for no tokens.
     let unknown = request(wire, &json!({"maxTokens": 0}), vec![Message::user("hi", 1)]);
-    let limit = limit_of(&encode(&unknown)?.body);
+    let limit = limit_of(&encode(wire, &unknown)?.body);
     ensure(limit != Some(0), || "an answer of no tokens is asked for".into())
 }
 
@@ -275,7 +275,7 @@ pub(super) fn temperature(wire: &dyn Wire) -> Result<(), String> {
         let mut request =
             request(wire, &json!({"compat": {"supportsTemperature": takes}}), vec![Message::user("hi", 1)]);
         request.options.temperature = Some(0.25);
-        let body = encode(&request)?.body;
+        let body = encode(wire, &request)?.body;
         let mut told = false;
         members(&body, &mut |name, value| told |= name == "temperature" && *value == 0.25);
         ensure(told == takes, || format!("takes a temperature: {takes}, but the body is {body}"))?;
@@ -289,7 +289,7 @@ pub(super) fn schema_keywords(wire: &dyn Wire) -> Result<(), String> {
     let path = json!({"type": "string", "minLength": 7});
     bounded.parameters = Arc::new(json!({"anyOf": [{"type": "object", "properties": {"path": path}}]}));
     request.tools = Arc::new([bounded]);
-    let body = encode(&request)?.body.to_string();
+    let body = encode(wire, &request)?.body.to_string();
     ensure(body.contains("\"path\":{\"type\":\"string\"}"), || format!("a refused keyword is sent: {body}"))?;
     ensure(!body.contains("anyOf"), || format!("the root of a schema is no object: {body}"))
 }
@@ -300,8 +300,8 @@ pub(super) fn stable_bytes(wire: &dyn Wire) -> Result<(), String> {
     for n in [1, 3, 4] {
         let mut request = request(wire, &json!({}), whole[..n].to_vec());
         request.options.cache_retention = Some(pinch_llm::request::CacheRetention::None);
-        let made = encode(&request)?;
-        equal("the same request", made.body.to_string(), encode(&request)?.body.to_string())?;
+        let made = encode(wire, &request)?;
+        equal("the same request", made.body.to_string(), encode(wire, &request)?.body.to_string())?;
         // Some formats have an envelope.
         let places = [Some(&made.body), made.body.get("request")];
         let member = |name: &str| places.iter().flatten().find_map(|body| body.get(name));
@@ -320,7 +320,7 @@ pub(super) fn stable_bytes(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn secrets(wire: &dyn Wire) -> Result<(), String> {
     let request = request(wire, &json!({}), vec![Message::user("hi", 1)]);
-    let made = encode(&request)?;
+    let made = encode(wire, &request)?;
     let key = wire.key();
     let sent = made.headers.iter().any(|(_, value)| String::from_utf8_lossy(value.as_bytes()).contains(&key));
     ensure(sent, || "no header holds the key".into())?;

@@ -10,7 +10,7 @@ use pinch_llm::message::{AssistantMessage, Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
 use pinch_llm::stdx::host::Host;
-use pinch_llm::wire::{self, Call, Encoding, HttpRequest, Signing, WireFormat};
+use pinch_llm::wire::{Call, Encoding, HttpRequest, Signing, WireFormat};
 use serde_json::{Value, json};
 
 use crate::wires::Wire;
@@ -60,14 +60,16 @@ pub(super) fn tool(name: &str) -> ToolDecl {
     }
 }
 
-pub(super) fn format_of(api: &str) -> Result<Box<dyn WireFormat>, String> {
-    let found = wire::builtin().into_iter().find(|format| format.api() == api);
-    found.ok_or_else(|| format!("{api} is not built in"))
+pub(super) fn format_of(wire: &dyn Wire) -> Result<Box<dyn WireFormat>, String> {
+    wire.format().ok_or_else(|| format!("{} is not built in", wire.api()))
 }
 
-pub(super) fn encode(request: &Request) -> Result<HttpRequest, String> {
+pub(super) fn encode(wire: &dyn Wire, request: &Request) -> Result<HttpRequest, String> {
+    encode_as(&*format_of(wire)?, request)
+}
+
+pub(super) fn encode_as(format: &dyn WireFormat, request: &Request) -> Result<HttpRequest, String> {
     let call = Call { request, timestamp: NOW, encoding: Encoding::Usual };
-    let format = format_of(request.model.api.as_str())?;
     let failed = |error: LlmError| format!("no request leaves: {}", error.text);
     let mut made = format.encode(&call).map_err(failed)?;
     let body = made.body.to_string();
@@ -83,7 +85,7 @@ pub(super) fn decode<'a>(
 ) -> Result<Vec<StreamEvent>, String> {
     let request = request_at(wire, "http://localhost");
     let call = Call { request: &request, timestamp: NOW, encoding: Encoding::Usual };
-    let format = format_of(wire.api())?;
+    let format = format_of(wire)?;
     let mut decoder = format.decoder(&call);
     let (mut frames, mut emit) = (Frames::new(format.framing()), Emit::default());
     let mut broken = false;

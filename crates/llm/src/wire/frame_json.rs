@@ -1,4 +1,7 @@
-//! Reading the JSON of streamed frames: borrowed where it is sound, mended where it is not.
+//! Reads the JSON of streamed frames: borrowed where it is intact, repaired where it is not.
+//!
+//! A decoder declares the members it needs as a `Deserialize` struct of these types, which never fail on a member of another type, and reads
+//! each frame with [`read`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,33 +12,52 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 
 use crate::error::LlmErrorKind;
 
-/// What was read from a frame.
-pub(crate) struct Read<T> {
-    pub(crate) value: T,
-    /// The text was broken and had to be mended; its strings may hold marks, see [`Surrogates`].
-    pub(crate) mended: bool,
+/// The content of a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Read<T> {
+    /// The content.
+    pub value: T,
+    /// Whether the frame had to be repaired. Pass it on to [`ReplyBuilder::delta`](super::reply::ReplyBuilder::delta).
+    pub quality: TextQuality,
 }
 
-/// Reads the JSON of a frame. Strict first; on failure once more with strings mended, `scratch` holding the mended text.
+/// Whether the text of a frame was valid JSON. Strings of a repaired frame may hold marks that stand for halves of surrogate pairs;
+/// [`ReplyBuilder::delta`](super::reply::ReplyBuilder::delta) joins or removes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextQuality {
+    /// Valid JSON.
+    #[default]
+    Intact,
+    /// The text was repaired before it was read.
+    Repaired,
+}
+
+impl TextQuality {
+    /// Repaired if either is.
+    #[must_use]
+    pub(crate) fn worse(self, other: Self) -> Self {
+        if self == Self::Repaired { self } else { other }
+    }
+}
+
+/// Reads the JSON of a frame, with one retry after broken strings (raw control characters, invalid escapes, halves of surrogate pairs) are
+/// repaired. `scratch` then holds the repaired text.
 ///
 /// # Errors
 /// The strict reader's error.
-pub(crate) fn read<'a, T: Deserialize<'a>>(
-    text: &'a str,
-    scratch: &'a mut String,
-) -> Result<Read<T>, serde_json::Error> {
+pub fn read<'a, T: Deserialize<'a>>(text: &'a str, scratch: &'a mut String) -> Result<Read<T>, serde_json::Error> {
     match serde_json::from_str(text) {
-        Ok(value) => Ok(Read { value, mended: false }),
+        Ok(value) => Ok(Read { value, quality: TextQuality::Intact }),
         Err(error) => {
             let marked = mark_surrogates(text);
             *scratch = repair::repair(&marked).into_owned();
-            serde_json::from_str(scratch).map(|value| Read { value, mended: true }).map_err(|_| error)
+            serde_json::from_str(scratch).map(|value| Read { value, quality: TextQuality::Repaired }).map_err(|_| error)
         }
     }
 }
 
-/// What kind of failure a frame is that cannot be read: one that ends in the middle was cut off.
-pub(crate) fn kind(error: &serde_json::Error) -> LlmErrorKind {
+/// The kind of failure for a frame that cannot be read: JSON that ends too early means that the stream was cut.
+pub fn error_kind(error: &serde_json::Error) -> LlmErrorKind {
     if error.is_eof() { LlmErrorKind::StreamCut } else { LlmErrorKind::Protocol }
 }
 
@@ -67,7 +89,7 @@ fn mark_surrogates(text: &str) -> String {
     marked
 }
 
-/// Joins halves of surrogate pairs that a provider split over two deltas of one block, and drops those that stay alone.
+/// Joins halves of surrogate pairs that a provider split over two deltas of one block, and drops unpaired ones.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
     /// The block whose last delta ended with a high half, and that half.
@@ -76,8 +98,8 @@ pub(crate) struct Surrogates {
 
 impl Surrogates {
     /// The text of a delta without marks. Costs nothing for text that was read as it came.
-    pub(crate) fn clean<'t>(&mut self, index: usize, text: &'t str, mended: bool) -> Cow<'t, str> {
-        if !mended {
+    pub(crate) fn clean<'t>(&mut self, index: usize, text: &'t str, quality: TextQuality) -> Cow<'t, str> {
+        if quality == TextQuality::Intact {
             self.held = None;
             return Cow::Borrowed(text);
         }
@@ -97,23 +119,23 @@ impl Surrogates {
     }
 }
 
-/// The text of a frame that stands for itself, without marks.
-pub(crate) fn unmarked(text: &str, mended: bool) -> Cow<'_, str> {
-    Surrogates::default().clean(0, text, mended)
+/// The text of a frame by itself, without marks.
+pub(crate) fn unmarked(text: &str, quality: TextQuality) -> Cow<'_, str> {
+    Surrogates::default().clean(0, text, quality)
 }
 
 /// A text member: a string, or nothing when the member is null or of another type.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Text<'a>(pub(crate) Option<Cow<'a, str>>);
+pub struct Text<'a>(pub(crate) Option<Cow<'a, str>>);
 
 impl Text<'_> {
-    /// The text when there is one.
-    pub(crate) fn get(&self) -> Option<&str> {
+    /// The text, if there is one.
+    pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// The text when there is one that is not empty.
-    pub(crate) fn non_empty(&self) -> Option<&str> {
+    /// The text, if there is one that is not empty.
+    pub fn non_empty(&self) -> Option<&str> {
         self.get().filter(|text| !text.is_empty())
     }
 }
@@ -172,9 +194,16 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A member that should be text of JSON; servers that send the JSON itself are understood too.
+/// A member that should be JSON as text, such as the arguments of a call; the JSON itself is accepted as well.
 #[derive(Debug, Default)]
-pub(crate) struct JsonText<'a>(pub(crate) Option<Cow<'a, str>>);
+pub struct JsonText<'a>(pub(crate) Option<Cow<'a, str>>);
+
+impl JsonText<'_> {
+    /// The JSON text, if there is one.
+    pub fn get(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -207,9 +236,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     }
 }
 
-/// The first element of a list; the others are passed over. Nothing when there is none, or no list.
+/// The first element of a list, if the member is a list and not empty; the others are ignored.
 #[derive(Debug)]
-pub(crate) struct First<T>(pub(crate) Option<T>);
+pub struct First<T>(pub Option<T>);
 
 impl<T> Default for First<T> {
     fn default() -> Self {
@@ -241,18 +270,18 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
-/// A text member that few frames have: small where it is missing, for the reader moves what it makes several times.
+/// A text member that few frames have: one word where it is missing, since the reader moves its values several times.
 #[derive(Debug, Default)]
-pub(crate) struct RareText<'a>(Option<Box<Text<'a>>>);
+pub struct RareText<'a>(Option<Box<Text<'a>>>);
 
 impl RareText<'_> {
-    /// The text when there is one.
-    pub(crate) fn get(&self) -> Option<&str> {
+    /// The text, if there is one.
+    pub fn get(&self) -> Option<&str> {
         self.0.as_deref().and_then(Text::get)
     }
 
-    /// The text when there is one that is not empty.
-    pub(crate) fn non_empty(&self) -> Option<&str> {
+    /// The text, if there is one that is not empty.
+    pub fn non_empty(&self) -> Option<&str> {
         self.0.as_deref().and_then(Text::non_empty)
     }
 }
@@ -264,11 +293,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for RareText<'a> {
     }
 }
 
-/// More than any count is. What is beyond is a server's mistake, and must not overflow the sums that counts go into.
+/// Larger than any real count. Anything beyond is a server's mistake, and must not overflow the sums that counts go into.
 const MAX_COUNT: u64 = 1 << 53;
 
-/// A counting member: a number that is not negative, or nothing.
-pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+/// Reads a counting member, for `#[serde(default, deserialize_with = "count")]`: a number, or `None` for a member of another type. Negative
+/// numbers count as zero.
+///
+/// # Errors
+/// When the text is not JSON.
+pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     from.deserialize_any(CountVisitor)
 }
 
@@ -331,13 +364,13 @@ mod tests {
         let clean = |(index, frame): &(usize, &str)| {
             let mut scratch = String::new();
             let read: Read<Wire<'_>> = read(frame, &mut scratch).unwrap();
-            surrogates.clean(*index, read.value.text.get().unwrap_or("-"), read.mended).into_owned()
+            surrogates.clean(*index, read.value.text.get().unwrap_or("-"), read.quality).into_owned()
         };
         frames.iter().map(clean).collect()
     }
 
     #[test]
-    fn counts_of_any_type() {
+    fn counts_are_read_from_members_of_any_type() {
         #[derive(serde::Deserialize)]
         struct Counted(#[serde(deserialize_with = "count")] Option<u64>);
         let read = |text: &str| serde_json::from_str::<Counted>(text).map(|counted| counted.0).ok();
@@ -360,27 +393,27 @@ mod tests {
     }
 
     #[test]
-    fn rare_texts_are_texts() {
+    fn rare_texts_are_read_like_texts() {
         let read = |text: &str| serde_json::from_str::<RareText<'_>>(text).unwrap().get().map(str::to_owned);
         assert_eq!(read("\"a\\n\"").as_deref(), Some("a\n"));
         assert_eq!([read("null"), read("7"), read("{}")], [None, None, None]);
     }
 
     #[test]
-    fn halves_of_pairs_meet_again() {
+    fn halves_of_surrogate_pairs_are_joined() {
         let frames = [(0, r#"{"text":"a\ud83d"}"#), (0, r#"{"text":"\ude00b"}"#)];
         assert_eq!(deltas(&frames), ["a", "😀b"]);
     }
 
     #[test]
-    fn halves_that_stay_alone_are_dropped() {
+    fn unpaired_halves_are_dropped() {
         let frames = [(0, r#"{"text":"a\ud83d"}"#), (1, r#"{"text":"\ude00b"}"#), (0, r#"{"text":"c"}"#)];
         assert_eq!(deltas(&frames), ["a", "b", "c"]);
         assert_eq!(deltas(&[(0, r#"{"text":"\ud83d\ud83d\ude00 \\ud83d"}"#)]), ["😀 \\ud83d"]);
     }
 
     #[test]
-    fn broken_strings_are_mended_and_odd_types_are_nothing() {
+    fn broken_strings_are_repaired_and_other_types_are_none() {
         assert_eq!(deltas(&[(0, "{\"text\":\"a\tb \\q\"}")]), ["a\tb \\q"]);
         assert_eq!(deltas(&[(0, r#"{"text":{"x":[1]}}"#), (0, r#"{"text":7}"#), (0, "{}")]), ["-", "-", "-"]);
     }

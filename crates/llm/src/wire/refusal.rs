@@ -1,4 +1,4 @@
-//! Refusals: what all formats make of a response with a failing status.
+//! Responses with a failing status, as typed errors.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -6,8 +6,9 @@ use serde_json::Value;
 use crate::error::{LlmError, classify, retry};
 use crate::model::Model;
 
-/// The error of a refusal. `said` is what the body says, in the words people will read; empty when it says nothing.
-pub(super) fn error(
+/// The error for a response with a failing status: kind, request id, and the time to wait. `said` is what the body says, for people; empty when
+/// it says nothing. `body` is the body as JSON, where it is JSON: only the members in which servers put their own words decide the kind.
+pub fn error(
     model: &Model,
     status: StatusCode,
     headers: &HeaderMap,
@@ -20,7 +21,7 @@ pub(super) fn error(
     with_text(model, status, headers, code, body, text)
 }
 
-/// The error of a refusal whose whole text is given.
+/// The same, with the whole text of the error given.
 pub(super) fn with_text(
     model: &Model,
     status: StatusCode,
@@ -42,17 +43,17 @@ pub(super) fn with_text(
     }
 }
 
-/// What a body says in its provider's own words, without what it repeats of the request: by these the failure is told. `None` when nothing
-/// is known to be its own.
+/// The provider's own words in a body, without what it repeats of the request; the kind of a failure is decided by these. `None` when there
+/// are none.
 pub(super) fn own_words(body: &Value) -> Option<String> {
     let mut words = String::new();
     gather(body, 0, &mut words);
     (!words.is_empty()).then_some(words)
 }
 
-/// How deep errors stand within errors.
+/// How deep errors are nested at most.
 const MAX_DEPTH: usize = 6;
-/// Errors of a list that are looked at.
+/// Errors of a list that are read at most.
 const MAX_LISTED: usize = 8;
 
 fn gather(value: &Value, depth: usize, words: &mut String) {
@@ -88,7 +89,7 @@ fn gather(value: &Value, depth: usize, words: &mut String) {
     }
 }
 
-/// The status that an error inside a stream names as its code, as a number or as text. Other codes are no status.
+/// The HTTP status that an error inside a stream gives as its code, as a number or as text.
 pub(super) fn status_in(error: &Value) -> Option<StatusCode> {
     let code = &error["code"];
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
