@@ -116,23 +116,53 @@ impl std::fmt::Display for FailoverReason {
     }
 }
 
+/// What a failed call means for the next attempt: status, code and words of the provider decide, and its kind where they say nothing.
+pub fn classify(error: &LlmError) -> Classified {
+    match error.kind {
+        LlmErrorKind::Aborted | LlmErrorKind::ContentFiltered => return Classified::None,
+        // Failures of the connection: whatever text they have is ours.
+        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => {
+            return Classified::Reason(FailoverReason::Timeout);
+        }
+        _ => {}
+    }
+    let status = error.status.map(|status| status.as_u16());
+    let by_signal = reason_of_signal(Signal { status, code: error.code.as_deref(), message: Some(&error.text) });
+    match by_signal {
+        Classified::None => of_kind(error.kind),
+        // Overflow is also noticed by the size of an answer or by words that only one wire format has.
+        Classified::Reason(FailoverReason::Format | FailoverReason::Timeout | FailoverReason::ServerError)
+            if error.kind == LlmErrorKind::ContextOverflow =>
+        {
+            Classified::ContextOverflow
+        }
+        decided => decided,
+    }
+}
+
 /// Why a call failed; `None` when another model or profile would not help: cancelled, too long, refused for its content.
 pub fn reason_of(error: &LlmError) -> Option<FailoverReason> {
-    match error.kind {
-        LlmErrorKind::Aborted | LlmErrorKind::ContextOverflow | LlmErrorKind::ContentFiltered => None,
-        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => Some(FailoverReason::Timeout),
-        LlmErrorKind::RateLimit => Some(FailoverReason::RateLimit),
-        LlmErrorKind::Overloaded => Some(FailoverReason::Overloaded),
-        LlmErrorKind::Server => Some(FailoverReason::ServerError),
-        LlmErrorKind::Billing => Some(FailoverReason::Billing),
-        // The kind does not say whether a key may work again; the provider's words do.
-        LlmErrorKind::Auth if text::is_auth_permanent(&error.text) => Some(FailoverReason::AuthPermanent),
-        LlmErrorKind::Auth => Some(FailoverReason::Auth),
-        LlmErrorKind::ModelNotFound => Some(FailoverReason::ModelNotFound),
-        LlmErrorKind::InvalidRequest if is_session_expired(&error.text) => Some(FailoverReason::SessionExpired),
-        LlmErrorKind::InvalidRequest => Some(FailoverReason::Format),
-        LlmErrorKind::Protocol => Some(reason_of_text(&error.text).unwrap_or(FailoverReason::Unknown)),
+    match classify(error) {
+        Classified::Reason(reason) => Some(reason),
+        Classified::ContextOverflow | Classified::None => None,
     }
+}
+
+/// What the kind of a failure alone means.
+fn of_kind(kind: LlmErrorKind) -> Classified {
+    Classified::Reason(match kind {
+        LlmErrorKind::Aborted | LlmErrorKind::ContentFiltered => return Classified::None,
+        LlmErrorKind::ContextOverflow => return Classified::ContextOverflow,
+        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => FailoverReason::Timeout,
+        LlmErrorKind::RateLimit => FailoverReason::RateLimit,
+        LlmErrorKind::Overloaded => FailoverReason::Overloaded,
+        LlmErrorKind::Server => FailoverReason::ServerError,
+        LlmErrorKind::Billing => FailoverReason::Billing,
+        LlmErrorKind::Auth => FailoverReason::Auth,
+        LlmErrorKind::ModelNotFound => FailoverReason::ModelNotFound,
+        LlmErrorKind::InvalidRequest => FailoverReason::Format,
+        LlmErrorKind::Protocol => FailoverReason::Unknown,
+    })
 }
 
 /// What is known of an error that is no [`LlmError`]: its name, its message, and what is underneath.
@@ -160,6 +190,21 @@ pub fn is_timeout(error: Named<'_>, causes: &[Named<'_>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_is_told_apart_by_the_words_of_the_provider() {
+        let of = |status: u16, text: &str| {
+            let status = http::StatusCode::from_u16(status).ok();
+            classify(&LlmError::refused("p".into(), status, None, text))
+        };
+        let reason = Classified::Reason;
+        assert_eq!(of(402, "402 Payment Required"), reason(FailoverReason::Billing));
+        assert_eq!(of(402, "Daily usage limit reached, try again tomorrow"), reason(FailoverReason::RateLimit));
+        assert_eq!(of(413, "Request too large: tokens per minute (TPM) limit 30000"), reason(FailoverReason::RateLimit));
+        assert_eq!(of(413, "413 request_too_large"), Classified::ContextOverflow);
+        assert_eq!(of(400, "prompt is too long: 210000 tokens > 200000 maximum"), Classified::ContextOverflow);
+        assert_eq!(of(403, "your api key has been revoked"), reason(FailoverReason::AuthPermanent));
+    }
 
     #[test]
     fn kinds() {

@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::LlmErrorKind;
 use super::overflow::text_is_overflow;
 use super::patterns::{
-    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, RATE_LIMIT, SERVER, STREAM_CUT, TIMEOUT, Table,
+    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, PASSING_LIMIT, RATE_LIMIT, SERVER, STREAM_CUT, TIMEOUT, TOKEN_RATE, Table,
     beginning,
 };
 
@@ -19,7 +19,10 @@ pub fn classify(status: Option<StatusCode>, code: Option<&str>, text: &str) -> L
     by_exact_code(&code)
         .or_else(|| NOT_RETRYABLE.finds_any(&lower).then_some(LlmErrorKind::Billing))
         .or_else(|| BILLING.finds_any(&lower).then_some(LlmErrorKind::Billing))
-        .or_else(|| (status != Some(429) && text_is_overflow("", text)).then_some(LlmErrorKind::ContextOverflow))
+        .or_else(|| {
+            let may_be_length = status != Some(429) && !TOKEN_RATE.finds_any(&lower);
+            (may_be_length && text_is_overflow("", text)).then_some(LlmErrorKind::ContextOverflow)
+        })
         .or_else(|| by_status(status.or_else(|| leading_status(text)), &lower))
         .or_else(|| by_vague_code(&code))
         .or_else(|| by_text(&lower))
@@ -81,10 +84,13 @@ fn by_status(status: Option<u16>, lower: &str) -> Option<LlmErrorKind> {
         // Some gateways refuse content and count requests with 403.
         403 if RATE_LIMIT.finds_any(lower) => LlmErrorKind::RateLimit,
         403 => LlmErrorKind::Auth,
+        // Some providers send 402 and 413 for limits that pass.
+        402 if RATE_LIMIT.finds_any(lower) || PASSING_LIMIT.finds_any(lower) => LlmErrorKind::RateLimit,
         402 => LlmErrorKind::Billing,
         404 => LlmErrorKind::ModelNotFound,
         408 => LlmErrorKind::Timeout,
         409 => LlmErrorKind::Server,
+        413 if TOKEN_RATE.finds_any(lower) => LlmErrorKind::RateLimit,
         413 => LlmErrorKind::ContextOverflow,
         429 => LlmErrorKind::RateLimit,
         503 | 529 => LlmErrorKind::Overloaded,
@@ -141,6 +147,8 @@ mod tests {
             (401, "", "401 invalid x-api-key", Auth),
             (403, "permission_error", "no", Auth),
             (402, "", "Payment Required", Billing),
+            (402, "", "402 Your daily usage limit is reached, try again later", RateLimit),
+            (413, "", "413 Request too large for the limit of tokens per minute (TPM): 30000", RateLimit),
             (429, "insufficient_quota", "You exceeded your current quota", Billing),
             (429, "", "429 please check your plan and billing details", Billing),
             (400, "invalid_request_error", "Your credit balance is too low to access the API", Billing),

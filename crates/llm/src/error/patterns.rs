@@ -73,6 +73,17 @@ pub(super) static OVERLOADED: Table = Table::new(&[
     "subscription_sharing_user_unavailable",
 ]);
 
+/// A limit that passes, said with a status that is not about rates.
+pub(super) static PASSING_LIMIT: Table = Table::new(&[
+    "(try again|retry|temporary|cooldown).*(usage limit|rate limit)",
+    "(usage limit|rate limit).*(try again|retry|temporary|cooldown)",
+    "(daily|weekly|monthly).*(usage limit|spend limit|spending limit)",
+    "(daily|weekly|monthly).*limit.*reset",
+]);
+
+/// A limit of tokens in a time, which some providers send with the status of an overflow.
+pub(super) static TOKEN_RATE: Table = Table::new(&[r"\btpm\b", "tokens per minute"]);
+
 /// Too many requests.
 pub(super) static RATE_LIMIT: Table = Table::new(&[
     "rate.?limit",

@@ -1,18 +1,23 @@
 //! The conversation is too long: compact it, then shorten tool results, then give up.
 
-use pinch_llm::error::{LlmError, LlmErrorKind};
+use pinch_llm::error::LlmError;
 
 use super::state::{Pending, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
+use crate::reason::{Classified, FailoverReason, classify};
 use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::run::outcome::AttemptOutcome;
 use crate::run::result::{FailoverError, RunErrorKind};
 
 /// Whether a failure says that the conversation is too long.
 pub(super) fn is_overflow(error: &LlmError) -> bool {
-    match error.kind {
-        LlmErrorKind::ContextOverflow => true,
-        _ => error.status.is_none() && is_likely_context_overflow(&error.text),
+    match classify(error) {
+        Classified::ContextOverflow => true,
+        // What nobody can name, and no status speaks against.
+        Classified::None | Classified::Reason(FailoverReason::Unknown) => {
+            error.status.is_none() && is_likely_context_overflow(&error.text)
+        }
+        Classified::Reason(_) => false,
     }
 }
 
