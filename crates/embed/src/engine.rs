@@ -2,20 +2,16 @@
 
 use std::fmt;
 use std::path::Path;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::document::Problem;
 use pinch_llm::message::Image;
 use pinch_stdx::cancel::{CancelReason, Deadline};
-use pinch_stdx::pull::{Pulled, pulled};
 use tokio::time::Instant;
 
-use crate::delivery::{Delivered, Pump, ReplySinks};
+use crate::delivery::{Lifecycle, ReplyEvent};
 use crate::key;
 use crate::lanes::LaneError;
 use crate::parts::Parts;
@@ -23,11 +19,13 @@ pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
 
+mod engine_run;
 mod resolve;
 mod session_lock;
 mod builder;
 
 pub use builder::EngineBuilder;
+pub use engine_run::{DeliveredRun, EngineRun};
 use session_lock::SessionLock;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
@@ -93,14 +91,7 @@ impl Engine {
 
     /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and releases the lanes.
     pub fn run(&self, request: RunRequest) -> EngineRun {
-        let parts = Arc::clone(&self.parts);
-        let result: ResultSlot = Arc::default();
-        let slot = Arc::clone(&result);
-        let events = pulled(move |emitter| async move {
-            let done = carry_out(&parts, request, &emitter).await;
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
-        });
-        EngineRun { events, result }
+        EngineRun::new(Arc::clone(&self.parts), request)
     }
 }
 
@@ -118,73 +109,12 @@ pub async fn run_embedded_agent(engine: &Engine, request: RunRequest) -> Result<
     engine.run(request).finish().await
 }
 
-type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
-
-/// A run under way: a stream of what happens, and then its result.
-#[must_use = "a run does nothing unless polled"]
-pub struct EngineRun {
-    events: Pulled<'static, RunEvent>,
-    result: ResultSlot,
-}
-
-impl EngineRun {
-    /// Pulls the run to its end.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub async fn finish(mut self) -> Result<RunResult, RunError> {
-        while self.events.next().await.is_some() {}
-        self.into_result()
-    }
-
-    /// Pulls the run to its end and hands the reply to sinks as it comes. The run never waits for a sink: what a slow one has not taken
-    /// merges, and is delivered before this returns. [`Delivered`] says which blocks the sink took; what is still to be sent of the
-    /// payloads says [`still_to_send`](crate::run::payloads::still_to_send).
-    ///
-    /// # Errors
-    /// [`RunError`]; what the sinks got until then they keep.
-    pub async fn deliver(mut self, sinks: Arc<dyn ReplySinks>) -> Result<(RunResult, Delivered), RunError> {
-        let (sender, pump) = Pump::new(sinks);
-        let pulled = async {
-            while let Some(event) = self.events.next().await {
-                if let RunEvent::Reply(event) = event {
-                    sender.send(event);
-                }
-            }
-            sender.close();
-        };
-        let ((), delivered) = futures::join!(pulled, pump.run());
-        Ok((self.into_result()?, delivered))
-    }
-
-    fn into_result(self) -> Result<RunResult, RunError> {
-        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        result.unwrap_or_else(|| Err(RunError::Internal("the run ended without a result".to_owned())))
-    }
-
-    /// The result, after the last event.
-    ///
-    /// # Errors
-    /// [`RunError`], also when the run is not over.
-    pub fn result(&mut self) -> Result<RunResult, RunError> {
-        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        result.unwrap_or_else(|| Err(RunError::Internal("the run is not over".to_owned())))
-    }
-}
-
-impl Stream for EngineRun {
-    type Item = RunEvent;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
-        Pin::new(&mut self.events).poll_next(cx)
-    }
-}
-
 /// One run: lanes, what the request resolves to, and the runner.
 async fn carry_out(
     parts: &Arc<Parts>,
     request: RunRequest,
     emitter: &pinch_stdx::pull::Emitter<RunEvent>,
+    has_started: &mut bool,
 ) -> Result<RunResult, RunError> {
     if request.prompt.trim().is_empty() && request.images.is_empty() {
         return Err(RunError::Config("The prompt is empty".to_owned()));
@@ -197,6 +127,9 @@ async fn carry_out(
     let waited_ms = millis(asked.elapsed());
     let resolved = resolve::scope(parts, request)?;
     emitter.emit(RunEvent::Granted { waited_ms }).await;
+    *has_started = true;
+    let started_at_ms = parts.host.now_ms();
+    emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(Lifecycle::Start { started_at_ms }))).await;
     let began = Instant::now();
     let request = &resolved.scope.request;
     let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {

@@ -4,6 +4,8 @@ pub mod error_text;
 
 pub mod payloads;
 
+pub(crate) mod unsent;
+
 pub mod request;
 
 pub mod result;
@@ -20,3 +22,4 @@ pub use crate::reason::FailoverReason;
 pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 pub use request::RunRequest;
 pub use result::{FailoverError, RunError, RunErrorKind, RunResult};
+pub use unsent::still_to_send;

@@ -35,6 +35,8 @@ use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 mod finish;
 mod terms;
 
+pub(crate) use finish::terminal_event;
+
 /// What a run tells, in the order in which it happens.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Carries events from a run to its sinks.
+//! Carries events from a run to its sink.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,199 +7,250 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use pinch_stdx::queue::{Bounds, MergeQueue};
+use tokio::time::Instant;
 
-use super::ReplyEvent;
-use super::sinks::{AgentData, ReplySinks};
-use super::so_far::SoFar;
-use crate::replies::piece::{AgentStream, BlockReply};
+use super::contract::{OutgoingBlock, Receipt, ReplyId, ReplySink, RunId, SendFailure, SinkLimits};
+use super::event::{Queued, ReplyEvent};
+use super::rules::fit;
+use super::snapshot::ReplySnapshot;
+use crate::replies::piece::{BlockReply, ReplySpan};
 
-/// How long a sink may hold one event.
+/// How long a sink may hold one call.
 pub const SINK_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The longest pause that a channel may ask for before a send is tried again. A block for which it asks longer counts as not sent.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// How often a block is tried.
+const MAX_TRIES: u32 = 3;
+
+/// The pause before the second try, if the channel asks for none; twice as long before the third.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
+/// How long after the end of the run another send may begin.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Puts events into the queue; never waits.
 #[derive(Debug)]
-pub(crate) struct ReplySender(Arc<MergeQueue<ReplyEvent>>);
+pub(crate) struct ReplySender {
+    queue: Arc<MergeQueue<Queued>>,
+    max_chars: usize,
+}
 
 impl ReplySender {
-    /// Sends an event. After the end of the run it goes nowhere.
+    /// Queues an event. After the end of the run it is dropped.
     pub(crate) fn send(&self, event: ReplyEvent) {
-        if self.0.push(event).is_err() {
+        if matches!(event, ReplyEvent::Agent(_) | ReplyEvent::BlockReplyFlush) {
+            return;
+        }
+        if self.queue.push(Queued { event, max_chars: self.max_chars }).is_err() {
             tracing::debug!("a reply came after the end of its run");
         }
     }
 
     /// Nothing more will come; what waits is still delivered.
     pub(crate) fn close(&self) {
-        self.0.close();
+        self.queue.close();
     }
 }
 
-/// What became of the blocks.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A block that arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeliveredBlock {
+    /// The block.
+    pub block: OutgoingBlock,
+    /// What the channel said.
+    pub receipt: Receipt,
+}
+
+/// A block that the channel did not take.
+#[derive(Clone, Debug)]
+pub struct FailedBlock {
+    /// The block.
+    pub block: OutgoingBlock,
+    /// Why the last try failed.
+    pub failure: Arc<SendFailure>,
+}
+
+/// What became of the blocks of a run. Each block is in exactly one of the four places.
+#[derive(Clone, Debug, Default)]
 pub struct Delivered {
-    /// Blocks the sink took.
-    pub blocks: Vec<BlockReply>,
-    /// Blocks it did not take: they belong into the payloads.
-    pub undelivered: Vec<BlockReply>,
-    /// The sink was cut off.
-    pub lagged: bool,
+    /// Blocks that arrived, in order.
+    pub blocks: Vec<DeliveredBlock>,
+    /// Blocks that failed. After a transient failure that three tries did not overcome no further block is sent, so that the order is kept;
+    /// after a permanent one the next block is.
+    pub failed: Vec<FailedBlock>,
+    /// The block whose send took too long and was dropped: it may or may not have arrived. A channel that remembers ids can be asked to
+    /// send it again.
+    pub unconfirmed: Option<OutgoingBlock>,
+    /// Blocks that were not tried any more.
+    pub remaining: Vec<OutgoingBlock>,
+}
+
+impl Delivered {
+    /// Whether every block arrived.
+    pub fn is_complete(&self) -> bool {
+        self.unconfirmed.is_none() && self.not_sent().next().is_none()
+    }
+
+    /// Blocks that did not arrive, in order.
+    pub fn not_sent(&self) -> impl Iterator<Item = &OutgoingBlock> {
+        self.failed.iter().map(|failed| &failed.block).chain(&self.remaining)
+    }
+}
+
+/// What the sink still gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// Everything.
+    Open,
+    /// Everything but blocks: one could not be sent.
+    NoBlocks,
+    /// Nothing: a call took too long.
+    Closed,
 }
 
 /// The reading end. Its owner polls [`Pump::run`] in the same task as the run, after it: an event in the queue wakes nobody, since whoever
 /// has put it there polls the pump next. Waking the task would poll the whole run once more for every event.
 pub(crate) struct Pump {
-    queue: Arc<MergeQueue<ReplyEvent>>,
-    sinks: Arc<dyn ReplySinks>,
-    so_far: SoFar,
+    queue: Arc<MergeQueue<Queued>>,
+    sink: Arc<dyn ReplySink>,
+    run: RunId,
+    limits: SinkLimits,
+    snapshot: ReplySnapshot,
+    gate: Gate,
+    /// When the run was found to be over.
+    closed_at: Option<Instant>,
+    /// Blocks without a place in an answer so far.
+    n_unplaced: u64,
+    delivered: Delivered,
 }
 
 impl Pump {
-    /// A pump and the way into it.
-    pub(crate) fn new(sinks: Arc<dyn ReplySinks>) -> (ReplySender, Self) {
+    /// A pump for the blocks of a run, and the way into it.
+    pub(crate) fn new(sink: Arc<dyn ReplySink>, run: RunId) -> (ReplySender, Self) {
         let queue = Arc::new(MergeQueue::new(Bounds::default()));
-        (ReplySender(Arc::clone(&queue)), Self { queue, sinks, so_far: SoFar::default() })
+        let limits = sink.limits();
+        let max_chars = limits.max_chars.unwrap_or(usize::MAX);
+        let pump = Self {
+            queue: Arc::clone(&queue),
+            sink,
+            run,
+            limits,
+            snapshot: ReplySnapshot::default(),
+            gate: Gate::Open,
+            closed_at: None,
+            n_unplaced: 0,
+            delivered: Delivered::default(),
+        };
+        (ReplySender { queue, max_chars }, pump)
     }
 
-    /// Delivers until the sender is closed and everything is out. A sink that panics is passed over; one that holds an event longer than
-    /// [`SINK_TIMEOUT`] gets nothing more.
+    /// Delivers until the sender is closed and everything is out.
     pub(crate) async fn run(mut self) -> Delivered {
-        let mut delivered = Delivered::default();
         while let Some(event) = self.next().await {
-            if delivered.lagged {
-                delivered.undelivered.extend(block_of(&event).cloned());
-                continue;
+            if self.closed_at.is_none() && self.queue.is_closed() {
+                self.closed_at = Some(Instant::now());
             }
-            let told = AssertUnwindSafe(self.tell(&event)).catch_unwind();
-            match tokio::time::timeout(SINK_TIMEOUT, told).await {
-                Ok(Ok(())) => delivered.blocks.extend(block_of(&event).cloned()),
-                Ok(Err(_)) => {
-                    tracing::warn!("a reply sink panicked");
-                    delivered.undelivered.extend(block_of(&event).cloned());
-                }
-                Err(_) => {
-                    tracing::warn!("a reply sink is too slow and gets nothing more");
-                    delivered.lagged = true;
-                    delivered.undelivered.extend(block_of(&event).cloned());
-                    self.sinks.on_lagged();
-                }
+            match event {
+                ReplyEvent::BlockReply(block) => self.deliver(block).await,
+                other if self.gate != Gate::Closed => self.notify(other).await,
+                _ => {}
             }
         }
-        delivered
+        self.delivered
     }
 
     async fn next(&self) -> Option<ReplyEvent> {
         std::future::poll_fn(|_| match self.queue.try_next() {
-            Some(event) => Poll::Ready(Some(event)),
+            Some(queued) => Poll::Ready(Some(queued.event)),
             None if self.queue.is_closed() => Poll::Ready(None),
             None => Poll::Pending,
         })
         .await
     }
 
-    async fn tell(&mut self, event: &ReplyEvent) {
-        let sinks = Arc::clone(&self.sinks);
-        match event {
-            ReplyEvent::PartialReply(growth) => {
-                self.so_far.grow(growth);
-                sinks.on_agent_event(AgentStream::Assistant, self.so_far.text_event()).await;
-                if growth.shown {
-                    sinks.on_partial_reply(self.so_far.partial()).await;
-                }
-            }
-            ReplyEvent::BlockReply(block) => sinks.on_block_reply(block).await,
-            ReplyEvent::BlockReplyFlush => sinks.on_block_reply_flush().await,
-            ReplyEvent::AssistantMessageStart => sinks.on_assistant_message_start().await,
-            ReplyEvent::ReasoningStream(growth) => {
-                self.so_far.reason(growth);
-                sinks.on_reasoning_stream(self.so_far.reasoning()).await;
-            }
-            ReplyEvent::ReasoningEnd => sinks.on_reasoning_end().await,
-            ReplyEvent::ToolResult(note) => sinks.on_tool_result(note).await,
-            ReplyEvent::Agent(note) => {
-                if !note.for_caller().is_null() {
-                    sinks.on_agent_event(note.stream, AgentData::Value(note.for_caller())).await;
-                }
+    async fn deliver(&mut self, mut reply: BlockReply) {
+        let span = reply.span.get_or_insert_with(|| {
+            self.n_unplaced += 1;
+            ReplySpan { message: 0, bytes: self.n_unplaced - 1..self.n_unplaced }
+        });
+        let block = OutgoingBlock { id: ReplyId::new(&self.run, span), reply };
+        for part in fit(block, self.limits) {
+            let is_late = self.closed_at.is_some_and(|at| at.elapsed() >= DRAIN_TIMEOUT);
+            if self.gate != Gate::Open || is_late {
+                self.delivered.remaining.push(part);
+            } else {
+                self.send(part).await;
             }
         }
     }
-}
 
-fn block_of(event: &ReplyEvent) -> Option<&BlockReply> {
-    match event {
-        ReplyEvent::BlockReply(block) => Some(block),
-        _ => None,
+    /// Tries a block until it arrives or there is no point in another try.
+    async fn send(&mut self, block: OutgoingBlock) {
+        let mut n_tries = 1;
+        loop {
+            let sending = AssertUnwindSafe(self.sink.send(&block)).catch_unwind();
+            let failure = match tokio::time::timeout(SINK_TIMEOUT, sending).await {
+                Ok(Ok(Ok(receipt))) => return self.delivered.blocks.push(DeliveredBlock { block, receipt }),
+                Ok(Ok(Err(failure))) => failure,
+                Ok(Err(_)) => SendFailure::permanent("the sink panicked"),
+                Err(_) => {
+                    self.delivered.unconfirmed = Some(block);
+                    return self.cut_off();
+                }
+            };
+            let delay = failure.retry_after.unwrap_or(RETRY_DELAY * n_tries);
+            if failure.permanent || n_tries == MAX_TRIES || delay > MAX_RETRY_AFTER {
+                tracing::warn!(%failure, id = %block.id, n_tries, "a reply block was not sent");
+                if !failure.permanent {
+                    self.gate = Gate::NoBlocks;
+                }
+                return self.delivered.failed.push(FailedBlock { block, failure: Arc::new(failure) });
+            }
+            n_tries += 1;
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    fn cut_off(&mut self) {
+        tracing::warn!("a reply sink is too slow and gets nothing more");
+        self.gate = Gate::Closed;
+        if std::panic::catch_unwind(AssertUnwindSafe(|| self.sink.cut_off())).is_err() {
+            tracing::warn!("a reply sink panicked");
+        }
+    }
+
+    async fn notify(&mut self, event: ReplyEvent) {
+        let sink = Arc::clone(&self.sink);
+        let call = AssertUnwindSafe(self.call(&*sink, &event)).catch_unwind();
+        match tokio::time::timeout(SINK_TIMEOUT, call).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => tracing::warn!("a reply sink panicked"),
+            Err(_) => self.cut_off(),
+        }
+    }
+
+    async fn call(&mut self, sink: &dyn ReplySink, event: &ReplyEvent) {
+        match event {
+            ReplyEvent::Lifecycle(event) => sink.lifecycle(event).await,
+            ReplyEvent::PartialReply(growth) => {
+                self.snapshot.grow(growth);
+                if growth.shown {
+                    sink.partial(self.snapshot.partial()).await;
+                }
+            }
+            ReplyEvent::AssistantMessageStart => sink.typing().await,
+            ReplyEvent::ReasoningStream(growth) => {
+                self.snapshot.grow_reasoning(growth);
+                sink.reasoning(self.snapshot.reasoning()).await;
+            }
+            ReplyEvent::ReasoningEnd => sink.reasoning_end().await,
+            ReplyEvent::ToolResult(note) => sink.tool_note(note).await,
+            ReplyEvent::BlockReply(_) | ReplyEvent::BlockReplyFlush | ReplyEvent::Agent(_) => {}
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::PartialReply;
-    use super::*;
-    use crate::replies::piece::Growth;
-    use futures::future::BoxFuture;
-    use std::sync::Mutex;
-
-    #[derive(Default)]
-    struct Recording {
-        told: Mutex<Vec<String>>,
-        stuck_at: Option<&'static str>,
-    }
-
-    impl ReplySinks for Recording {
-        fn on_partial_reply<'a>(&'a self, reply: PartialReply<'a>) -> BoxFuture<'a, ()> {
-            self.told.lock().unwrap().push(format!("partial {}", reply.text));
-            Box::pin(std::future::ready(()))
-        }
-
-        fn on_block_reply<'a>(&'a self, block: &'a BlockReply) -> BoxFuture<'a, ()> {
-            Box::pin(async move {
-                if self.stuck_at == Some(&block.text) {
-                    std::future::pending::<()>().await;
-                }
-                assert_ne!(block.text, "boom");
-                self.told.lock().unwrap().push(format!("block {}", block.text));
-            })
-        }
-
-        fn on_lagged(&self) {
-            self.told.lock().unwrap().push("lagged".into());
-        }
-    }
-
-    async fn delivered(stuck_at: Option<&'static str>, events: Vec<ReplyEvent>) -> (Vec<String>, Delivered) {
-        let sinks = Arc::new(Recording { stuck_at, ..Recording::default() });
-        let (sender, pump) = Pump::new(Arc::clone(&sinks) as Arc<dyn ReplySinks>);
-        events.into_iter().for_each(|event| sender.send(event));
-        sender.close();
-        let delivered = pump.run().await;
-        let told = sinks.told.lock().unwrap().clone();
-        (told, delivered)
-    }
-
-    fn partial(at: usize, delta: &str) -> ReplyEvent {
-        ReplyEvent::PartialReply(Growth { at, delta: delta.into(), shown: true, ..Growth::default() })
-    }
-
-    fn block(text: &str) -> ReplyEvent {
-        ReplyEvent::BlockReply(BlockReply::text(text))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn growth_merges_while_nobody_reads() {
-        let events = vec![partial(0, "a"), partial(1, "b"), block("ab"), partial(2, "c")];
-        assert_eq!(delivered(None, events).await.0, ["partial ab", "block ab", "partial abc"]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stuck_sink_is_cut_off_and_its_blocks_are_kept() {
-        let (told, delivered) = delivered(Some("b"), vec![block("a"), block("b"), block("c")]).await;
-        assert_eq!(told, ["block a", "lagged"]);
-        let texts: Vec<&str> = delivered.undelivered.iter().map(|block| block.text.as_str()).collect();
-        assert_eq!((texts, delivered.lagged), (vec!["b", "c"], true));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_panic_disturbs_nobody_else() {
-        assert_eq!(delivered(None, vec![block("boom"), block("a")]).await.0, ["block a"]);
-    }
-}
+mod tests;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Stage;
 use super::chunk::{Chunker, Chunking, Drain};
-use super::dedupe::Repeats;
+use super::dedupe::{Overlap, Repeats};
 use super::markup::{and_then, strip_channels, strip_tool_text};
-use super::piece::{BlockId, BlockReply, Out, Piece};
+use super::piece::{BlockReply, Out, Piece, ReplySpan};
 use super::sent::{is_duplicate, normal_form};
 
 /// When blocks leave.
@@ -41,8 +41,19 @@ pub struct Blocks {
     delivery: Delivery,
     chunker: Chunker,
     texts: Vec<String>,
+    /// The places of the texts.
+    spans: Vec<ReplySpan>,
     baseline: usize,
-    next: BlockId,
+    /// The answer under way, counted from 1; 0 before the first.
+    message: u32,
+    /// The first number of the answer under way: a retry that differs from what was delivered gets a number of its own.
+    answer_from: u32,
+    /// Bytes of its visible text that are in blocks.
+    n_bytes: u64,
+    /// The next answer takes the place of one that failed, and its number.
+    is_retry: bool,
+    /// The answer under way repeated something that a failed attempt delivered.
+    has_repeated: bool,
     ended: Option<Arc<str>>,
     sent: Vec<String>,
     repeats: Repeats,
@@ -65,8 +76,13 @@ impl Blocks {
             delivery,
             chunker: Chunker::new(chunking.unwrap_or(whole)),
             texts: Vec::new(),
+            spans: Vec::new(),
             baseline: 0,
-            next: BlockId { message: 0, block: 0 },
+            message: 0,
+            answer_from: 0,
+            n_bytes: 0,
+            is_retry: false,
+            has_repeated: false,
             ended: None,
             sent: Vec::new(),
             repeats: Repeats::default(),
@@ -79,56 +95,104 @@ impl Blocks {
         &self.texts
     }
 
+    /// The places of [`Blocks::texts`].
+    pub fn spans(&self) -> &[ReplySpan] {
+        &self.spans
+    }
+
+    /// The answer under way, or the last one; counted from 1.
+    pub fn message(&self) -> u32 {
+        self.message
+    }
+
     /// Whether the answer under way gave a text already.
     pub fn has_spoken(&self) -> bool {
-        self.texts.len() > self.baseline
+        self.texts.len() > self.baseline || self.has_repeated
     }
 
     /// Forgets what was not delivered of the answer under way, and expects the next one to begin with what was.
-    pub fn restart(&mut self, delivered: &[String]) {
-        self.texts.truncate(self.baseline.saturating_sub(self.n_carried));
-        self.texts.extend_from_slice(delivered);
-        self.begin();
+    pub fn restart(&mut self, delivered: &[BlockReply]) {
+        // An answer that came to its end is not asked for again.
+        self.is_retry = self.message > 0 && self.ended.is_none();
+        if !self.is_retry {
+            return;
+        }
+        let of_answer = |span: &&ReplySpan| span.message >= self.answer_from;
+        let delivered: Vec<(&str, &ReplySpan)> = (delivered.iter())
+            .filter_map(|block| Some((block.text.as_str(), block.span.as_ref().filter(of_answer)?)))
+            .collect();
+        let kept = self.baseline.saturating_sub(self.n_carried);
+        self.texts.truncate(kept);
+        self.spans.truncate(kept);
+        self.texts.extend(delivered.iter().map(|(text, _)| (*text).to_owned()));
+        self.spans.extend(delivered.iter().map(|(_, span)| (*span).clone()));
         self.n_carried = delivered.len();
-        self.repeats = Repeats::of(delivered);
+        self.repeats = Repeats::of(delivered.iter().map(|(text, _)| *text));
+        self.begin();
     }
 
     /// Forgets all texts: the run begins again after a compaction.
     pub fn reset(&mut self) {
         self.texts.clear();
+        self.spans.clear();
         self.sent.clear();
         self.n_carried = 0;
+        self.is_retry = false;
         self.begin();
     }
 
     fn begin(&mut self) {
         self.chunker.reset();
         self.baseline = self.texts.len();
-        self.next = BlockId { message: self.next.message + 1, block: 0 };
+        self.n_bytes = 0;
+        self.has_repeated = false;
         self.ended = None;
     }
 
     fn drain(&mut self, drain: Drain, out: &mut Out) {
         let mut pieces = Vec::new();
-        self.chunker.drain(drain, &mut |piece| pieces.push(piece));
-        for piece in pieces {
-            self.emit(piece, out);
+        self.chunker.drain(drain, &mut |piece, end| pieces.push((piece, end as u64)));
+        for (piece, end) in pieces {
+            self.emit(&piece, end, out);
         }
     }
 
-    fn emit(&mut self, piece: String, out: &mut Out) {
-        let text = and_then(strip_channels(&piece), strip_tool_text);
-        let shown = without_blank_start(text.trim_end());
-        if shown.is_empty() || is_duplicate(shown, &self.sent) || self.repeats.is_repeat(shown) {
+    /// Emits a piece of the answer's visible text that ends at this byte.
+    fn emit(&mut self, piece: &str, end: u64, out: &mut Out) {
+        let mut start = std::mem::replace(&mut self.n_bytes, end);
+        let text = and_then(strip_channels(piece), strip_tool_text);
+        let mut shown = without_blank_start(text.trim_end());
+        if shown.is_empty() || is_duplicate(shown, &self.sent) {
             return;
         }
-        let shown = if shown.len() == piece.len() { piece } else { shown.to_owned() };
-        if self.delivery == Delivery::Blocks {
-            out.push(Piece::Block(BlockReply { id: Some(self.next), ..BlockReply::text(shown.as_str()) }));
+        match self.repeats.compare(shown) {
+            Overlap::None => {}
+            Overlap::All => {
+                self.has_repeated = true;
+                return;
+            }
+            Overlap::Until(at) => {
+                start = (start + at as u64).min(end);
+                shown = &shown[at..];
+            }
+            // Other words than those that were delivered: what they are called must differ, too.
+            Overlap::Differs => self.message += 1,
         }
-        self.texts.push(shown);
-        // Two numbers a block: its directives may keep a part back, which comes after it.
-        self.next.block += 2;
+        let span = ReplySpan { message: self.message, bytes: start..end };
+        if self.delivery == Delivery::Blocks {
+            out.push(Piece::Block(BlockReply { span: Some(span.clone()), ..BlockReply::text(shown) }));
+        }
+        self.remember(shown.to_owned(), span);
+    }
+
+    fn remember(&mut self, text: String, span: ReplySpan) {
+        self.texts.push(text);
+        self.spans.push(span);
+    }
+
+    /// The place of the whole text of the answer under way.
+    fn whole(&self, text: &str) -> ReplySpan {
+        ReplySpan { message: self.message, bytes: 0..text.len() as u64 }
     }
 
     fn message_end(&mut self, text: &Arc<str>, out: &mut Out) {
@@ -136,6 +200,7 @@ impl Blocks {
             if is_same(ended, text) {
                 return;
             }
+            self.message += 1;
             self.begin();
         }
         self.ended = Some(Arc::clone(text));
@@ -143,17 +208,19 @@ impl Blocks {
             Delivery::FinalOnly => {
                 if !text.is_empty() {
                     self.texts.truncate(self.baseline);
-                    self.texts.push(text.to_string());
+                    self.spans.truncate(self.baseline);
+                    self.remember(text.to_string(), self.whole(text));
                 }
             }
             Delivery::Final => {
-                if !self.has_spoken() && !text.is_empty() && !self.repeats.is_repeat(text) {
-                    self.texts.push(text.to_string());
+                if !self.has_spoken() && !text.is_empty() {
+                    self.remember(text.to_string(), self.whole(text));
                 }
             }
             Delivery::Blocks if !self.chunker.has_buffered() || self.is_whole() => {
                 if !self.has_spoken() {
                     self.chunker.reset();
+                    self.n_bytes = 0;
                     self.chunker.append(text);
                     self.drain(Drain::All, out);
                 }
@@ -184,6 +251,11 @@ impl Stage for Blocks {
     fn push(&mut self, piece: Piece, out: &mut Out) {
         match piece {
             Piece::MessageStart => {
+                if !std::mem::take(&mut self.is_retry) {
+                    self.message += 1;
+                    (self.answer_from, self.n_carried) = (self.message, 0);
+                    self.repeats = Repeats::default();
+                }
                 self.begin();
                 out.push(piece);
             }

@@ -63,6 +63,8 @@ pub struct Chunker {
     head: usize,
     /// Bytes cut off from the front of `text` so far.
     offset: usize,
+    /// Bytes that were given out before the text was last emptied.
+    n_before: usize,
     /// Length of `reopened` and what is held, in units.
     n_units: usize,
     /// How many of them came since a break was looked for.
@@ -95,6 +97,7 @@ impl Chunker {
             text: String::new(),
             head: 0,
             offset: 0,
+            n_before: 0,
             n_units: 0,
             n_new: 0,
             has_new_line: false,
@@ -125,6 +128,11 @@ impl Chunker {
         self.n_units > 0
     }
 
+    /// UTF-16 units of what is held.
+    pub(crate) fn n_units(&self) -> usize {
+        self.n_units
+    }
+
     /// What is held.
     pub fn buffered(&self) -> String {
         format!("{}{}", self.reopened, &self.text[self.head..])
@@ -135,8 +143,8 @@ impl Chunker {
         *self = Self::new(self.options);
     }
 
-    /// Gives out what is due.
-    pub fn drain(&mut self, drain: Drain, emit: &mut dyn FnMut(String)) {
+    /// Emits what is due: each block, and how many bytes of the text appended since the last [`Chunker::reset`] are used up with it.
+    pub fn drain(&mut self, drain: Drain, emit: &mut dyn FnMut(String, usize)) {
         let force = drain == Drain::All;
         if self.options.flush_on_paragraph && !force {
             return self.drain_paragraphs(emit);
@@ -165,17 +173,25 @@ impl Chunker {
         }
     }
 
-    fn emit_rest(&mut self, emit: &mut dyn FnMut(String)) {
+    fn emit_rest(&mut self, emit: &mut dyn FnMut(String, usize)) {
+        let n_text = self.text.len();
         // A reopened fence without content is nothing.
         let rest = match self.head < self.text.len() {
             true if self.head == 0 && self.reopened.is_empty() => std::mem::take(&mut self.text),
             true => self.buffered(),
             false => String::new(),
         };
+        let end = self.n_before + self.offset + n_text;
         self.reset();
+        self.n_before = end;
         if !rest.trim().is_empty() {
-            emit(rest);
+            emit(rest, end);
         }
+    }
+
+    /// Bytes of the appended text that are used up.
+    fn position(&self) -> usize {
+        self.n_before + self.offset + self.head
     }
 
     /// The first `max` units of what is held.
@@ -303,7 +319,7 @@ impl Chunker {
         Break::Fence { end, next, closing: span.closing.clone(), reopen }
     }
 
-    fn emit_break(&mut self, found: Break, emit: &mut dyn FnMut(String)) {
+    fn emit_break(&mut self, found: Break, emit: &mut dyn FnMut(String, usize)) {
         let (n_reopened, head) = (self.reopened.len(), self.head);
         let n_reopened_units = utf16_len(&self.reopened);
         let end = match &found {
@@ -337,7 +353,7 @@ impl Chunker {
         }
         self.settle(head, n_reopened_units);
         if !is_blank {
-            emit(piece);
+            emit(piece, self.position());
         }
     }
 
@@ -353,7 +369,7 @@ impl Chunker {
         self.marks.discard_before(self.offset + self.head);
     }
 
-    fn drain_paragraphs(&mut self, emit: &mut dyn FnMut(String)) {
+    fn drain_paragraphs(&mut self, emit: &mut dyn FnMut(String, usize)) {
         if !std::mem::take(&mut self.has_new_line) && self.n_units < self.max {
             return;
         }
@@ -371,7 +387,7 @@ impl Chunker {
                     self.head += n_newlines;
                     self.settle(head, n_reopened_units);
                     if !piece.trim().is_empty() {
-                        emit(piece);
+                        emit(piece, self.position());
                     }
                 }
                 None if self.n_units >= self.max => match self.window_pick(1) {

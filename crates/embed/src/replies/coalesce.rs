@@ -96,7 +96,11 @@ impl Coalesce {
         };
         let joined = format!("{}{}{}", held.text, self.options.joiner, block.text);
         if utf16_len(&joined) <= self.options.max_chars {
-            let block = BlockReply { text: joined, id: block.id, ..held.clone() };
+            let span = match (&held.span, &block.span) {
+                (Some(first), Some(last)) => Some(first.through(last)),
+                (first, last) => first.clone().or_else(|| last.clone()),
+            };
+            let block = BlockReply { text: joined, span, ..held.clone() };
             return self.hold(block, out);
         }
         self.flush(out);
@@ -128,7 +132,8 @@ impl Coalesce {
 
 /// Whether two blocks may go out as one.
 fn is_same_delivery(a: &BlockReply, b: &BlockReply) -> bool {
-    a.reply_to_id == b.reply_to_id && a.audio_as_voice == b.audio_as_voice
+    let message = |block: &BlockReply| block.span.as_ref().map(|span| span.message);
+    a.reply_to_id == b.reply_to_id && a.audio_as_voice == b.audio_as_voice && message(a) == message(b)
 }
 
 impl Stage for Coalesce {

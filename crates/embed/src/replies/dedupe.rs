@@ -6,20 +6,20 @@
 use std::collections::HashSet;
 
 use super::Stage;
-use super::piece::{BlockId, BlockReply, Out, Piece};
+use super::piece::{BlockReply, Out, Piece, ReplySpan};
 
 /// The stage.
 #[derive(Debug, Default)]
 pub struct Dedupe {
-    places: HashSet<BlockId>,
+    places: HashSet<ReplySpan>,
     keys: HashSet<String>,
 }
 
 impl Dedupe {
     /// Whether a block was not seen before; it counts as seen from now on.
     pub fn is_new(&mut self, block: &BlockReply) -> bool {
-        match block.id {
-            Some(id) => self.places.insert(id),
+        match &block.span {
+            Some(span) => self.places.insert(span.clone()),
             None if block.is_reasoning => true,
             None => self.keys.insert(key(block)),
         }
@@ -46,34 +46,57 @@ impl Stage for Dedupe {
     fn finish(&mut self, _: &mut Out) {}
 }
 
-/// After a restart: recognises blocks of the new answer that say again what the failed one had delivered.
+/// After a restart: recognises text of the new answer that repeats what the failed attempt delivered.
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
+    /// The delivered text without white space.
     delivered: String,
-    /// So much of it was said again.
-    n_seen: usize,
+    /// Bytes of it that were repeated so far.
+    n_repeated: usize,
+}
+
+/// How a block compares with the delivered text that is expected next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Nothing more is expected: the block is new.
+    None,
+    /// The whole block was delivered before.
+    All,
+    /// The block was delivered up to this byte; the rest is new.
+    Until(usize),
+    /// The block says something else than the failed attempt did.
+    Differs,
 }
 
 impl Repeats {
-    /// Expects the new answer to begin with what was delivered.
-    pub fn of(delivered: &[String]) -> Self {
-        Self { delivered: delivered.iter().map(|text| squeezed(text)).collect(), n_seen: 0 }
+    /// Expects the new answer to begin with the delivered texts.
+    pub fn of<'a>(delivered: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { delivered: delivered.into_iter().map(squeezed).collect(), n_repeated: 0 }
     }
 
-    /// Whether a block repeats what comes next of the delivered text. The first that does not ends the comparison.
-    pub fn is_repeat(&mut self, text: &str) -> bool {
-        let rest = &self.delivered[self.n_seen..];
-        if rest.is_empty() {
-            return false;
+    /// Compares the next block. After the first that differs nothing is expected any more. White space does not count, so it does not
+    /// matter how the texts were cut.
+    pub fn compare(&mut self, text: &str) -> Overlap {
+        let expected = &self.delivered[self.n_repeated..];
+        if expected.is_empty() {
+            return Overlap::None;
         }
-        let text = squeezed(text);
-        if !text.is_empty() && rest.starts_with(&text) {
-            self.n_seen += text.len();
-            true
-        } else {
-            *self = Self::default();
-            false
+        let mut rest = expected.chars();
+        for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+            match rest.next() {
+                Some(next) if next == c => {}
+                Some(_) => {
+                    *self = Self::default();
+                    return Overlap::Differs;
+                }
+                None => {
+                    *self = Self::default();
+                    return Overlap::Until(at);
+                }
+            }
         }
+        self.n_repeated = self.delivered.len() - rest.as_str().len();
+        Overlap::All
     }
 }
 
@@ -87,11 +110,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_repeated_beginning_is_dropped() {
-        let mut repeats = Repeats::of(&["One.".into(), "Two.".into()]);
-        let seen: Vec<bool> = ["One.\n\nTwo.", "Three.", "One."].iter().map(|text| repeats.is_repeat(text)).collect();
-        assert_eq!(seen, [true, false, false]);
-        let mut other = Repeats::of(&["One.".into()]);
-        assert!(!other.is_repeat("Other.") && !other.is_repeat("One."));
+    fn only_the_repeated_beginning_is_recognised() {
+        let mut repeats = Repeats::of(["One.", "Two."]);
+        let seen: Vec<Overlap> = ["One.\n\nTwo.", "Three.", "One."].iter().map(|text| repeats.compare(text)).collect();
+        assert_eq!(seen, [Overlap::All, Overlap::None, Overlap::None]);
+        let mut other = Repeats::of(["One."]);
+        assert_eq!((other.compare("Other."), other.compare("One.")), (Overlap::Differs, Overlap::None));
+    }
+
+    #[test]
+    fn a_block_that_reaches_further_is_cut_where_the_new_text_begins() {
+        let mut repeats = Repeats::of(["One."]);
+        let text = "On e.\n\nTwo.";
+        assert_eq!(repeats.compare(text), Overlap::Until(text.find("Two").unwrap()));
+        assert_eq!(repeats.compare("One."), Overlap::None);
     }
 }

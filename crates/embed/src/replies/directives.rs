@@ -3,8 +3,10 @@
 //! A directive is taken out together with the space around it; everything else of the text stays as it is. Nothing inside code is a
 //! directive.
 
+use std::ops::Range;
+
 use super::Stage;
-use super::piece::{BlockReply, Out, Piece};
+use super::piece::{BlockReply, Out, Piece, ReplySpan};
 use super::tokens::is_silent;
 
 pub mod media;
@@ -237,23 +239,31 @@ fn complete_len(text: &str) -> usize {
 #[derive(Debug, Default)]
 pub struct Directives {
     accumulator: Accumulator,
-    last: Option<BlockReply>,
+    /// The place of the unfinished tag at the end of the last block, which is kept back.
+    held: Option<ReplySpan>,
 }
 
 impl Directives {
-    fn give(&mut self, parsed: Option<Parsed>, like: BlockReply, out: &mut Out) {
-        out.extend(parsed.map(|parsed| Piece::Block(parsed.into_reply(like))));
-    }
-
     fn settle(&mut self, out: &mut Out) {
         let parsed = self.accumulator.consume("", More::Final);
-        let mut like = self.last.take().unwrap_or_default();
-        if let Some(id) = &mut like.id {
-            // What was kept back comes after the block it was cut from.
-            id.block += 1;
-        }
-        self.give(parsed, like, out);
+        emit(parsed, self.held.take(), out);
     }
+
+    /// Takes the place of a block: from what was kept back of the one before it to what is kept back of this one.
+    fn place(&mut self, span: Option<ReplySpan>) -> Option<ReplySpan> {
+        let held = self.held.take();
+        let whole = held.map_or_else(|| span.clone(), |held| Some(held.through(span.as_ref()?)))?;
+        let Range { start, end } = whole.bytes;
+        let kept_from = end.saturating_sub(self.accumulator.tail.len() as u64).max(start);
+        if !self.accumulator.tail.is_empty() {
+            self.held = Some(ReplySpan { message: whole.message, bytes: kept_from..end });
+        }
+        Some(ReplySpan { message: whole.message, bytes: start..kept_from })
+    }
+}
+
+fn emit(parsed: Option<Parsed>, span: Option<ReplySpan>, out: &mut Out) {
+    out.extend(parsed.map(|parsed| Piece::Block(parsed.into_reply(BlockReply { span, ..BlockReply::default() }))));
 }
 
 impl Stage for Directives {
@@ -262,8 +272,8 @@ impl Stage for Directives {
             Piece::Block(block) if block.is_reasoning => out.push(Piece::Block(block)),
             Piece::Block(block) => {
                 let parsed = self.accumulator.consume(&block.text, More::Follows);
-                self.last = Some(BlockReply { id: block.id, ..BlockReply::default() });
-                self.give(parsed, BlockReply { id: block.id, ..BlockReply::default() }, out);
+                let span = self.place(block.span);
+                emit(parsed, span, out);
             }
             Piece::MessageEnd(_) => {
                 self.settle(out);

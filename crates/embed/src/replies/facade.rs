@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{Blocks, Delivery};
 use super::partial::PartialText;
-use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece};
+use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReplySpan};
 use super::reasoning::{Follow, format_reasoning, reasoning_of};
 use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
@@ -43,7 +43,7 @@ pub struct Replies {
     open: Option<OpenBlock>,
     has_text: bool,
     /// Deliveries of the answer under way.
-    delivered: Vec<String>,
+    delivered: Vec<BlockReply>,
     /// The next answer takes the place of one that failed.
     restarted: bool,
     ignored: bool,
@@ -167,6 +167,11 @@ impl Replies {
     /// The visible texts of the run, directives included: what the final payloads are made of.
     pub fn assistant_texts(&self) -> &[String] {
         self.blocks.texts()
+    }
+
+    /// The places of [`Replies::assistant_texts`].
+    pub fn assistant_spans(&self) -> &[ReplySpan] {
+        self.blocks.spans()
     }
 
     /// Finished tool calls in order.
@@ -339,7 +344,8 @@ impl Replies {
             && !formatted.is_empty()
             && formatted != self.reasoning_block;
         let is_first = !self.blocks.has_spoken();
-        let block = BlockReply { is_reasoning: true, ..BlockReply::text(formatted.clone()) };
+        let span = Some(ReplySpan { message: self.blocks.message(), bytes: 0..0 });
+        let block = BlockReply { is_reasoning: true, span, ..BlockReply::text(formatted.clone()) };
         if sends {
             self.reasoning_block = formatted;
         }
@@ -446,7 +452,7 @@ impl Replies {
         for piece in pieces {
             if let Piece::Block(block) = piece {
                 if !block.is_reasoning {
-                    self.delivered.push(block.text.clone());
+                    self.delivered.push(block.clone());
                 }
                 out.push(Piece::Block(block));
             }

@@ -1,5 +1,6 @@
 //! The one currency of the stages: what flows from the model's words to what is delivered.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -65,13 +66,22 @@ pub struct Growth {
     pub shown: bool,
 }
 
-/// Which block of which answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BlockId {
-    /// The answer, counted within the run.
-    pub message: usize,
-    /// The block, counted within the answer.
-    pub block: usize,
+/// Which part of which answer a block is. The same text of an answer has the same span, whether the answer is cut into other blocks, joined
+/// again, or asked for once more because an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReplySpan {
+    /// The answer, counted within the run from 1.
+    pub message: u32,
+    /// Bytes of the answer's visible text. An empty range names the reasoning of the answer, which is not part of its text.
+    pub bytes: Range<u64>,
+}
+
+impl ReplySpan {
+    /// The span that reaches from the start of this one to the end of another of the same answer.
+    #[must_use]
+    pub fn through(&self, later: &Self) -> Self {
+        Self { message: self.message, bytes: self.bytes.start..later.bytes.end.max(self.bytes.start) }
+    }
 }
 
 /// A block ready for delivery.
@@ -91,8 +101,8 @@ pub struct BlockReply {
     pub reply_to_current: bool,
     /// Formatted reasoning, not answer.
     pub is_reasoning: bool,
-    /// Its place, where it has one: equal texts with different places are different blocks.
-    pub id: Option<BlockId>,
+    /// Its place in the run, if it has one: equal texts at different places are different blocks.
+    pub span: Option<ReplySpan>,
 }
 
 impl BlockReply {

@@ -5,12 +5,11 @@ use std::borrow::Cow;
 use pinch_llm::message::{AssistantMessage, StopReason};
 
 use super::error_text::{RETURNED_ERROR, assistant_error_text};
-use crate::delivery::Delivered;
 use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
 use crate::replies::markup::trimmed;
-use crate::replies::piece::BlockReply;
+use crate::replies::piece::{BlockReply, ReplySpan};
 use crate::replies::reasoning::{format_reasoning, reasoning_of};
 use crate::replies::scan::FinalTag;
 use crate::replies::sent::{is_duplicate, normal_form};
@@ -42,6 +41,8 @@ impl Payload {
 pub struct PayloadInput<'a> {
     /// Visible texts of the run, directives included.
     pub assistant_texts: &'a [String],
+    /// Their places in the run; fewer than texts if some have none.
+    pub spans: &'a [ReplySpan],
     /// Finished tool calls; listed only when `inline_tools` is set.
     pub tool_metas: &'a [ToolMeta],
     /// The last answer of the model.
@@ -84,17 +85,23 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
             is_error: false,
         }));
     }
-    let mut answers: Vec<Cow<'_, str>> = input.assistant_texts.iter().map(Cow::from).collect();
+    let spans = input.spans.iter().map(Some).chain(std::iter::repeat(None));
+    let mut answers: Vec<(Cow<'_, str>, Option<&ReplySpan>)> =
+        input.assistant_texts.iter().map(Cow::from).zip(spans).collect();
     if answers.is_empty() {
         let final_tag = if input.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        answers.extend(input.last_assistant.map(|message| visible_text(&message.content, final_tag).into()));
+        answers.extend(input.last_assistant.map(|message| (visible_text(&message.content, final_tag).into(), None)));
     }
     if let Some(message) = failed {
         let raw = message.error_message.as_deref().unwrap_or("");
-        answers.retain(|text| !repeats_error(text, error.as_deref().unwrap_or(""), raw));
+        answers.retain(|(text, _)| !repeats_error(text, error.as_deref().unwrap_or(""), raw));
     }
-    let has_answer = answers.iter().any(|text| !text.trim().is_empty());
-    payloads.extend(answers.iter().map(|text| of_text(text)));
+    let has_answer = answers.iter().any(|(text, _)| !text.trim().is_empty());
+    payloads.extend(answers.iter().map(|(text, span)| {
+        let mut payload = of_text(text);
+        payload.reply.span = span.cloned();
+        payload
+    }));
     if let Some(text) = input.last_tool_error.and_then(|error| tool_error_text(error, input, has_answer)) {
         let known = payloads.iter().any(|payload| normal_form(&payload.reply.text) == normal_form(&text));
         payloads.extend((!known).then(|| Payload::error(text)));
@@ -156,22 +163,6 @@ pub fn without_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
     });
 }
 
-/// What is left to send at the end of a run whose blocks went out while it ran: nothing when the sink took all of them; otherwise what is
-/// not among the taken ones. Failures are always left.
-pub fn still_to_send(payloads: Vec<Payload>, delivered: &Delivered) -> Vec<Payload> {
-    let has_answer = delivered.blocks.iter().any(|block| !block.is_reasoning);
-    let all_went_out = has_answer && delivered.undelivered.is_empty() && !delivered.lagged;
-    let is_taken = |reply: &BlockReply| {
-        let is_same = |block: &BlockReply| {
-            block.text.trim() == reply.text.trim()
-                && block.media_urls == reply.media_urls
-                && block.reply_to_id == reply.reply_to_id
-        };
-        delivered.blocks.iter().any(is_same)
-    };
-    payloads.into_iter().filter(|payload| payload.is_error || !(all_went_out || is_taken(&payload.reply))).collect()
-}
-
 /// The last step of any reply: tokens go, scaffolding goes, the prefix comes; `None` when nothing is worth sending. `has_more` says that the
 /// payload has media or data of a channel.
 pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Option<String> {
@@ -201,33 +192,5 @@ pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Opti
             Some(format!("{prefix} {text}"))
         }
         _ => Some(text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn texts(payloads: &[Payload]) -> Vec<&str> {
-        payloads.iter().map(|payload| payload.reply.text.as_str()).collect()
-    }
-
-    fn payloads() -> Vec<Payload> {
-        let plain = |text: &str| Payload { reply: BlockReply::text(text), is_error: false };
-        vec![plain("one"), plain("two"), Payload::error("failed")]
-    }
-
-    #[test]
-    fn what_a_sink_took_is_not_sent_again() {
-        let all = Delivered { blocks: vec![BlockReply::text("o"), BlockReply::text("ne")], ..Delivered::default() };
-        assert_eq!(texts(&still_to_send(payloads(), &all)), ["failed"]);
-        let nothing = Delivered::default();
-        assert_eq!(texts(&still_to_send(payloads(), &nothing)), ["one", "two", "failed"]);
-        let cut_off = Delivered {
-            blocks: vec![BlockReply::text(" one ")],
-            undelivered: vec![BlockReply::text("two")],
-            lagged: true,
-        };
-        assert_eq!(texts(&still_to_send(payloads(), &cut_off)), ["two", "failed"]);
     }
 }

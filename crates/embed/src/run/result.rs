@@ -228,6 +228,13 @@ impl FailoverError {
 }
 
 impl RunResult {
+    /// Whether the result tells of a failure and of nothing else, or of an answer that broke off with one.
+    pub fn has_failed(&self) -> bool {
+        let failures = self.payloads.iter().filter(|payload| payload.is_error).count();
+        let is_failed_answer = self.meta.stop_reason.as_deref() == Some("error") && !self.meta.aborted;
+        self.meta.error.is_some() || is_failed_answer || (failures > 0 && failures == self.payloads.len())
+    }
+
     /// The form programs know. Members that say nothing are left out.
     pub fn to_json(&self) -> Value {
         let mut root = Map::new();

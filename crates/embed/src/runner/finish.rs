@@ -6,12 +6,13 @@ use std::sync::Arc;
 use pinch_llm::model::Model;
 
 use super::{Runner, millis};
+use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
-use crate::run::RunResult;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
 use crate::run::result::{AgentMeta, MetaError, PartialAnswer, PendingToolCall, RunMeta, ToolReport};
+use crate::run::{RunError, RunResult};
 
 impl Runner<'_> {
     /// Builds the result of a run that came to an end.
@@ -59,6 +60,7 @@ impl Runner<'_> {
         let request = &self.scope.request;
         let input = PayloadInput {
             assistant_texts: self.replies.assistant_texts(),
+            spans: self.replies.assistant_spans(),
             tool_metas: self.replies.tool_metas(),
             last_assistant: last.and_then(|outcome| outcome.last_assistant.as_deref()),
             last_tool_error: self.replies.last_tool_error(),
@@ -97,6 +99,21 @@ fn tool_reports(outcomes: &[AttemptOutcome]) -> Vec<ToolReport> {
         report.duration_ms += run.duration_ms;
     }
     tools.into_values().collect()
+}
+
+/// The one terminal event of a run.
+pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: i64) -> Lifecycle {
+    let failed = |error: &dyn ToString| Lifecycle::Error { ended_at_ms, error: error.to_string() };
+    match result {
+        Err(error) => failed(error),
+        Ok(result) if result.has_failed() => {
+            let error = result.payloads.iter().find(|payload| payload.is_error);
+            failed(&error.map_or("the run failed", |payload| &payload.reply.text))
+        }
+        Ok(RunResult { meta, .. }) => {
+            Lifecycle::End { ended_at_ms, aborted: meta.aborted, stop_reason: meta.stop_reason.clone() }
+        }
+    }
 }
 
 /// How an attempt ended, in a word.

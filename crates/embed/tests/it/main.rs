@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod control;
+mod delivery;
 mod ending;
 mod failover;
 mod host;

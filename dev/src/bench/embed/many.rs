@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use futures::future::BoxFuture;
 use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::Config;
-use pinch_embed::delivery::{PartialReply, ReplySinks};
+use pinch_embed::delivery::{OutgoingBlock, PartialReply, Receipt, ReplySink, SendFailure};
 use pinch_embed::engine::Engine;
 use pinch_stdx::host::Host;
 use serde_json::json;
@@ -97,7 +97,7 @@ fn spawn(engine: &Engine, session: &str, counting: &Arc<Counting>, runs: &mut Jo
     let run = engine.run(engine.request(session, None, None, "hello"));
     let sinks = Arc::new(OfRun { all: Arc::clone(counting), has_begun: AtomicUsize::new(0) });
     runs.spawn(async move {
-        if let Err(error) = run.deliver(sinks).await {
+        if let Err(error) = run.deliver(sinks).await.result {
             eprintln!("a run failed: {error}");
         }
     });
@@ -130,8 +130,12 @@ struct OfRun {
     has_begun: AtomicUsize,
 }
 
-impl ReplySinks for OfRun {
-    fn on_partial_reply<'a>(&'a self, _: PartialReply<'a>) -> BoxFuture<'a, ()> {
+impl ReplySink for OfRun {
+    fn send<'a>(&'a self, _: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
+        Box::pin(std::future::ready(Ok(Receipt::default())))
+    }
+
+    fn partial<'a>(&'a self, _: PartialReply<'a>) -> BoxFuture<'a, ()> {
         self.all.n.fetch_add(1, Ordering::Relaxed);
         if self.has_begun.swap(1, Ordering::Relaxed) == 0 {
             self.all.n_runs.fetch_add(1, Ordering::Relaxed);

@@ -21,7 +21,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             let mut blocks = Vec::new();
             chunker.append(text(&input["text"]));
             let drain = if input["force"] == true { Drain::All } else { Drain::Ready };
-            chunker.drain(drain, &mut |block| blocks.push(block));
+            chunker.drain(drain, &mut |block, _| blocks.push(block));
             Ok(json!({"blocks": blocks, "buffered": chunker.buffered()}))
         }
         "chunker.stream" => {
@@ -30,11 +30,11 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             for piece in strings(&input["appends"]) {
                 chunker.append(&piece);
                 if input["drain_after_each_append"] == true {
-                    chunker.drain(Drain::Ready, &mut |block| blocks.push(block));
+                    chunker.drain(Drain::Ready, &mut |block, _| blocks.push(block));
                 }
             }
             if input["final_force"] == true {
-                chunker.drain(Drain::All, &mut |block| blocks.push(block));
+                chunker.drain(Drain::All, &mut |block, _| blocks.push(block));
             }
             Ok(json!({"blocks": blocks, "buffered": chunker.buffered()}))
         }

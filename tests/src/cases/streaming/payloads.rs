@@ -30,6 +30,7 @@ fn build(input: &Value) -> Result<Value, String> {
         .collect();
     let made = build_payloads(&PayloadInput {
         assistant_texts: &texts,
+        spans: &[],
         tool_metas: &metas,
         last_assistant: last.as_deref(),
         last_tool_error: error.as_ref(),

@@ -7,7 +7,7 @@ use pinch_agent_core::tool::ToolOutput;
 use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::event::SessionEvent;
-use pinch_embed::delivery::SoFar;
+use pinch_embed::delivery::ReplySnapshot;
 use pinch_embed::replies::blocks::BlockBreak;
 use pinch_embed::replies::piece::Piece;
 use pinch_embed::replies::reasoning::promote;
@@ -32,13 +32,13 @@ fn subscribe(input: &Value) -> Result<Value, String> {
     let mut replies = Replies::new(reply_options(options, has("onBlockReply")));
     let mut feed = Feed { open: None };
     let (mut calls, mut agent_events, mut contents) = (Vec::new(), Vec::new(), Vec::new());
-    let mut told = SoFar::default();
+    let mut snapshot = ReplySnapshot::default();
     for event in input["events"].as_array().into_iter().flatten() {
         for event in feed.events(event, &mut contents)? {
             let mut out = Vec::new();
             replies.push(&event, &mut out);
             for piece in out {
-                told_calls(&piece, &mut told, &mut calls, &mut agent_events);
+                record_calls(&piece, &mut snapshot, &mut calls, &mut agent_events);
             }
         }
     }
@@ -115,15 +115,15 @@ fn reply_options(options: &Value, block_streaming: bool) -> ReplyOptions {
 }
 
 /// What a piece calls, as cases write it.
-fn told_calls(piece: &Piece, told: &mut SoFar, calls: &mut Vec<Value>, agent_events: &mut Vec<Value>) {
+fn record_calls(piece: &Piece, snapshot: &mut ReplySnapshot, calls: &mut Vec<Value>, agent_events: &mut Vec<Value>) {
     match piece {
         Piece::Partial(growth) => {
-            told.grow(growth);
-            let data = told.text_event().to_value();
+            snapshot.grow(growth);
+            let data = snapshot.partial().to_value();
             agent_events.push(json!({"stream": "assistant", "data": data}));
             calls.push(json!({"cb": "onAgentEvent", "stream": "assistant", "data": data}));
             if growth.shown {
-                let reply = told.partial();
+                let reply = snapshot.partial();
                 let media = (!reply.media_urls.is_empty()).then_some(reply.media_urls);
                 calls.push(json!({"cb": "onPartialReply", "text": reply.text, "mediaUrls": media}));
             }
@@ -136,9 +136,9 @@ fn told_calls(piece: &Piece, told: &mut SoFar, calls: &mut Vec<Value>, agent_eve
         Piece::Flushed => calls.push(json!({"cb": "onBlockReplyFlush"})),
         Piece::AssistantStart => calls.push(json!({"cb": "onAssistantMessageStart"})),
         Piece::Reasoning(growth) => {
-            told.reason(growth);
-            agent_events.push(json!({"stream": "thinking", "data": told.reasoning_event().to_value()}));
-            calls.push(json!({"cb": "onReasoningStream", "text": told.reasoning().formatted}));
+            snapshot.grow_reasoning(growth);
+            agent_events.push(json!({"stream": "thinking", "data": snapshot.partial_reasoning().to_value()}));
+            calls.push(json!({"cb": "onReasoningStream", "text": snapshot.reasoning().formatted}));
         }
         Piece::ReasoningEnd => calls.push(json!({"cb": "onReasoningEnd"})),
         Piece::ToolResult(note) => {
@@ -160,7 +160,7 @@ fn told_calls(piece: &Piece, told: &mut SoFar, calls: &mut Vec<Value>, agent_eve
 
 /// Turns events as upstream has them into ours.
 struct Feed {
-    /// The kind of block whose start was told.
+    /// The kind of block that is open.
     open: Option<(usize, &'static str)>,
 }
 

@@ -7,9 +7,9 @@ fn cut(options: Chunking, pieces: &[&str]) -> Vec<String> {
     let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
     for piece in pieces {
         chunker.append(piece);
-        chunker.drain(Drain::Ready, &mut |block| blocks.push(block));
+        chunker.drain(Drain::Ready, &mut |block, _| blocks.push(block));
     }
-    chunker.drain(Drain::All, &mut |block| blocks.push(block));
+    chunker.drain(Drain::All, &mut |block, _| blocks.push(block));
     assert!(!chunker.has_buffered() && chunker.buffered().is_empty());
     blocks
 }

@@ -1,0 +1,260 @@
+//! The events of a run's reply, and how they merge while a slow reader lets them wait.
+
+use pinch_stdx::queue::{Capacity, Merge};
+use pinch_stdx::text::utf16_len;
+use serde_json::{Value, json};
+
+use crate::replies::Piece;
+use crate::replies::piece::{AgentNote, BlockReply, Edit, Growth, ReasoningGrowth, ToolNote};
+
+/// One thing that leaves a run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ReplyEvent {
+    /// The run starts or ends.
+    Lifecycle(Lifecycle),
+    /// The text of the answer grew. For programs, and for people where [`Growth::shown`].
+    PartialReply(Growth),
+    /// A finished block.
+    BlockReply(BlockReply),
+    /// A tool begins: everything before this should be out first.
+    BlockReplyFlush,
+    /// An answer of the model begins.
+    AssistantMessageStart,
+    /// The reasoning grew.
+    ReasoningStream(ReasoningGrowth),
+    /// A stretch of reasoning is over.
+    ReasoningEnd,
+    /// A tool's summary or output.
+    ToolResult(ToolNote),
+    /// An event for programs about a tool or a compaction. [`Engine::subscribe`](crate::Engine::subscribe) hands these out; sinks do not get
+    /// them.
+    Agent(AgentNote),
+}
+
+/// The start or the end of a run: each run has exactly one of either, however it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lifecycle {
+    /// The run starts: its lanes were granted, or it failed before.
+    #[non_exhaustive]
+    Start {
+        /// Milliseconds since 1970.
+        started_at_ms: i64,
+    },
+    /// The run ended with an answer, or was stopped.
+    #[non_exhaustive]
+    End {
+        /// Milliseconds since 1970.
+        ended_at_ms: i64,
+        /// The run was stopped, by the user or by its time limit.
+        aborted: bool,
+        /// Why the last answer ended.
+        stop_reason: Option<String>,
+    },
+    /// The run failed.
+    #[non_exhaustive]
+    Error {
+        /// Milliseconds since 1970.
+        ended_at_ms: i64,
+        /// What went wrong, for people.
+        error: String,
+    },
+}
+
+impl Lifecycle {
+    /// Whether nothing of the run comes after it.
+    pub fn is_terminal(&self) -> bool {
+        !matches!(self, Self::Start { .. })
+    }
+
+    /// The payload for programs: `{phase: "start" | "end" | "error", …}`. `executionSettled` says that all attempts are over.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Start { started_at_ms } => json!({"phase": "start", "startedAt": started_at_ms}),
+            Self::End { ended_at_ms, aborted, stop_reason } => {
+                let mut data = json!({"phase": "end", "endedAt": ended_at_ms, "executionSettled": true});
+                if *aborted {
+                    data["aborted"] = true.into();
+                }
+                if let Some(reason) = stop_reason {
+                    data["stopReason"] = reason.as_str().into();
+                }
+                data
+            }
+            Self::Error { ended_at_ms, error } => {
+                json!({"phase": "error", "error": error, "endedAt": ended_at_ms, "executionSettled": true})
+            }
+        }
+    }
+}
+
+impl ReplyEvent {
+    /// The event a piece makes; `None` for pieces that only stages care for.
+    pub(crate) fn of(piece: Piece) -> Option<Self> {
+        Some(match piece {
+            Piece::Partial(growth) => Self::PartialReply(growth),
+            Piece::Block(block) => Self::BlockReply(block),
+            Piece::Flushed => Self::BlockReplyFlush,
+            Piece::AssistantStart => Self::AssistantMessageStart,
+            Piece::Reasoning(text) => Self::ReasoningStream(text),
+            Piece::ReasoningEnd => Self::ReasoningEnd,
+            Piece::ToolResult(note) => Self::ToolResult(note),
+            Piece::Agent(note) => Self::Agent(note),
+            Piece::MessageStart
+            | Piece::Text(_)
+            | Piece::Visible(_)
+            | Piece::Thought(_)
+            | Piece::ThoughtEnd
+            | Piece::TextEnd
+            | Piece::MessageEnd(_)
+            | Piece::Flush
+            | Piece::Restart
+            | Piece::Wake
+            | Piece::Sent(_) => return None,
+        })
+    }
+}
+
+/// The longest text of tool notes that were joined because there was no room, in bytes.
+const MAX_JOINED_NOTES: usize = 8_000;
+
+/// An event that waits for its sink.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) event: ReplyEvent,
+    /// UTF-16 units of a joined block at most.
+    pub(super) max_chars: usize,
+}
+
+impl Merge for Queued {
+    fn weight(&self) -> usize {
+        const FRAME: usize = 64;
+        let media = |urls: &[String]| urls.iter().map(String::len).sum::<usize>();
+        FRAME
+            + match &self.event {
+                ReplyEvent::PartialReply(growth) => {
+                    growth.delta.len() + growth.restored.len() + media(&growth.media_urls)
+                }
+                ReplyEvent::BlockReply(block) => block.text.len() + media(&block.media_urls),
+                ReplyEvent::ReasoningStream(growth) => growth.formatted.text.len() + growth.raw.text.len(),
+                ReplyEvent::ToolResult(note) => note.text.len() + media(&note.media_urls),
+                ReplyEvent::Lifecycle(Lifecycle::Error { error, .. }) => error.len(),
+                ReplyEvent::Lifecycle(_)
+                | ReplyEvent::BlockReplyFlush
+                | ReplyEvent::AssistantMessageStart
+                | ReplyEvent::ReasoningEnd
+                | ReplyEvent::Agent(_) => 0,
+            }
+    }
+
+    fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self> {
+        use ReplyEvent::{AssistantMessageStart, BlockReply, PartialReply, ReasoningEnd, ReasoningStream, ToolResult};
+        let (max_chars, is_full) = (next.max_chars, capacity == Capacity::Full);
+        match (&mut self.event, next.event) {
+            (PartialReply(first), PartialReply(next)) if first.shown == next.shown => {
+                merge_growth(first, &next);
+                first.media_urls.extend(next.media_urls);
+            }
+            (ReasoningStream(first), ReasoningStream(next)) => {
+                first.formatted.then(&next.formatted);
+                first.raw.then(&next.raw);
+            }
+            (AssistantMessageStart, AssistantMessageStart) | (ReasoningEnd, ReasoningEnd) => {}
+            (BlockReply(first), BlockReply(next)) if is_full && may_join(first, &next, max_chars) => {
+                first.text.push_str(JOINER);
+                first.text.push_str(&next.text);
+                first.span = first.span.as_ref().zip(next.span.as_ref()).map(|(first, last)| first.through(last));
+            }
+            (ToolResult(first), ToolResult(next))
+                if is_full && first.media_urls.is_empty() && next.media_urls.is_empty() =>
+            {
+                join_notes(first, &next);
+            }
+            // Nobody misses a typing signal between notes that nobody has seen yet.
+            (ToolResult(_), AssistantMessageStart | ReasoningEnd) if is_full => {}
+            (_, event) => return Err(Self { event, max_chars }),
+        }
+        Ok(())
+    }
+}
+
+const JOINER: &str = "\n\n";
+
+fn join_notes(first: &mut ToolNote, next: &ToolNote) {
+    if first.text.len() > MAX_JOINED_NOTES {
+        return;
+    }
+    first.text.push('\n');
+    first.text.push_str(&next.text);
+    if first.text.len() > MAX_JOINED_NOTES {
+        first.text.truncate(first.text.floor_char_boundary(MAX_JOINED_NOTES));
+        first.text.push_str("\n…(truncated)…");
+    }
+}
+
+/// Makes one growth of two. If the second continues where the first ended, all of it is new; otherwise the first is partly taken back.
+fn merge_growth(first: &mut Growth, next: &Growth) {
+    if next.at == first.at + first.restored.len() + first.delta.len() {
+        first.delta.push_str(&next.restored);
+        first.delta.push_str(&next.delta);
+        return;
+    }
+    let mut edit = Edit { at: first.at, text: std::mem::take(&mut first.restored) + &first.delta };
+    edit.then(&Edit { at: next.at, text: next.restored.clone() });
+    (first.at, first.restored) = (edit.at, edit.text);
+    first.delta.clone_from(&next.delta);
+}
+
+/// Whether two neighbouring blocks may be sent as one.
+fn may_join(a: &BlockReply, b: &BlockReply, max_chars: usize) -> bool {
+    let is_plain = |block: &BlockReply| block.media_urls.is_empty() && !block.audio_as_voice && !block.is_reasoning;
+    is_plain(a)
+        && is_plain(b)
+        && a.reply_to_id == b.reply_to_id
+        && a.span.as_ref().zip(b.span.as_ref()).is_some_and(|(a, b)| a.message == b.message)
+        && utf16_len(&a.text) + JOINER.len() + utf16_len(&b.text) <= max_chars
+}
+
+#[cfg(test)]
+mod tests {
+    use pinch_stdx::queue::{Bounds, MergeQueue};
+
+    use super::*;
+    use crate::replies::piece::ReplySpan;
+
+    fn waiting(max_chars: usize, events: impl IntoIterator<Item = ReplyEvent>) -> Vec<Queued> {
+        let queue = MergeQueue::new(Bounds { items: 4, bytes: 20_000 });
+        events.into_iter().for_each(|event| queue.push(Queued { event, max_chars }).unwrap());
+        std::iter::from_fn(|| queue.try_next()).collect()
+    }
+
+    #[test]
+    fn joined_blocks_never_exceed_the_limit_and_span_their_parts() {
+        let block = |n: u64| {
+            let span = Some(ReplySpan { message: 1, bytes: n * 5..n * 5 + 5 });
+            ReplyEvent::BlockReply(BlockReply { span, ..BlockReply::text("12345") })
+        };
+        let joined = waiting(12, (0..20).map(block));
+        let mut at = 0;
+        for queued in &joined {
+            let ReplyEvent::BlockReply(block) = &queued.event else { panic!("{queued:?}") };
+            assert!(utf16_len(&block.text) <= 12, "{block:?}");
+            let bytes = block.span.clone().unwrap().bytes;
+            assert_eq!(bytes.start, at, "nothing is left out");
+            at = bytes.end;
+        }
+        assert_eq!((at, joined.len()), (100, 10));
+    }
+
+    #[test]
+    fn waiting_tool_notes_are_bounded() {
+        let note = |n: usize| {
+            let note = ToolNote { text: format!("{n} {}", "x".repeat(1_000)), ..ToolNote::default() };
+            [ReplyEvent::ToolResult(note), ReplyEvent::AssistantMessageStart]
+        };
+        let waiting = waiting(usize::MAX, (0..5_000).flat_map(note));
+        let weight: usize = waiting.iter().map(Merge::weight).sum();
+        assert!(weight < 40_000, "{weight} bytes in {} events", waiting.len());
+    }
+}

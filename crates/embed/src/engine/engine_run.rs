@@ -1,0 +1,112 @@
+//! A run under way, and what is left of it when its reply went to a sink.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::{Stream, StreamExt};
+use pinch_stdx::pull::{Pulled, pulled};
+
+use super::carry_out;
+use crate::delivery::{Delivered, Lifecycle, Pump, ReplyEvent, ReplySink, RunId};
+use crate::parts::Parts;
+use crate::run::payloads::Payload;
+use crate::run::{RunError, RunRequest, RunResult, still_to_send, unsent};
+use crate::runner::{RunEvent, terminal_event};
+
+type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
+
+/// A run under way: a stream of what happens, and then its result.
+#[must_use = "a run does nothing unless polled"]
+pub struct EngineRun {
+    events: Pulled<'static, RunEvent>,
+    result: ResultSlot,
+    run_id: RunId,
+}
+
+impl EngineRun {
+    pub(super) fn new(parts: Arc<Parts>, request: RunRequest) -> Self {
+        let result: ResultSlot = Arc::default();
+        let slot = Arc::clone(&result);
+        let run_id = RunId::from(request.run_id.as_str());
+        let events = pulled(move |emitter| async move {
+            let mut has_started = false;
+            let done = carry_out(&parts, request, &emitter, &mut has_started).await;
+            let now_ms = parts.host.now_ms();
+            if !has_started {
+                let start = Lifecycle::Start { started_at_ms: now_ms };
+                emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(start))).await;
+            }
+            let end = terminal_event(&done, now_ms);
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+            emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(end))).await;
+        });
+        Self { events, result, run_id }
+    }
+
+    /// Pulls the run to its end.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn finish(mut self) -> Result<RunResult, RunError> {
+        while self.events.next().await.is_some() {}
+        self.result()
+    }
+
+    /// Pulls the run to its end and hands its reply to a sink as it comes. The run never waits for the sink: what a slow one has not taken
+    /// merges, and is delivered before this returns. A run that fails says as well what was delivered of it.
+    pub async fn deliver(mut self, sink: Arc<dyn ReplySink>) -> DeliveredRun {
+        let (sender, pump) = Pump::new(sink, self.run_id.clone());
+        let pulled = async {
+            while let Some(event) = self.events.next().await {
+                if let RunEvent::Reply(event) = event {
+                    sender.send(event);
+                }
+            }
+            sender.close();
+        };
+        let ((), delivered) = futures::join!(pulled, pump.run());
+        DeliveredRun { result: self.result(), delivered }
+    }
+
+    /// The result, after the last event.
+    ///
+    /// # Errors
+    /// [`RunError`], also if the run is not over.
+    pub fn result(&mut self) -> Result<RunResult, RunError> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        result.unwrap_or_else(|| Err(RunError::Internal("the run is not over".to_owned())))
+    }
+}
+
+impl Stream for EngineRun {
+    type Item = RunEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        Pin::new(&mut self.events).poll_next(cx)
+    }
+}
+
+/// A run whose reply went to a sink.
+#[derive(Debug)]
+pub struct DeliveredRun {
+    /// How the run ended.
+    pub result: Result<RunResult, RunError>,
+    /// What became of its blocks, also when the run failed.
+    pub delivered: Delivered,
+}
+
+impl DeliveredRun {
+    /// What the host has to send now: payloads, or parts of them, that the sink did not get. Of a run that failed these are the blocks that
+    /// were not sent, and the failure in words.
+    pub fn still_to_send(&self) -> Vec<Payload> {
+        match &self.result {
+            Ok(result) => still_to_send(result.payloads.clone(), &self.delivered),
+            Err(error) => {
+                let mut left = unsent::unsent_blocks(&self.delivered);
+                left.push(Payload::error(error.to_string()));
+                left
+            }
+        }
+    }
+}
