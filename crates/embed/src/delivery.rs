@@ -6,9 +6,12 @@
 pub mod event;
 pub mod snapshot;
 pub mod contract;
+pub mod bus;
 mod pump;
 mod rules;
 
+pub use bus::{EngineEvent, EngineEvents, Envelope};
+pub(crate) use bus::{EventBus, RunPublisher};
 pub use contract::{OutgoingBlock, Receipt, ReplyId, ReplySink, RunId, SendFailure, SinkLimits};
 pub use event::{Lifecycle, ReplyEvent};
 pub(crate) use pump::Pump;

@@ -11,7 +11,7 @@ use pinch_llm::message::Image;
 use pinch_stdx::cancel::{CancelReason, Deadline};
 use tokio::time::Instant;
 
-use crate::delivery::{Lifecycle, ReplyEvent};
+use crate::delivery::{EngineEvents, Lifecycle, ReplyEvent};
 use crate::key;
 use crate::lanes::LaneError;
 use crate::parts::Parts;
@@ -19,6 +19,7 @@ pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
 
+mod published;
 mod engine_run;
 mod resolve;
 mod session_lock;
@@ -92,6 +93,12 @@ impl Engine {
     /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and releases the lanes.
     pub fn run(&self, request: RunRequest) -> EngineRun {
         EngineRun::new(Arc::clone(&self.parts), request)
+    }
+
+    /// The events of all runs of this engine from now on, in the form of [`Envelope`](crate::delivery::Envelope). Any number of listeners
+    /// may subscribe; none can slow a run down. Events are published when the run they belong to is polled.
+    pub fn subscribe(&self) -> EngineEvents {
+        self.parts.bus.subscribe()
     }
 }
 

@@ -14,6 +14,7 @@ use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
 
 use crate::config::Config;
+use crate::delivery::EventBus;
 use crate::lanes::Lanes;
 use crate::replies::{ReplyOptions, Stage};
 use crate::run::RunRequest;
@@ -55,6 +56,7 @@ pub(crate) struct Parts {
     pub(crate) registry: Arc<ModelRegistry>,
     pub(crate) profiles: Credentials,
     pub(crate) lanes: Lanes,
+    pub(crate) bus: EventBus,
     pub(crate) throttle: Mutex<ProbeThrottle>,
     pub(crate) runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
     pub(crate) registered: HostParts,

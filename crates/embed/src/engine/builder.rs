@@ -18,6 +18,7 @@ use pinch_stdx::host::Host;
 
 use super::{Engine, resolve, session_lock};
 use crate::config::Config;
+use crate::delivery::EventBus;
 use crate::key;
 use crate::lanes::Lanes;
 use crate::parts::active::ActiveRuns;
@@ -216,6 +217,7 @@ impl EngineBuilder {
             registry,
             profiles,
             lanes,
+            bus: EventBus::default(),
             throttle: Mutex::default(),
             runtimes,
             registered: self.parts,

@@ -2,13 +2,14 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures::{Stream, StreamExt};
 use pinch_stdx::pull::{Pulled, pulled};
 
 use super::carry_out;
-use crate::delivery::{Delivered, Lifecycle, Pump, ReplyEvent, ReplySink, RunId};
+use super::published::publish;
+use crate::delivery::{Delivered, Lifecycle, Pump, ReplyEvent, ReplySink, RunId, RunPublisher};
 use crate::parts::Parts;
 use crate::run::payloads::Payload;
 use crate::run::{RunError, RunRequest, RunResult, still_to_send, unsent};
@@ -22,6 +23,7 @@ pub struct EngineRun {
     events: Pulled<'static, RunEvent>,
     result: ResultSlot,
     run_id: RunId,
+    publisher: RunPublisher,
 }
 
 impl EngineRun {
@@ -29,6 +31,7 @@ impl EngineRun {
         let result: ResultSlot = Arc::default();
         let slot = Arc::clone(&result);
         let run_id = RunId::from(request.run_id.as_str());
+        let publisher = parts.bus.publisher(run_id.clone(), request.session_key.as_deref(), parts.host.clone());
         let events = pulled(move |emitter| async move {
             let mut has_started = false;
             let done = carry_out(&parts, request, &emitter, &mut has_started).await;
@@ -41,7 +44,7 @@ impl EngineRun {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(end))).await;
         });
-        Self { events, result, run_id }
+        Self { events, result, run_id, publisher }
     }
 
     /// Pulls the run to its end.
@@ -49,7 +52,7 @@ impl EngineRun {
     /// # Errors
     /// [`RunError`].
     pub async fn finish(mut self) -> Result<RunResult, RunError> {
-        while self.events.next().await.is_some() {}
+        while self.next().await.is_some() {}
         self.result()
     }
 
@@ -58,7 +61,7 @@ impl EngineRun {
     pub async fn deliver(mut self, sink: Arc<dyn ReplySink>) -> DeliveredRun {
         let (sender, pump) = Pump::new(sink, self.run_id.clone());
         let pulled = async {
-            while let Some(event) = self.events.next().await {
+            while let Some(event) = self.next().await {
                 if let RunEvent::Reply(event) = event {
                     sender.send(event);
                 }
@@ -83,7 +86,11 @@ impl Stream for EngineRun {
     type Item = RunEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
-        Pin::new(&mut self.events).poll_next(cx)
+        let event = ready!(Pin::new(&mut self.events).poll_next(cx));
+        if let Some(event) = &event {
+            publish(&mut self.publisher, event);
+        }
+        Poll::Ready(event)
     }
 }
 

@@ -183,6 +183,8 @@ pub enum AgentStream {
     Tool,
     /// Compaction.
     Compaction,
+    /// Waits before another attempt.
+    Retry,
 }
 
 impl AgentStream {
@@ -194,6 +196,7 @@ impl AgentStream {
             Self::Thinking => "thinking",
             Self::Tool => "tool",
             Self::Compaction => "compaction",
+            Self::Retry => "retry",
         }
     }
 }

@@ -7,6 +7,7 @@ mod delivery;
 mod ending;
 mod failover;
 mod host;
+mod listeners;
 mod overflow;
 mod rotation;
 mod tools;
