@@ -68,6 +68,7 @@ pub(crate) fn failed(result: &RunResult) -> Option<Kind> {
             RunErrorKind::ContextOverflow
             | RunErrorKind::CompactionFailure
             | RunErrorKind::RoleOrdering
+            | RunErrorKind::IncompleteTurn
             | RunErrorKind::RetryLimit => Kind::Provider,
         });
     }

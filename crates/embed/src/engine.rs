@@ -161,6 +161,9 @@ async fn carry_out(
         held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),
+        requested: None,
+        has_fallbacks: false,
+        failed_candidates: Vec::new(),
     };
     runner.run(&resolved.candidates).await
 }

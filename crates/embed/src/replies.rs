@@ -54,10 +54,10 @@ pub mod tool_notes;
 
 pub mod usage;
 
-mod facade;
+mod pipeline;
 
-pub use facade::{CompactionState, Replies};
 pub use piece::{Out, Piece};
+pub use pipeline::Replies;
 
 use blocks::BlockBreak;
 use chunk::Chunking;

@@ -8,11 +8,15 @@ pub(crate) mod unsent;
 
 pub mod request;
 
+pub mod outcome;
+
+pub mod facts;
+
+pub mod meta;
+
 pub mod result;
 
 pub mod scope;
-
-pub mod outcome;
 
 pub mod decide;
 

@@ -27,7 +27,7 @@ use crate::replies::{Out, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
 use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, next_candidate};
 use crate::run::request::ProfileSource;
-use crate::run::result::AttemptReport;
+use crate::run::result::{AttemptReport, FailedCandidate};
 use crate::run::scope::RunScope;
 use crate::run::{AttemptEnd, AttemptOutcome, AttemptPlan, FailoverError, RunError, RunResult};
 use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
@@ -98,6 +98,11 @@ pub(crate) struct Runner<'r> {
     pub(crate) held: Vec<SessionEvent>,
     pub(crate) reports: Vec<AttemptReport>,
     pub(crate) outcomes: Vec<AttemptOutcome>,
+    /// The model that the run began with, and whether another could follow.
+    pub(crate) requested: Option<ModelRef>,
+    pub(crate) has_fallbacks: bool,
+    /// Models that failed or were left out so far.
+    pub(crate) failed_candidates: Vec<FailedCandidate>,
 }
 
 /// How one model did.
@@ -109,7 +114,9 @@ enum Tried {
 impl Runner<'_> {
     /// Tries one model after another, as [`next_candidate`] says.
     pub(crate) async fn run(&mut self, candidates: &[Arc<Model>]) -> Result<RunResult, RunError> {
-        let refs = candidates.iter().map(|m| ModelRef::new(m.provider.as_str(), m.id.as_str())).collect();
+        let refs: Vec<ModelRef> =
+            candidates.iter().map(|m| ModelRef::new(m.provider.as_str(), m.id.as_str())).collect();
+        (self.requested, self.has_fallbacks) = (refs.first().cloned(), refs.len() > 1);
         let is_locked = (self.scope.request.auth_profile.as_ref()).is_some_and(|c| c.source == ProfileSource::User);
         let windows = candidates.iter().map(|model| model.context_window).collect();
         let mut failover = FailoverState::new(refs).windows(windows).locked(is_locked);
@@ -129,6 +136,7 @@ impl Runner<'_> {
                 .iter()
                 .find(is_it)
                 .ok_or_else(|| RunError::Internal(format!("{provider}/{name} is no candidate of this run")))?;
+            self.failed_candidates = failover.attempts().iter().map(finish::failed_candidate).collect();
             self.tell.emit(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
             let began = Instant::now();
             let error = match self.try_model(model, &candidate, before.take()).await {
@@ -233,6 +241,9 @@ impl Runner<'_> {
             profile: plan.profile.clone(),
             outcome: finish::outcome_word(&outcome),
             action: finish::action_word(&decision.action).to_owned(),
+            result: finish::attempt_result(&outcome, &decision.action, plan),
+            stage: outcome.stage(),
+            status: outcome.error().and_then(|error| error.status).map(|status| status.as_u16()),
             duration_ms: millis(began.elapsed()),
         };
         let error = outcome.error().map(|error| error.text.clone());

@@ -66,9 +66,11 @@ async fn json_is_one_object_and_nothing_else() {
     let mut printed: Value = serde_json::from_str(&ran.out).unwrap();
     assert!(ran.out.starts_with("{\n  \"payloads\": [\n"), "{}", ran.out);
     assert!(ran.out.ends_with("\n}\n"), "{}", ran.out);
-    for duration in ["/meta/durationMs", "/meta/attempts/0/durationMs"] {
+    for duration in ["/meta/durationMs", "/meta/attempts/0/durationMs", "/meta/executionTrace/attempts/0/elapsedMs"] {
         assert!(printed.pointer_mut(duration).unwrap().take().is_u64());
     }
+    // A new run has a new name.
+    assert!(printed.pointer_mut("/meta/agentMeta/terminalReceipt/runId").unwrap().take().is_string());
     let usage = json!({"input": 10, "output": 5, "total": 15});
     let (provider, model) = ("anthropic", "claude-sonnet-4-5");
     assert_eq!(
@@ -82,10 +84,38 @@ async fn json_is_one_object_and_nothing_else() {
                 "agentMeta": {
                     "sessionId": "s1", "provider": provider, "model": model,
                     "usage": usage, "lastCallUsage": usage, "promptTokens": 10,
+                    "agentHarnessId": "native", "assistantTurns": 1,
+                    "contextTokens": 200_000, "contextTokensSource": "model",
+                    "contextBudgetStatus": {
+                        "route": "fits", "shouldCompact": false, "estimatedPromptTokens": 15, "contextTokenBudget": 200_000,
+                        "promptBudgetBeforeReserve": 200_000, "reserveTokens": 20_000, "effectiveReserveTokens": 20_000,
+                        "remainingPromptBudgetTokens": 179_985, "overflowTokens": 0,
+                    },
+                    "terminalReceipt": {
+                        "runId": null, "sessionId": "s1", "turnId": "m",
+                        "requested": {"provider": provider, "model": model},
+                        "effective": {"provider": provider, "model": model},
+                        "successfulToolNames": [], "rerouted": false,
+                    },
                 },
                 "attempts": [
                     {"provider": provider, "model": model, "outcome": "ok", "action": "finish", "durationMs": null},
                 ],
+                "executionTrace": {
+                    "winnerProvider": provider, "winnerModel": model,
+                    "attempts": [{"provider": provider, "model": model, "result": "success", "elapsedMs": null}],
+                    "fallbackUsed": false, "runner": "embedded",
+                },
+                "requestShaping": {
+                    "thinking": "off", "reasoning": "off", "verbose": "off", "blockStreaming": false,
+                    "fallbackEligible": false,
+                },
+                "completion": {"stopReason": "stop", "finishReason": "end_turn"},
+                "finalPromptText": "first",
+                "finalAssistantVisibleText": "one",
+                "finalAssistantRawText": "one",
+                "replayInvalid": false,
+                "livenessState": "working",
             },
         })
     );

@@ -130,6 +130,8 @@ pub(super) fn request(
     let session_file = parts.state_dir.join("agents").join(agent.as_str()).join("sessions").join(file);
     let mut request = RunRequest::new(session_id, SessionRef::Path(session_file), prompt);
     request.agent_id = agent_id.map(str::to_owned);
+    // Two runs of one session must be told apart.
+    request.run_id = parts.host.ids().uuid_v4();
     request.session_key = session_key.map(str::to_owned);
     let defaults = &parts.config.agents.defaults;
     request.think_level = defaults.thinking;

@@ -88,22 +88,46 @@ fn text_arg<'a>(args: &'a JsonObject, name: &str) -> Option<&'a str> {
     args.get(name).and_then(Value::as_str)
 }
 
+/// The media a call sends.
+pub fn media_of(args: &JsonObject) -> Vec<String> {
+    let single = ["media", "mediaUrl", "path", "filePath", "audioPath"].iter().filter_map(|name| text_arg(args, name));
+    let several = args.get("mediaUrls").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut found: Vec<String> = Vec::new();
+    for media in single.chain(several).map(str::trim).filter(|media| !media.is_empty()) {
+        if !found.iter().any(|known| known == media) {
+            found.push(media.to_owned());
+        }
+    }
+    found
+}
+
+fn keep_newest<T>(list: &mut Vec<T>) {
+    let n_old = list.len().saturating_sub(MAX_SENT);
+    list.drain(..n_old);
+}
+
 /// What was sent, newest last.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     texts: Vec<String>,
+    media_urls: Vec<String>,
     targets: Vec<SentTarget>,
 }
 
 impl Sent {
     /// Remembers a successful send.
-    pub fn add(&mut self, text: Option<String>, target: Option<SentTarget>) {
+    pub fn add(&mut self, text: Option<String>, media_urls: Vec<String>, target: Option<SentTarget>) {
         self.texts.extend(text);
+        self.media_urls.extend(media_urls);
         self.targets.extend(target);
-        let n_old = self.texts.len().saturating_sub(MAX_SENT);
-        self.texts.drain(..n_old);
-        let n_old = self.targets.len().saturating_sub(MAX_SENT);
-        self.targets.drain(..n_old);
+        keep_newest(&mut self.texts);
+        keep_newest(&mut self.media_urls);
+        keep_newest(&mut self.targets);
+    }
+
+    /// Paths and URLs of media.
+    pub fn media_urls(&self) -> &[String] {
+        &self.media_urls
     }
 
     /// The texts.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::directives;
 use super::piece::{AgentNote, AgentStream, Out, Piece, ToolNote};
-use super::sent::{Sent, SentTarget, is_send, plain_target, target_of, text_of};
+use super::sent::{Sent, SentTarget, is_send, media_of, plain_target, target_of, text_of};
 use super::tool_display::{aggregate, normal_name, tool_meta};
 
 pub mod mutating;
@@ -81,6 +81,7 @@ struct Pending {
     meta: Option<String>,
     args: JsonObject,
     text: Option<String>,
+    media_urls: Vec<String>,
     target: Option<SentTarget>,
 }
 
@@ -98,6 +99,7 @@ pub struct ToolNotes {
     metas: Vec<ToolMeta>,
     last_error: Option<LastToolError>,
     sent: Sent,
+    n_cron_adds: u32,
 }
 
 impl ToolNotes {
@@ -116,6 +118,7 @@ impl ToolNotes {
             meta: meta.clone(),
             args: (*start.args).clone(),
             text: text_of(&start.args).filter(|_| sends),
+            media_urls: if sends { media_of(&start.args) } else { Vec::new() },
             target: target_of(&name, &start.args, &plain_target),
         };
         let id = start.id.as_str();
@@ -155,7 +158,10 @@ impl ToolNotes {
             if let Some(text) = &pending.text {
                 out.push(Piece::Sent(text.clone()));
             }
-            self.sent.add(pending.text, pending.target);
+            if name == "cron" && pending.args.get("action").and_then(Value::as_str).map(str::trim) == Some("add") {
+                self.n_cron_adds += 1;
+            }
+            self.sent.add(pending.text, pending.media_urls, pending.target);
         }
         let mut base = json!({"phase": "result", "name": name, "toolCallId": id, "isError": failed});
         if let Some(meta) = &meta {
@@ -172,7 +178,8 @@ impl ToolNotes {
     /// Forgets everything but what is said: the run begins again after a compaction.
     pub fn reset(&mut self) {
         let (verbose, format, home) = (self.verbose, self.format, self.home.take());
-        *self = Self { verbose, format, home, ..Self::default() };
+        // A job that was added stays added.
+        *self = Self { verbose, format, home, n_cron_adds: self.n_cron_adds, ..Self::default() };
     }
 
     /// Finished calls in order.
@@ -183,6 +190,11 @@ impl ToolNotes {
     /// The last failure that nothing has made good.
     pub fn last_error(&self) -> Option<&LastToolError> {
         self.last_error.as_ref()
+    }
+
+    /// Jobs that the tool `cron` added.
+    pub fn n_cron_adds(&self) -> u32 {
+        self.n_cron_adds
     }
 
     /// What messaging tools sent.

@@ -1,37 +1,7 @@
-//! Tokens of a run, summed over its answers.
+//! Token counts in the spellings of providers and old files.
 
 use pinch_llm::message::Usage;
 use serde_json::Value;
-
-/// What a run used so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct UsageTotals {
-    total: Usage,
-    last: Option<Usage>,
-}
-
-impl UsageTotals {
-    /// Adds the usage of one answer. One without any number is passed over.
-    pub fn add(&mut self, usage: &Usage) {
-        if usage.is_zero() {
-            return;
-        }
-        let mut usage = *usage;
-        usage.total_tokens = usage.context_tokens();
-        self.total.add(&usage);
-        self.last = Some(usage);
-    }
-
-    /// The sum; `None` when nothing was counted.
-    pub fn total(&self) -> Option<Usage> {
-        self.last.map(|_| self.total)
-    }
-
-    /// The usage of the last answer: what stands in the model's context.
-    pub fn last(&self) -> Option<Usage> {
-        self.last
-    }
-}
 
 /// Reads usage in any of the spellings providers and old files have; `None` when there is no positive number.
 pub fn normalise(raw: &Value) -> Option<Usage> {

@@ -44,6 +44,8 @@ pub struct AttemptOutcome {
     pub usage: Usage,
     /// Tokens of the last call.
     pub last_call_usage: Option<Usage>,
+    /// Answers of the model.
+    pub n_answers: u32,
     /// Tools that ran, in order.
     pub tools: Vec<ToolRun>,
     /// The last tool failure nothing came after.
@@ -137,6 +139,7 @@ impl AttemptOutcome {
             last_assistant: None,
             usage: Usage::default(),
             last_call_usage: None,
+            n_answers: 0,
             tools: Vec::new(),
             last_tool_error: None,
             compactions: 0,
@@ -162,6 +165,16 @@ impl AttemptOutcome {
     pub fn error(&self) -> Option<&Arc<LlmError>> {
         match &self.end {
             AttemptEnd::Failed { error, .. } => Some(error),
+            AttemptEnd::Good | AttemptEnd::Aborted(_) | AttemptEnd::TimedOut { .. } => None,
+        }
+    }
+}
+
+impl AttemptOutcome {
+    /// Where the attempt failed, if it did.
+    pub fn stage(&self) -> Option<FailureStage> {
+        match &self.end {
+            AttemptEnd::Failed { stage, .. } => Some(*stage),
             AttemptEnd::Good | AttemptEnd::Aborted(_) | AttemptEnd::TimedOut { .. } => None,
         }
     }

@@ -1,33 +1,52 @@
 //! From outcomes to the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pinch_llm::model::Model;
+use pinch_llm::model::{Model, thinking};
 
 use super::{Runner, millis};
 use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
-use crate::run::decide::{Action, Finish, RunState};
-use crate::run::outcome::{AttemptEnd, AttemptOutcome};
+use crate::replies::scan::FinalTag;
+use crate::replies::user_text::visible_text;
+use crate::run::decide::{Action, Finish, RunState, Wait, WaitFor};
+use crate::run::failover::CandidateAttempt;
+use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
-use crate::run::result::{AgentMeta, MetaError, PartialAnswer, PendingToolCall, RunMeta, ToolReport};
+use crate::run::result::{
+    AgentMeta, AttemptResult, ContextBudget, FailedCandidate, FinalAnswer, Liveness, Messaging, MetaError,
+    PartialAnswer, PendingToolCall, RequestShaping, RunErrorKind, TerminalReceipt, ToolReport,
+};
 use crate::run::{RunError, RunResult};
 
 impl Runner<'_> {
     /// Builds the result of a run that came to an end.
     pub(super) fn finish(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> RunResult {
         let last = self.outcomes.last();
-        let mut result = RunResult { payloads: self.payloads(finish, last), meta: RunMeta::default() };
+        let mut result = RunResult { payloads: self.payloads(finish, last), ..RunResult::default() };
+        let sent = self.replies.sent();
+        result.messaging = Messaging {
+            texts: sent.texts().to_vec(),
+            media_urls: sent.media_urls().to_vec(),
+            targets: sent.targets().to_vec(),
+        };
+        result.successful_cron_adds = self.replies.cron_adds();
         let meta = &mut result.meta;
         meta.duration_ms = millis(self.began.elapsed());
+        meta.timed_out = last.is_some_and(|outcome| matches!(outcome.end, AttemptEnd::TimedOut { .. }))
+            || *finish == Finish::TimedOut;
         meta.aborted = last.is_some_and(AttemptOutcome::is_aborted) || *finish == Finish::Aborted;
         let answer = last.and_then(|outcome| outcome.last_assistant.as_ref());
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
+        meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());
+        meta.final_prompt.clone_from(&self.scope.request.prompt);
+        meta.final_answer = answer.map(|answer| FinalAnswer {
+            visible: visible_text(&answer.content, FinalTag::Optional),
+            raw: answer.text("\n"),
+        });
         meta.agent = self.agent_meta(state, model);
-        if let Finish::Error { kind, message, .. } = finish {
-            meta.error = Some(MetaError { kind: *kind, message: message.clone() });
-        }
+        meta.error = error_of(finish);
         if let Some(call) = last.and_then(|outcome| outcome.client_tool_call.as_ref()) {
             meta.stop_reason = Some("tool_calls".to_owned());
             let arguments = call.params.to_string();
@@ -38,9 +57,33 @@ impl Runner<'_> {
             let characters = said.iter().map(|payload| payload.reply.text.chars().count()).sum();
             meta.partial = Some(PartialAnswer { payloads: said.len(), characters });
         }
+        let is_empty = matches!(finish, Finish::Incomplete { .. });
+        meta.liveness = match &meta.error {
+            Some(error) if matches!(error.kind, RunErrorKind::ContextOverflow | RunErrorKind::CompactionFailure) => {
+                Liveness::Blocked
+            }
+            _ if is_empty => Liveness::Abandoned,
+            _ if meta.aborted || meta.timed_out => Liveness::Paused,
+            _ => Liveness::Working,
+        };
+        let has_run_tools = self.outcomes.iter().any(|outcome| !outcome.tools.is_empty());
+        meta.replay_invalid = has_run_tools || meta.aborted || meta.timed_out || is_empty;
+        meta.shaping = self.shaping(model);
         meta.attempts.clone_from(&self.reports);
         meta.tools = tool_reports(&self.outcomes);
+        meta.unresolved_tool = self.replies.last_tool_error().map(|error| error.tool_name.clone());
         result
+    }
+
+    fn shaping(&self, model: &Model) -> RequestShaping {
+        let request = &self.scope.request;
+        let mut shaping = RequestShaping::default();
+        shaping.thinking = thinking::clamp(model, request.think_level.unwrap_or_default());
+        shaping.reasoning = request.reasoning_level;
+        shaping.verbose = request.verbose_level;
+        shaping.block_streaming = request.block_replies.is_some();
+        shaping.has_fallbacks = self.has_fallbacks;
+        shaping
     }
 
     fn agent_meta(&self, state: &RunState, model: &Arc<Model>) -> AgentMeta {
@@ -52,7 +95,32 @@ impl Runner<'_> {
         agent.usage = *state.usage();
         agent.last_call_usage = state.last_call_usage().copied();
         agent.compaction_count = state.n_compactions();
+        agent.assistant_turns = self.outcomes.iter().map(|outcome| outcome.n_answers).sum();
+        self.runtime.id().clone_into(&mut agent.runtime);
+        agent.failed_candidates.clone_from(&self.failed_candidates);
+        agent.budget = agent.last_call_usage.filter(|_| model.context_window > 0).map(|usage| ContextBudget {
+            prompt_tokens: usage.context_tokens(),
+            window: model.context_window,
+            reserve: self.scope.compaction.for_model(model).reserve_tokens,
+        });
+        agent.receipt = answer.map(|answer| {
+            let requested = self.requested.as_ref();
+            let or_used = |name: Option<String>, used: &str| name.unwrap_or_else(|| used.to_owned());
+            let provider = or_used(requested.map(|model| model.provider.to_string()), &agent.provider);
+            let name = or_used(requested.map(|model| model.model.to_string()), &agent.model);
+            TerminalReceipt {
+                run_id: self.scope.request.run_id.clone(),
+                turn_id: answer.response_id.clone(),
+                requested: (provider, name),
+                successful_tools: self.successful_tools(),
+            }
+        });
         agent
+    }
+
+    fn successful_tools(&self) -> Vec<String> {
+        let tools = self.outcomes.iter().flat_map(|outcome| &outcome.tools).filter(|tool| !tool.failed);
+        tools.map(|tool| tool.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The answer and what goes with it, as the reply stages saw them.
@@ -82,6 +150,47 @@ impl Runner<'_> {
                 finish.text().filter(|_| built.is_empty()).map_or(built, instead)
             }
         }
+    }
+}
+
+/// The failure that a run ends with.
+fn error_of(finish: &Finish) -> Option<MetaError> {
+    let (kind, message) = match finish {
+        Finish::Error { kind, message, .. } => (*kind, message.clone()),
+        Finish::TimedOut => (RunErrorKind::IncompleteTurn, "the time limit of the run was reached".to_owned()),
+        Finish::Incomplete { .. } => (RunErrorKind::IncompleteTurn, "the model ended without an answer".to_owned()),
+        Finish::Answer | Finish::Aborted => return None,
+    };
+    Some(MetaError { kind, message })
+}
+
+pub(super) fn failed_candidate(attempt: &CandidateAttempt) -> FailedCandidate {
+    FailedCandidate {
+        provider: attempt.model.provider.to_string(),
+        model: attempt.model.model.to_string(),
+        error: attempt.error.clone(),
+        reason: attempt.reason,
+        code: attempt.code.clone(),
+    }
+}
+
+/// What came of an attempt for the run.
+pub(super) fn attempt_result(outcome: &AttemptOutcome, action: &Action, plan: &AttemptPlan) -> AttemptResult {
+    match (action, &outcome.end) {
+        (Action::Finish(_), AttemptEnd::Good) => AttemptResult::Success,
+        (Action::Finish(_), AttemptEnd::TimedOut { .. }) => AttemptResult::Timeout,
+        (Action::Finish(_), AttemptEnd::Aborted(_)) => AttemptResult::Aborted,
+        (Action::Finish(_), AttemptEnd::Failed { .. }) => AttemptResult::SurfaceError,
+        (Action::Attempt(next), _) if next.profile != plan.profile => AttemptResult::RotateProfile,
+        (Action::Attempt(_) | Action::Wait(Wait { before: WaitFor::SameProfile { .. }, .. }), _) => {
+            AttemptResult::SameModelTransient
+        }
+        (Action::Wait(Wait { before: WaitFor::NextProfile, .. }), _) => AttemptResult::RotateProfile,
+        (Action::Wait(Wait { before: WaitFor::NextModel, .. }) | Action::FailOver(_), _) => {
+            AttemptResult::FallbackModel
+        }
+        (Action::Fail(_), _) => AttemptResult::CandidateFailed,
+        (Action::Repair(_), _) => AttemptResult::Error,
     }
 }
 

@@ -8,6 +8,7 @@ mod ending;
 mod failover;
 mod host;
 mod listeners;
+mod meta;
 mod overflow;
 mod rotation;
 mod tools;

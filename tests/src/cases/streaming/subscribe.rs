@@ -13,6 +13,7 @@ use pinch_embed::replies::piece::Piece;
 use pinch_embed::replies::reasoning::promote;
 use pinch_embed::replies::tool_notes::{ToolFormat, Verbose};
 use pinch_embed::replies::{ReasoningLevel, Replies, ReplyOptions};
+use pinch_embed::run::facts::Facts;
 use pinch_llm::event::{BlockKind, StreamEvent};
 use pinch_llm::message::{Block, Message, Thinking};
 use serde_json::{Map, Value, json};
@@ -30,6 +31,7 @@ fn subscribe(input: &Value) -> Result<Value, String> {
     let callbacks = strings(&options["callbacks"]);
     let has = |name: &str| callbacks.iter().any(|callback| callback == name);
     let mut replies = Replies::new(reply_options(options, has("onBlockReply")));
+    let mut facts = Facts::default();
     let mut feed = Feed { open: None };
     let (mut calls, mut agent_events, mut contents) = (Vec::new(), Vec::new(), Vec::new());
     let mut snapshot = ReplySnapshot::default();
@@ -37,6 +39,7 @@ fn subscribe(input: &Value) -> Result<Value, String> {
         for event in feed.events(event, &mut contents)? {
             let mut out = Vec::new();
             replies.push(&event, &mut out);
+            facts.observe(&event, |_| false);
             for piece in out {
                 record_calls(&piece, &mut snapshot, &mut calls, &mut agent_events);
             }
@@ -55,11 +58,11 @@ fn subscribe(input: &Value) -> Result<Value, String> {
         json!({"tool": target.tool, "provider": target.provider, "accountId": target.account_id, "to": target.to})
     });
     let some = |n: u64| (n > 0).then_some(n);
-    let usage = replies.usage_total().map(|usage| {
+    let usage = facts.last_call_usage.map(|_| facts.usage).map(|usage| {
         json!({"input": some(usage.input), "output": some(usage.output), "cacheRead": some(usage.cache_read),
             "cacheWrite": some(usage.cache_write), "total": some(usage.total_tokens)})
     });
-    let compaction = replies.compaction();
+    let compaction = facts.compactions;
     Ok(outputs(json!({
         "calls": calls,
         "call_counts": counts,

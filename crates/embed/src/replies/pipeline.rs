@@ -1,11 +1,11 @@
-//! All parts together: what the runner talks to.
+//! All stages together: what the runner pushes events into.
 
 use std::sync::Arc;
 
 use pinch_agent_core::event::{AgentEvent, RunEnd};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::event::{BlockKind, StreamEvent};
-use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Usage};
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason};
 use pinch_stdx::cancel::Deadline;
 use serde_json::{Value, json};
 
@@ -17,15 +17,12 @@ use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
 use super::tokens::is_silent;
 use super::tool_notes::{LastToolError, ToolMeta, ToolNotes, Verbose};
-use super::usage::UsageTotals;
 use super::user_text::visible_text;
 use super::{ReasoningLevel, ReplyOptions, Stage, default_stages, directives, finish_through, push_through};
 
-mod compaction;
 mod open_block;
 
-pub use compaction::CompactionState;
-use open_block::{Heard, OpenBlock};
+use open_block::{DeltaKind, OpenBlock};
 
 /// Makes replies of a session's events.
 pub struct Replies {
@@ -34,12 +31,10 @@ pub struct Replies {
     blocks: Blocks,
     stages: Vec<Box<dyn Stage>>,
     partial: PartialText,
-    told_text: bool,
+    has_reported_text: bool,
     reasoning: Follow,
     reasoning_block: String,
     tools: ToolNotes,
-    usage: UsageTotals,
-    compaction: CompactionState,
     open: Option<OpenBlock>,
     has_text: bool,
     /// Deliveries of the answer under way.
@@ -71,12 +66,10 @@ impl Replies {
             blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
             stages,
             partial: PartialText::default(),
-            told_text: false,
+            has_reported_text: false,
             reasoning: Follow::default(),
             reasoning_block: String::new(),
             tools,
-            usage: UsageTotals::default(),
-            compaction: CompactionState::default(),
             open: None,
             has_text: false,
             delivered: Vec::new(),
@@ -87,23 +80,14 @@ impl Replies {
         }
     }
 
-    /// Takes an event of the session in.
+    /// Processes an event of the session.
     pub fn push(&mut self, event: &SessionEvent, out: &mut Out) {
         match event {
             SessionEvent::Agent(event) => self.agent_event(event, out),
             SessionEvent::RunEnd { end, .. } => self.run_end(end, out),
-            SessionEvent::CompactionStart { .. } => {
-                self.compaction.in_flight = true;
-                out.push(compaction_note(json!({"phase": "start"})));
-            }
-            SessionEvent::CompactionEnd { result, will_retry, .. } => {
-                self.compaction.in_flight = false;
-                if let Some(result) = result {
-                    self.compaction.count += 1;
-                    self.compaction.last_tokens_after = Some(result.estimated_tokens_after);
-                }
+            SessionEvent::CompactionStart { .. } => out.push(compaction_note(json!({"phase": "start"}))),
+            SessionEvent::CompactionEnd { will_retry, .. } => {
                 if *will_retry {
-                    self.compaction.pending_retries += 1;
                     self.begin_again();
                 }
                 out.push(compaction_note(json!({"phase": "end", "willRetry": will_retry})));
@@ -136,7 +120,7 @@ impl Replies {
         self.reset_message();
     }
 
-    /// Nothing more will come: gives out what is held.
+    /// Emits what is held: nothing more will come.
     pub fn finish(&mut self, out: &mut Out) {
         let mut between = Out::new();
         self.scan.finish(&mut between);
@@ -159,7 +143,7 @@ impl Replies {
         self.through_stages(vec![Piece::Wake], out);
     }
 
-    /// Says from now on more or less about tools.
+    /// Changes how much is shown of tools, from now on.
     pub fn set_verbose(&mut self, verbose: Verbose) {
         self.tools.verbose = verbose;
     }
@@ -174,39 +158,24 @@ impl Replies {
         self.blocks.spans()
     }
 
-    /// Finished tool calls in order.
+    /// Finished tool calls, in order.
     pub fn tool_metas(&self) -> &[ToolMeta] {
         self.tools.metas()
     }
 
-    /// The last failure of a tool that nothing has made good.
+    /// The last tool failure that no later success made up for.
     pub fn last_tool_error(&self) -> Option<&LastToolError> {
         self.tools.last_error()
+    }
+
+    /// Jobs that the tool `cron` added.
+    pub fn cron_adds(&self) -> u32 {
+        self.tools.n_cron_adds()
     }
 
     /// What messaging tools sent.
     pub fn sent(&self) -> &Sent {
         self.tools.sent()
-    }
-
-    /// Tokens of the run; `None` when nothing was counted.
-    pub fn usage_total(&self) -> Option<Usage> {
-        self.usage.total()
-    }
-
-    /// Tokens of the last answer.
-    pub fn last_usage(&self) -> Option<Usage> {
-        self.usage.last()
-    }
-
-    /// Compactions so far.
-    pub fn compaction(&self) -> CompactionState {
-        self.compaction
-    }
-
-    /// The last answer of the model.
-    pub fn last_assistant(&self) -> Option<&Arc<AssistantMessage>> {
-        self.last_assistant.as_ref()
     }
 
     fn agent_event(&mut self, event: &AgentEvent, out: &mut Out) {
@@ -261,7 +230,7 @@ impl Replies {
 
     fn reset_message(&mut self) {
         self.partial = PartialText::default();
-        self.told_text = false;
+        self.has_reported_text = false;
         self.reasoning.reset();
         self.open = None;
         self.has_text = false;
@@ -277,10 +246,10 @@ impl Replies {
                 self.open = Some(OpenBlock::new(*index, kind));
             }
             StreamEvent::Delta { index, text } => {
-                match self.open.as_mut().map_or(Heard::Nothing, |open| open.hear(*index, text)) {
-                    Heard::Text => self.text(text, out),
-                    Heard::Thinking => self.thought(text, out),
-                    Heard::Nothing => {}
+                match self.open.as_mut().map_or(DeltaKind::Nothing, |open| open.add(*index, text)) {
+                    DeltaKind::Text => self.text(text, out),
+                    DeltaKind::Thinking => self.thought(text, out),
+                    DeltaKind::Nothing => {}
                 }
             }
             StreamEvent::BlockEnd { index, block } => match &**block {
@@ -329,12 +298,11 @@ impl Replies {
         if is_mirror(message) {
             return;
         }
-        self.usage.add(&message.usage);
         self.last_assistant = Some(Arc::clone(message));
         let final_tag = if self.options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
         let text = visible_text(&message.content, final_tag);
-        if !self.told_text && !is_silent(&text) {
-            self.tell_whole(&text, out);
+        if !self.has_reported_text && !is_silent(&text) {
+            self.report_whole(&text, out);
         }
         let thinking =
             if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(&message.content) };
@@ -363,13 +331,13 @@ impl Replies {
         }
     }
 
-    /// Tells the text of an answer that came as a whole.
-    fn tell_whole(&mut self, text: &str, out: &mut Out) {
+    /// Reports the text of an answer that came as a whole.
+    fn report_whole(&mut self, text: &str, out: &mut Out) {
         let parsed = directives::parse(text, None);
         if parsed.text.is_empty() && parsed.media_urls.is_empty() {
             return;
         }
-        self.told_text = true;
+        self.has_reported_text = true;
         out.push(Piece::Partial(Growth { delta: parsed.text, media_urls: parsed.media_urls, ..Growth::default() }));
     }
 
@@ -384,7 +352,6 @@ impl Replies {
         if self.options.block_streaming {
             self.feed(Piece::Flush, out);
         }
-        self.compaction.pending_retries = self.compaction.pending_retries.saturating_sub(1);
     }
 
     fn lifecycle(&self, data: Value, out: &mut Out) {
@@ -434,7 +401,7 @@ impl Replies {
 
     fn report_growth(&mut self, growth: Option<Growth>, out: &mut Out) {
         let Some(growth) = growth else { return };
-        self.told_text = true;
+        self.has_reported_text = true;
         let shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
         out.push(Piece::Partial(Growth { shown, ..growth }));
     }

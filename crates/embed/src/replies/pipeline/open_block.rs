@@ -17,7 +17,7 @@ enum Kind {
 
 /// What a delta adds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum DeltaKind {
     Text,
     Thinking,
     /// Neither; or the block is not under way.
@@ -34,20 +34,20 @@ impl OpenBlock {
         Self { index, kind }
     }
 
-    /// Takes a delta in.
-    pub(super) fn hear(&mut self, index: usize, text: &str) -> Heard {
+    /// Counts a delta, and says what it adds to.
+    pub(super) fn add(&mut self, index: usize, text: &str) -> DeltaKind {
         match &mut self.kind {
-            _ if self.index != index => Heard::Nothing,
+            _ if self.index != index => DeltaKind::Nothing,
             Kind::Text(n_bytes, tail) => {
                 *n_bytes += text.len();
                 tail.push_str(text);
                 if tail.len() > 2 * MAX_TAIL {
                     tail.drain(..tail.ceil_char_boundary(tail.len() - MAX_TAIL));
                 }
-                Heard::Text
+                DeltaKind::Text
             }
-            Kind::Thinking => Heard::Thinking,
-            Kind::Call => Heard::Nothing,
+            Kind::Thinking => DeltaKind::Thinking,
+            Kind::Call => DeltaKind::Nothing,
         }
     }
 
@@ -59,7 +59,7 @@ impl OpenBlock {
         };
         let missing = missing_text(n_bytes, &tail, whole);
         let mut block = Self { index, kind: Kind::Text(n_bytes, tail) };
-        block.hear(index, missing);
+        block.add(index, missing);
         (block, missing)
     }
 }
@@ -118,8 +118,8 @@ mod tests {
             ("x abababababab", "ababababababc", "c"),
         ] {
             let mut open = OpenBlock::new(0, &BlockKind::Text);
-            assert_eq!(open.hear(0, so_far), Heard::Text);
-            assert_eq!(open.hear(1, "other"), Heard::Nothing);
+            assert_eq!(open.add(0, so_far), DeltaKind::Text);
+            assert_eq!(open.add(1, "other"), DeltaKind::Nothing);
             assert_eq!(OpenBlock::complete(Some(open), 0, whole).1, expect, "{so_far} {whole}");
         }
     }

@@ -1,0 +1,134 @@
+//! What is known of a run: tokens, answers, tools, compactions. Folded once, from the events of its session.
+//!
+//! An attempt's outcome and a run's result are both made of [`Facts`]: of the events of the attempt, and of those of all attempts.
+
+use std::sync::Arc;
+
+use pinch_agent_core::event::AgentEvent;
+use pinch_agent_core::tool::ToolOutput;
+use pinch_coding_agent::event::SessionEvent;
+use pinch_llm::error::Emitted;
+use pinch_llm::event::StreamEvent;
+use pinch_llm::message::{AssistantMessage, Usage, block};
+
+use super::outcome::{ToolFailure, ToolRun};
+
+/// Characters of a tool's error that are kept.
+const MAX_ERROR: usize = 2_000;
+
+/// The model name of messages that only repeat what a channel delivered.
+const DELIVERY_MIRROR: &str = "delivery-mirror";
+
+/// What the events so far say.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Tokens of all calls.
+    pub usage: Usage,
+    /// Tokens of the last call that reported any.
+    pub last_call_usage: Option<Usage>,
+    /// Answers of the model, finished or not.
+    pub n_answers: u32,
+    /// The last of them.
+    pub last_assistant: Option<Arc<AssistantMessage>>,
+    /// Tools that ran, in order.
+    pub tools: Vec<ToolRun>,
+    /// The failure of the last tool, if it failed.
+    pub last_tool_error: Option<ToolFailure>,
+    /// Compactions.
+    pub compactions: CompactionFacts,
+    /// What the user may have seen.
+    pub emitted: Emitted,
+}
+
+/// Compactions of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactionFacts {
+    /// One is under way.
+    pub in_flight: bool,
+    /// So many retries after one have not ended yet.
+    pub pending_retries: u32,
+    /// So many gave a summary.
+    pub count: u32,
+    /// Tokens after the last one.
+    pub last_tokens_after: Option<u64>,
+}
+
+impl CompactionFacts {
+    /// Whether the run is not over because of a compaction.
+    pub fn is_compacting(&self) -> bool {
+        self.in_flight || self.pending_retries > 0
+    }
+}
+
+impl Facts {
+    /// Takes an event in. `mutates` says whether a tool may change something outside.
+    pub fn observe(&mut self, event: &SessionEvent, mutates: impl Fn(&str) -> bool) {
+        match event {
+            SessionEvent::Agent(event) => self.observe_agent(event, mutates),
+            SessionEvent::RunEnd { .. } => self.run_ended(),
+            SessionEvent::CompactionStart { .. } => self.compactions.in_flight = true,
+            SessionEvent::CompactionEnd { result, will_retry, .. } => {
+                self.compactions.in_flight = false;
+                if let Some(result) = result {
+                    self.compactions.count += 1;
+                    self.compactions.last_tokens_after = Some(result.estimated_tokens_after);
+                }
+                self.compactions.pending_retries += u32::from(*will_retry);
+            }
+            _ => {}
+        }
+    }
+
+    fn observe_agent(&mut self, event: &AgentEvent, mutates: impl Fn(&str) -> bool) {
+        match event {
+            AgentEvent::MessageStart(message) if message.as_assistant().is_some() => self.show(Emitted::Started),
+            AgentEvent::MessageUpdate(StreamEvent::Delta { text, .. }) if !text.is_empty() => {
+                self.show(Emitted::Content);
+            }
+            AgentEvent::MessageEnd { message, .. } => {
+                if let Some(answer) = message.as_assistant().filter(|answer| answer.model.as_str() != DELIVERY_MIRROR) {
+                    self.add_answer(answer);
+                }
+            }
+            AgentEvent::ToolEnd { start, output, duration_ms } => {
+                let mutates = mutates(&start.name);
+                self.tools.push(ToolRun {
+                    name: start.name.clone(),
+                    mutates,
+                    failed: output.failed,
+                    duration_ms: duration_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0),
+                });
+                self.last_tool_error = output.failed.then(|| tool_failure(&start.name, output, mutates));
+            }
+            AgentEvent::AgentEnd(_) => self.run_ended(),
+            _ => {}
+        }
+    }
+
+    fn add_answer(&mut self, answer: &Arc<AssistantMessage>) {
+        if !answer.usage.is_zero() {
+            let mut usage = answer.usage;
+            usage.total_tokens = usage.context_tokens();
+            self.usage.add(&usage);
+            self.last_call_usage = Some(usage);
+        }
+        self.n_answers += 1;
+        self.last_assistant = Some(Arc::clone(answer));
+    }
+
+    fn run_ended(&mut self) {
+        self.compactions.pending_retries = self.compactions.pending_retries.saturating_sub(1);
+    }
+
+    /// What was shown only grows.
+    fn show(&mut self, now: Emitted) {
+        if self.emitted != Emitted::Content {
+            self.emitted = now;
+        }
+    }
+}
+
+fn tool_failure(name: &str, output: &ToolOutput, mutates: bool) -> ToolFailure {
+    let text: String = block::join_text(&output.content, "\n").chars().take(MAX_ERROR).collect();
+    ToolFailure { name: name.to_owned(), meta: None, error: (!text.is_empty()).then_some(text), mutates }
+}
