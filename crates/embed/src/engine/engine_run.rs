@@ -47,6 +47,11 @@ impl EngineRun {
         Self { events, result, run_id, publisher }
     }
 
+    /// The name of the run, for [`RunTarget::Run`](super::RunTarget::Run) and for the ids of its reply.
+    pub fn id(&self) -> &RunId {
+        &self.run_id
+    }
+
     /// Pulls the run to its end.
     ///
     /// # Errors

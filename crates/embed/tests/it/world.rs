@@ -100,8 +100,9 @@ impl World {
         });
     }
 
+    /// A request for a run that has the name of its session.
     pub(crate) fn request(&self, session: &str, prompt: &str) -> RunRequest {
-        self.engine.request(session, None, None, prompt)
+        self.engine.request(session, None, None, prompt).run_id(session)
     }
 
     pub(crate) fn start(&self, session: &str, prompt: &str) -> EngineRun {
