@@ -16,6 +16,8 @@ pub mod meta;
 
 pub mod result;
 
+pub mod failure;
+
 pub mod scope;
 
 pub mod decide;
@@ -23,6 +25,7 @@ pub mod decide;
 pub mod failover;
 
 pub use crate::reason::FailoverReason;
+pub use failure::{FailureKind, RunFailure};
 pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 pub use request::RunRequest;
 pub use result::{FailoverError, RunError, RunErrorKind, RunResult};

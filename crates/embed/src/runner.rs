@@ -25,7 +25,7 @@ use crate::parts::active::Registered;
 use crate::parts::credentials::advice;
 use crate::replies::{Out, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
-use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, next_candidate};
+use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, ProviderHealth, next_candidate};
 use crate::run::request::ProfileSource;
 use crate::run::result::{AttemptReport, FailedCandidate};
 use crate::run::scope::RunScope;
@@ -127,7 +127,7 @@ impl Runner<'_> {
                 Next::Run(candidate) => candidate,
                 Next::Fail(error) => {
                     self.close_replies().await;
-                    return Err(error);
+                    return Err(self.with_retry_time(error, candidates));
                 }
             };
             let (provider, name) = (&candidate.model.provider, &candidate.model.model);
@@ -154,6 +154,22 @@ impl Runner<'_> {
                 self.tell.emit(RunEvent::FailedOver { error, next }).await;
             }
         }
+    }
+
+    /// The error with the soonest time at which one of the run's providers may be asked again.
+    fn with_retry_time(&self, error: RunError, candidates: &[Arc<Model>]) -> RunError {
+        let RunError::Failover(mut error) = error else { return error };
+        let now = self.scope.host.now_ms();
+        let left = |model: &Arc<Model>| match self.parts.profiles.health(&model.provider) {
+            ProviderHealth::Resting { until, .. } => u64::try_from(until - now).ok().map(Duration::from_millis),
+            ProviderHealth::Usable => None,
+        };
+        // A provider that may be asked at once leaves the time to what the error itself says.
+        let waits: Option<Vec<Duration>> = candidates.iter().map(left).collect();
+        if let Some(soonest) = waits.and_then(|waits| waits.into_iter().min()) {
+            error.retry_after = Some(soonest);
+        }
+        RunError::Failover(error)
     }
 
     fn next(&self, state: &mut FailoverState, seen: CandidateSeen<'_>) -> Next {

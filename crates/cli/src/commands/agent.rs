@@ -20,7 +20,7 @@ use pinch_embed::stdx::host::Host;
 use serde_json::json;
 
 use crate::embedded::{self, Surroundings};
-use crate::exit::{Failure, tell, unwritten, warn_of};
+use crate::exit::{Failure, Kind, tell, unwritten, warn_of};
 use crate::show::payloads;
 use crate::{folders, output, signals};
 
@@ -89,8 +89,38 @@ fn engine(state_dir: &Path, host: &Host, config: Config) -> Engine {
     Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING).build()
 }
 
-/// Runs the command.
+/// Runs the command. With `--json` every failure is one object on standard output, too.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+    let as_json = args.json;
+    run_once(args).await.map_err(|stopped| {
+        if as_json {
+            // If nobody reads it, the message on standard error and the exit code have to do.
+            let _unread = write_out(&payloads::failure_json(stopped.kind, &stopped.failure.text));
+        }
+        stopped.failure
+    })
+}
+
+/// Why there is no result.
+struct Stopped {
+    failure: Failure,
+    /// The word `--json` has for it.
+    kind: &'static str,
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        let kind = match failure.kind {
+            Kind::User => "user",
+            Kind::Configuration => "config",
+            Kind::Provider => "unknown",
+            Kind::Internal => "internal",
+        };
+        Self { failure, kind }
+    }
+}
+
+async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let host = Host::system();
     let message = given(args.message.as_deref()).ok_or_else(|| Failure::user("Message (--message) is required"))?;
     let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
@@ -111,14 +141,14 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
         }
         let around = Surroundings { documents: state_dir.join("agent"), names_model: args.model.is_some() };
-        done.map_err(|error| embedded::failure(&error, &around))
+        done.map_err(|error| Stopped { kind: error.kind().as_str(), failure: embedded::failure(&error, &around) })
     };
     let (done, code) = signals::guard(&cancel, work).await;
     let result = match (done, code) {
         (Ok(result), _) => result,
-        (Err(failure), None) => return Err(failure),
-        (Err(failure), Some(code)) => {
-            tell(&failure);
+        (Err(stopped), None) => return Err(stopped),
+        (Err(stopped), Some(code)) => {
+            tell(&stopped.failure);
             return Ok(code);
         }
     };
@@ -137,7 +167,11 @@ fn given(value: Option<&str>) -> Option<&str> {
 }
 
 fn print(result: &RunResult, as_json: bool) -> io::Result<()> {
-    let text = if as_json { payloads::json(result) } else { payloads::text(result) };
+    write_out(&if as_json { payloads::json(result) } else { payloads::text(result) })
+}
+
+/// Writes a text and a line feed to standard output; nothing for an empty text.
+fn write_out(text: &str) -> io::Result<()> {
     let mut out = output::stdout();
     if !text.is_empty() {
         writeln!(out, "{text}")?;

@@ -3,16 +3,38 @@
 use pinch_embed::run::RunResult;
 use pinch_embed::run::payloads::Payload;
 use pinch_embed::stdx::json;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// The result as `pinch agent --json` prints it: payloads, always there, and meta.
+/// The result as `pinch agent --json` prints it: `{payloads, meta}`, or `{ok: false, error: {kind, message}, payloads, meta}` if it tells of a
+/// failure.
 pub(crate) fn json(result: &RunResult) -> String {
-    let mut value = result.to_json();
-    if value.get("payloads").is_none()
-        && let Value::Object(object) = &mut value
-    {
-        object.shift_insert(0, "payloads".into(), json!([]));
+    let mut root = Map::new();
+    if let Some(failure) = result.failure() {
+        put_failure(&mut root, failure.kind.as_str(), &failure.message);
     }
+    root.insert("payloads".into(), json!([]));
+    if let Value::Object(members) = result.to_json() {
+        root.extend(members);
+    }
+    pretty(root)
+}
+
+/// The failure of a run without a result, in the same form.
+pub(crate) fn failure_json(kind: &str, message: &str) -> String {
+    let mut root = Map::new();
+    put_failure(&mut root, kind, message);
+    root.insert("payloads".into(), json!([]));
+    root.insert("meta".into(), json!({}));
+    pretty(root)
+}
+
+fn put_failure(root: &mut Map<String, Value>, kind: &str, message: &str) {
+    root.insert("ok".into(), false.into());
+    root.insert("error".into(), json!({"kind": kind, "message": message}));
+}
+
+fn pretty(root: Map<String, Value>) -> String {
+    let value = Value::Object(root);
     json::to_pretty(&value).unwrap_or_else(|_| value.to_string())
 }
 

@@ -69,6 +69,7 @@ async fn json_is_one_object_and_nothing_else() {
     for duration in ["/meta/durationMs", "/meta/attempts/0/durationMs", "/meta/executionTrace/attempts/0/elapsedMs"] {
         assert!(printed.pointer_mut(duration).unwrap().take().is_u64());
     }
+    assert!(printed.pointer_mut("/meta/agentMeta/costUsd").unwrap().take().as_f64().is_some_and(|cost| cost > 0.0));
     // A new run has a new name.
     assert!(printed.pointer_mut("/meta/agentMeta/terminalReceipt/runId").unwrap().take().is_string());
     let usage = json!({"input": 10, "output": 5, "total": 15});
@@ -91,8 +92,9 @@ async fn json_is_one_object_and_nothing_else() {
                         "promptBudgetBeforeReserve": 200_000, "reserveTokens": 20_000, "effectiveReserveTokens": 20_000,
                         "remainingPromptBudgetTokens": 179_985, "overflowTokens": 0,
                     },
+                    "costUsd": null,
                     "terminalReceipt": {
-                        "runId": null, "sessionId": "s1", "turnId": "m",
+                        "runId": null, "sessionId": "s1", "turnId": "msg_1",
                         "requested": {"provider": provider, "model": model},
                         "effective": {"provider": provider, "model": model},
                         "successfulToolNames": [], "rerouted": false,
@@ -213,6 +215,36 @@ async fn a_provider_that_refuses_is_heard() {
     // The session is not harmed by it.
     user.answer("back again");
     assert_eq!(agent(&user, &["--session-id", "s1", "--message", "y"]).await, prints("back again\n"));
+}
+
+#[tokio::test]
+async fn json_has_one_shape_for_every_failure() {
+    let user = user().await;
+    let refused = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}});
+    let failure = async |args: &[&str], code: i32| {
+        let ran = agent(&user, &[&["--session-id", "s1", "--json"], args].concat()).await;
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        let printed: Value = serde_json::from_str(&ran.out).unwrap();
+        let members: Vec<&String> = printed.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["ok", "error", "payloads", "meta"], "{printed}");
+        assert_eq!((&printed["ok"], printed["payloads"].is_array()), (&json!(false), true), "{printed}");
+        assert!(printed["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{printed}");
+        printed["error"]["kind"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(failure(&["-m", " "], 1).await, "user");
+    assert_eq!(failure(&["-m", "x", "--config", "gone.json"], 2).await, "config");
+    assert_eq!(failure(&["-m", "x", "--model", "nope/m"], 1).await, "model_not_found");
+    user.server.reply(Reply::json(401, &refused("authentication_error", "invalid x-api-key")));
+    assert_eq!(failure(&["-m", "x"], 3).await, "auth");
+    let never = Gate::new();
+    user.server.reply(Reply::events().gated(&never, Response::new("m").text("late").stop("end_turn")));
+    assert_eq!(failure(&["-m", "x", "--timeout", "1"], 3).await, "timeout");
+    user.server.reply(Reply::json(
+        400,
+        &refused("invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum"),
+    ));
+    user.server.reply(Reply::json(400, &refused("invalid_request_error", "prompt is too long"))).repeat_last();
+    assert_eq!(failure(&["-m", "x"], 3).await, "overflow");
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ impl DeliveredRun {
             Ok(result) => still_to_send(result.payloads.clone(), &self.delivered),
             Err(error) => {
                 let mut left = unsent::unsent_blocks(&self.delivered);
-                left.push(Payload::error(error.to_string()));
+                left.push(Payload::error(error.text_for_user()));
                 left
             }
         }

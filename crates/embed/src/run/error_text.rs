@@ -63,60 +63,65 @@ pub fn assistant_error_text(message: &AssistantMessage) -> Option<String> {
     Some(error_text(message.error_message.as_deref().unwrap_or(""), asked))
 }
 
-/// The text for an error; the first rule that fits wins.
+/// The text for an error: what is known in our words, the rest as the provider says it.
 pub fn error_text(raw: &str, asked: Asked<'_>) -> String {
+    known_text(raw, asked).unwrap_or_else(|| api_error::shown(raw))
+}
+
+/// Our words for an error; the first rule that fits wins. `None` if no rule does.
+pub(super) fn known_text(raw: &str, asked: Asked<'_>) -> Option<String> {
     let raw = raw.trim();
     let lower = raw.to_lowercase();
     if raw.is_empty() {
-        return UNKNOWN.to_owned();
+        return Some(UNKNOWN.to_owned());
     }
     if let Some(fixed) = local_text(&lower) {
-        return fixed.to_owned();
+        return Some(fixed.to_owned());
     }
     if is_context_overflow(raw) {
-        return CONTEXT_OVERFLOW.to_owned();
+        return Some(CONTEXT_OVERFLOW.to_owned());
     }
     if is_reasoning_required(raw) {
-        return REASONING_REQUIRED.to_owned();
+        return Some(REASONING_REQUIRED.to_owned());
     }
     if has(&lower, &["unexpected event order", "message_start", "message_stop"]) {
-        return INVALID_STREAM.to_owned();
+        return Some(INVALID_STREAM.to_owned());
     }
     if is_role_ordering(raw) || (lower.contains("400") && lower.split("400").skip(1).any(|rest| rest.contains("role")))
     {
-        return ROLE_ORDERING.to_owned();
+        return Some(ROLE_ORDERING.to_owned());
     }
     if is_missing_tool_input(&lower) {
-        return MISSING_TOOL_INPUT.to_owned();
+        return Some(MISSING_TOOL_INPUT.to_owned());
     }
     if let Some(message) = rejected(raw) {
-        return format!("LLM request rejected: {message}");
+        return Some(format!("LLM request rejected: {message}"));
     }
     if is_rate_limit_text(raw) {
-        return rate_limit_text(raw);
+        return Some(rate_limit_text(raw));
     }
     if lower.contains("at capacity") && lower.contains("model") {
-        return AT_CAPACITY.to_owned();
+        return Some(AT_CAPACITY.to_owned());
     }
     if is_overloaded_text(raw) {
-        return OVERLOADED.to_owned();
+        return Some(OVERLOADED.to_owned());
     }
     if let Some(text) = transport_text(&lower) {
-        return text.to_owned();
+        return Some(text.to_owned());
     }
     if is_timeout_text(raw) {
-        return TIMEOUT.to_owned();
+        return Some(TIMEOUT.to_owned());
     }
     if is_billing(raw) {
-        return billing_text(asked);
+        return Some(billing_text(asked));
     }
     if is_format(raw) {
-        return SCHEMA.to_owned();
+        return Some(SCHEMA.to_owned());
     }
     if lower.contains("replay") && lower.contains("invalid") {
-        return REPLAY.to_owned();
+        return Some(REPLAY.to_owned());
     }
-    api_error::shown(raw)
+    None
 }
 
 fn has(text: &str, words: &[&str]) -> bool {

@@ -1,5 +1,7 @@
 //! What comes out of a run, and its JSON form.
 
+use std::time::Duration;
+
 use pinch_coding_agent::models::pattern::NotFound;
 use pinch_llm::error::LlmError;
 use pinch_stdx::cancel::CancelReason;
@@ -103,6 +105,10 @@ pub struct FailoverError {
     pub code: Option<String>,
     /// The conversation is too long: a smaller model would fail worse.
     pub is_overflow: bool,
+    /// How long to wait before another try is worth it, if anybody said so.
+    pub retry_after: Option<Duration>,
+    /// Nobody was asked because so many profiles, all of the provider's, are cooling down.
+    pub resting_profiles: Option<usize>,
     /// The failed call.
     #[source]
     pub source: Option<std::sync::Arc<LlmError>>,
@@ -123,13 +129,6 @@ impl FailoverError {
 }
 
 impl RunResult {
-    /// Whether the result tells of a failure and of nothing else, or of an answer that broke off with one.
-    pub fn has_failed(&self) -> bool {
-        let failures = self.payloads.iter().filter(|payload| payload.is_error).count();
-        let is_failed_answer = self.meta.stop_reason.as_deref() == Some("error") && !self.meta.aborted;
-        self.meta.error.is_some() || is_failed_answer || (failures > 0 && failures == self.payloads.len())
-    }
-
     /// The form programs know. Members that say nothing are left out.
     pub fn to_json(&self) -> Value {
         let mut root = Map::new();

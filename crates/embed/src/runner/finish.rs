@@ -18,7 +18,7 @@ use crate::run::result::{
     AgentMeta, AttemptResult, ContextBudget, FailedCandidate, FinalAnswer, Liveness, Messaging, MetaError,
     PartialAnswer, PendingToolCall, RequestShaping, RunErrorKind, TerminalReceipt, ToolReport,
 };
-use crate::run::{RunError, RunResult};
+use crate::run::{FailureKind, RunError, RunResult};
 
 impl Runner<'_> {
     /// Builds the result of a run that came to an end.
@@ -212,16 +212,17 @@ fn tool_reports(outcomes: &[AttemptOutcome]) -> Vec<ToolReport> {
 
 /// The one terminal event of a run.
 pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: i64) -> Lifecycle {
-    let failed = |error: &dyn ToString| Lifecycle::Error { ended_at_ms, error: error.to_string() };
     match result {
-        Err(error) => failed(error),
-        Ok(result) if result.has_failed() => {
-            let error = result.payloads.iter().find(|payload| payload.is_error);
-            failed(&error.map_or("the run failed", |payload| &payload.reply.text))
-        }
-        Ok(RunResult { meta, .. }) => {
-            Lifecycle::End { ended_at_ms, aborted: meta.aborted, stop_reason: meta.stop_reason.clone() }
-        }
+        Err(error) => Lifecycle::Error { ended_at_ms, error: error.text_for_user() },
+        Ok(result) => match result.failure() {
+            Some(failure) if failure.kind != FailureKind::Cancelled => {
+                Lifecycle::Error { ended_at_ms, error: failure.message }
+            }
+            _ => {
+                let meta = &result.meta;
+                Lifecycle::End { ended_at_ms, aborted: meta.aborted, stop_reason: meta.stop_reason.clone() }
+            }
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a result says besides its payloads.
 
+use pinch_embed::run::FailureKind;
 use serde_json::{Value, json};
 
 use crate::world::{FALLBACK, World, answer, call, fallback_answer, refusal, stream};
@@ -89,4 +90,24 @@ async fn a_timeout_says_so_and_pauses_the_conversation() {
         [json!("provider"), json!(true), json!("agent_run_terminal_timeout"), json!("paused"), json!(true)]
     );
     assert_eq!(meta["error"]["kind"], "incomplete_turn");
+}
+
+#[tokio::test]
+async fn a_provider_that_rests_is_named_with_the_soonest_retry_time() {
+    let world = World::with(|config| {
+        config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
+    })
+    .await;
+    let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "600");
+    world.server.reply(busy);
+    let error = world.ask("s1", "go").await.unwrap_err();
+    let text = error.text_for_user();
+    assert_eq!(error.kind(), FailureKind::RateLimit);
+    assert!(text.ends_with("Next try possible in 10 minutes."), "{text}");
+    let error = world.ask("s2", "go").await.unwrap_err();
+    assert_eq!(
+        error.text_for_user(),
+        "API temporarily unavailable: all 1 anthropic profiles are cooling down (rate_limit). Next try possible in 10 minutes."
+    );
+    assert_eq!(world.server.requests().len(), 1);
 }

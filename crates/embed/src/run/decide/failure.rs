@@ -87,18 +87,24 @@ pub(super) fn no_credential(state: &mut RunState, message: &str) -> Decision {
     if state.advance() {
         return Decision::only(state.attempt());
     }
-    Decision::only(fail_before_attempt(state, message.to_owned(), FailoverReason::Auth))
+    let failure = refusal(state, message.to_owned(), FailoverReason::Auth);
+    Decision::only(fail_before_attempt(state, failure))
 }
 
 /// What is done when all profiles cool down.
 pub(super) fn no_profile(state: &RunState) -> Decision {
     let message = format!("No available auth profile for {} (all in cooldown or unavailable).", state.terms.provider);
     let reason = state.terms.cooldown_reason.unwrap_or(FailoverReason::Unknown);
-    Decision::only(fail_before_attempt(state, message, reason))
+    let resting_profiles = Some(state.terms.profiles.len());
+    let failure = FailoverError { resting_profiles, ..refusal(state, message, reason) };
+    Decision::only(fail_before_attempt(state, failure))
 }
 
-fn fail_before_attempt(state: &RunState, message: String, reason: FailoverReason) -> Action {
-    let failure = FailoverError { message, reason: Some(reason), status: reason.status(), ..about(state) };
+fn refusal(state: &RunState, message: String, reason: FailoverReason) -> FailoverError {
+    FailoverError { message, reason: Some(reason), status: reason.status(), ..about(state) }
+}
+
+fn fail_before_attempt(state: &RunState, failure: FailoverError) -> Action {
     if state.terms.has_fallbacks { Action::FailOver(failure) } else { Action::Fail(failure.into()) }
 }
 
@@ -194,6 +200,7 @@ fn failover_error(state: &RunState, reason: Option<FailoverReason>, error: &LlmE
         status: error.status.map(|status| status.as_u16()).or_else(|| reason?.status()),
         code: error.code.clone(),
         is_overflow: super::overflow::is_overflow(error),
+        retry_after: error.retry_after,
         source: Some(std::sync::Arc::new(error.clone())),
         ..about(state)
     }

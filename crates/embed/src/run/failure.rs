@@ -1,0 +1,295 @@
+//! What kind of failure a run ended with, and its one wording for people.
+
+use std::fmt;
+use std::time::Duration;
+
+use pinch_stdx::cancel::CancelReason;
+
+use super::error_text::{Asked, billing_text, known_text};
+use super::meta::RunErrorKind;
+use super::result::{FailoverError, RunError, RunResult};
+use crate::reason::FailoverReason;
+use crate::replies::api_error;
+
+/// What kind of failure a run ended with: what programs and exit codes tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// Somebody stopped the run.
+    Cancelled,
+    /// The time limit of the run, or the provider's patience, was over.
+    Timeout,
+    /// The model ended without an answer.
+    Empty,
+    /// The conversation is too long for the model.
+    Overflow,
+    /// The conversation is too long, and compacting it failed.
+    Compaction,
+    /// The credentials were refused, or there are none.
+    Auth,
+    /// No money, no quota.
+    Billing,
+    /// Too many requests.
+    RateLimit,
+    /// The provider has no capacity.
+    Overloaded,
+    /// The provider failed.
+    Server,
+    /// The provider does not take the request.
+    Format,
+    /// An image is too large.
+    ImageSize,
+    /// The model does not exist.
+    ModelNotFound,
+    /// Too many attempts.
+    RetryLimit,
+    /// A limit of the request was passed.
+    Budget,
+    /// The request or the configuration asks for something that is not there.
+    Config,
+    /// The session is in use elsewhere.
+    Busy,
+    /// A failure that nobody can classify.
+    Unknown,
+    /// A fault of our own, or of the machine.
+    Internal,
+}
+
+impl FailureKind {
+    /// The word used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+            Self::Empty => "empty",
+            Self::Overflow => "overflow",
+            Self::Compaction => "compaction",
+            Self::Auth => "auth",
+            Self::Billing => "billing",
+            Self::RateLimit => "rate_limit",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server",
+            Self::Format => "format",
+            Self::ImageSize => "image_size",
+            Self::ModelNotFound => "model_not_found",
+            Self::RetryLimit => "retry_limit",
+            Self::Budget => "budget",
+            Self::Config => "config",
+            Self::Busy => "busy",
+            Self::Unknown => "unknown",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Whether the same request may succeed later, without anything being changed.
+    pub fn may_pass(self) -> bool {
+        matches!(self, Self::Timeout | Self::RateLimit | Self::Overloaded | Self::Server | Self::Busy)
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<FailoverReason> for FailureKind {
+    fn from(reason: FailoverReason) -> Self {
+        match reason {
+            FailoverReason::Billing => Self::Billing,
+            FailoverReason::RateLimit => Self::RateLimit,
+            FailoverReason::Overloaded => Self::Overloaded,
+            FailoverReason::Auth | FailoverReason::AuthPermanent => Self::Auth,
+            FailoverReason::Timeout => Self::Timeout,
+            FailoverReason::Format | FailoverReason::SessionExpired => Self::Format,
+            FailoverReason::ModelNotFound => Self::ModelNotFound,
+            FailoverReason::ServerError => Self::Server,
+            FailoverReason::EmptyResponse => Self::Empty,
+            FailoverReason::NoErrorDetails | FailoverReason::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// The failure that a result tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFailure {
+    /// What kind.
+    pub kind: FailureKind,
+    /// For people.
+    pub message: String,
+}
+
+impl RunError {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Cancelled(CancelReason::Deadline) => FailureKind::Timeout,
+            Self::Cancelled(_) => FailureKind::Cancelled,
+            Self::Busy(_) => FailureKind::Busy,
+            Self::Config(_) | Self::NoModel => FailureKind::Config,
+            Self::UnknownModel(_) => FailureKind::ModelNotFound,
+            Self::Failover(error) if error.is_overflow => FailureKind::Overflow,
+            Self::Failover(error) => error.reason.map_or(FailureKind::Unknown, FailureKind::from),
+            Self::Internal(_) => FailureKind::Internal,
+        }
+    }
+
+    /// The failure for people: what went wrong and, if it is known, when another try is worth it.
+    pub fn text_for_user(&self) -> String {
+        match self {
+            Self::Cancelled(CancelReason::Deadline) => {
+                "The time limit of the run was reached before it could start.".to_owned()
+            }
+            Self::Cancelled(_) => "The run was cancelled.".to_owned(),
+            Self::Failover(error) => failover_text(error),
+            Self::Busy(_) | Self::Config(_) | Self::NoModel | Self::UnknownModel(_) | Self::Internal(_) => {
+                self.to_string()
+            }
+        }
+    }
+
+    /// How long to wait before another try is worth it, if anybody said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Failover(error) => error.retry_after,
+            _ => None,
+        }
+    }
+}
+
+fn failover_text(error: &FailoverError) -> String {
+    let text = match error.resting_profiles {
+        Some(n) => {
+            let why = error.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+            let provider = &error.provider;
+            format!("API temporarily unavailable: all {n} {provider} profiles are cooling down{why}.")
+        }
+        None => model_error_text(error),
+    };
+    let may_pass = error.reason.is_some_and(|reason| FailureKind::from(reason).may_pass());
+    match error.retry_after.filter(|_| may_pass || error.resting_profiles.is_some()) {
+        Some(delay) => {
+            let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+            format!("{text}{end} Next try possible in {}.", in_words(delay))
+        }
+        None => text,
+    }
+}
+
+fn model_error_text(error: &FailoverError) -> String {
+    let of = |text: &'_ str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let (provider, model) = (of(&error.provider), of(&error.model));
+    let asked = Asked { provider: provider.as_deref(), model: model.as_deref() };
+    if error.reason == Some(FailoverReason::Billing) && error.source.is_some() {
+        return billing_text(asked);
+    }
+    if let Some(text) = error.source.as_ref().and_then(|_| known_text(&error.message, asked)) {
+        return text;
+    }
+    let info = api_error::info(&error.message).unwrap_or_default();
+    match (info.message, error.status) {
+        (Some(message), Some(status)) => format!("{}/{}: {message} (HTTP {status})", error.provider, error.model),
+        (Some(message), None) => format!("{}/{}: {message}", error.provider, error.model),
+        (None, _) => error.message.clone(),
+    }
+}
+
+/// A duration as people say it, rounded up.
+fn in_words(time: Duration) -> String {
+    let seconds = time.as_millis().div_ceil(1000).max(1);
+    let (n, unit) = match seconds {
+        0..=90 => (seconds, "second"),
+        91..=5_400 => (seconds.div_ceil(60), "minute"),
+        _ => (seconds.div_ceil(3_600), "hour"),
+    };
+    format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
+}
+
+impl RunResult {
+    /// The failure that the result tells of; `None` if it is a whole answer.
+    pub fn failure(&self) -> Option<RunFailure> {
+        let meta = &self.meta;
+        let errors: Vec<&str> = (self.payloads.iter())
+            .filter(|payload| payload.is_error)
+            .map(|payload| payload.reply.text.as_str())
+            .collect();
+        let has_answer = self.payloads.iter().any(|payload| !payload.is_error);
+        let kind = match &meta.error {
+            Some(error) => match error.kind {
+                RunErrorKind::ContextOverflow => FailureKind::Overflow,
+                RunErrorKind::CompactionFailure => FailureKind::Compaction,
+                RunErrorKind::RoleOrdering => FailureKind::Format,
+                RunErrorKind::ImageSize => FailureKind::ImageSize,
+                RunErrorKind::RetryLimit => FailureKind::RetryLimit,
+                RunErrorKind::Budget => FailureKind::Budget,
+                RunErrorKind::IncompleteTurn if meta.timed_out => FailureKind::Timeout,
+                RunErrorKind::IncompleteTurn => FailureKind::Empty,
+            },
+            None if meta.timed_out => FailureKind::Timeout,
+            None if meta.aborted => FailureKind::Cancelled,
+            // The answer itself failed, or there is nothing but failures.
+            None if meta.partial.is_some() || (!errors.is_empty() && !has_answer) => {
+                let reason = meta.attempts.last().and_then(|attempt| FailoverReason::parse(&attempt.outcome));
+                reason.map_or(FailureKind::Unknown, FailureKind::from)
+            }
+            None => return None,
+        };
+        let message = match (&errors[..], kind) {
+            ([], FailureKind::Timeout) => "The answer was cut off: the time limit of the run was reached".to_owned(),
+            ([], FailureKind::Cancelled) => "The run was cancelled.".to_owned(),
+            ([], _) => {
+                meta.error.as_ref().map_or_else(|| "The answer failed".to_owned(), |error| error.message.clone())
+            }
+            (errors, _) => errors.join("\n"),
+        };
+        Some(RunFailure { kind, message })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_worded_as_people_say_it() {
+        for (secs, words) in
+            [(0, "1 second"), (59, "59 seconds"), (95, "2 minutes"), (600, "10 minutes"), (5_401, "2 hours")]
+        {
+            assert_eq!(in_words(Duration::from_secs(secs)), words);
+        }
+    }
+
+    #[test]
+    fn resting_profiles_are_named_with_the_soonest_retry_time() {
+        let error = RunError::from(FailoverError {
+            message: "No available auth profile".into(),
+            reason: Some(FailoverReason::RateLimit),
+            provider: "anthropic".into(),
+            resting_profiles: Some(2),
+            retry_after: Some(Duration::from_secs(240)),
+            ..FailoverError::default()
+        });
+        assert_eq!(
+            error.text_for_user(),
+            "API temporarily unavailable: all 2 anthropic profiles are cooling down (rate_limit). Next try possible in 4 minutes."
+        );
+        assert_eq!((error.kind(), error.retry_after()), (FailureKind::RateLimit, Some(Duration::from_secs(240))));
+    }
+
+    #[test]
+    fn a_refusal_names_the_model_and_what_the_provider_said() {
+        let error = RunError::from(FailoverError {
+            message: r#"401 {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#
+                .into(),
+            reason: Some(FailoverReason::Auth),
+            provider: "p".into(),
+            model: "m".into(),
+            status: Some(401),
+            ..FailoverError::default()
+        });
+        assert_eq!(
+            (error.text_for_user().as_str(), error.kind().as_str()),
+            ("p/m: invalid x-api-key (HTTP 401)", "auth")
+        );
+    }
+}
