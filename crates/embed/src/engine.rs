@@ -26,7 +26,7 @@ mod session_lock;
 mod builder;
 
 pub use builder::EngineBuilder;
-pub use engine_run::{DeliveredRun, EngineRun};
+pub use engine_run::{DeliveredRun, EngineRun, ReplyDelivery};
 use session_lock::SessionLock;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
@@ -156,6 +156,7 @@ async fn carry_out(
         active: &active,
         tell: emitter,
         cancel: limited,
+        stop: cancel.clone(),
         began,
         replies: resolve::replies(parts, request),
         held: Vec::new(),

@@ -33,6 +33,7 @@ use crate::run::{AttemptEnd, AttemptOutcome, AttemptPlan, FailoverError, RunErro
 use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
 mod finish;
+mod final_reply;
 mod terms;
 
 pub(crate) use finish::terminal_event;
@@ -92,6 +93,8 @@ pub(crate) struct Runner<'r> {
     pub(crate) tell: &'r Emitter<RunEvent>,
     /// Stops the run; it has the wall clock of the whole run.
     pub(crate) cancel: Cancel,
+    /// The same without the wall clock.
+    pub(crate) stop: Cancel,
     pub(crate) began: Instant,
     pub(crate) replies: Replies,
     /// The end of an answer that failed or was stopped. What it would give out is said when no other attempt follows.
@@ -225,7 +228,13 @@ impl Runner<'_> {
                     self.look_at_the_clock(&mut state);
                     decide(&mut state, waited.map_or_else(|stop| Seen::Stopped(stop.reason), |()| Seen::Waited))
                 }
-                Action::Finish(finish) => return Ok(self.conclude(&finish, &state, model).await),
+                Action::Finish(finish) => {
+                    let finish = match auth.filter(|_| self.lacks_reply(&finish)) {
+                        Some(auth) => self.final_reply(&mut *attempts, auth, model, &mut state).await?,
+                        None => finish,
+                    };
+                    return Ok(self.conclude(&finish, &state, model).await);
+                }
                 Action::FailOver(error) => return Ok(Tried::Failed(Box::new(error), Box::new(state))),
                 Action::Fail(error) => return Err(error),
             };
@@ -247,17 +256,30 @@ impl Runner<'_> {
             self.held.clear();
             self.replies.restart();
         }
-        let outcome = self.pull(attempts, plan, auth).await?;
+        let outcome = self.pull(attempts, plan, auth, &self.cancel.clone()).await?;
         self.look_at_the_clock(state);
         state.refresh_profiles(|id| self.parts.profiles.is_usable(id, model));
         let decision = decide(state, Seen::Attempt(&outcome));
+        self.report(model, plan, outcome, &decision.action, began).await;
+        Ok(decision)
+    }
+
+    /// Records an attempt that is over.
+    async fn report(
+        &mut self,
+        model: &Model,
+        plan: &AttemptPlan,
+        outcome: AttemptOutcome,
+        action: &Action,
+        began: Instant,
+    ) {
         let report = AttemptReport {
             provider: model.provider.to_string(),
             model: model.id.to_string(),
             profile: plan.profile.clone(),
             outcome: finish::outcome_word(&outcome),
-            action: finish::action_word(&decision.action).to_owned(),
-            result: finish::attempt_result(&outcome, &decision.action, plan),
+            action: finish::action_word(action).to_owned(),
+            result: finish::attempt_result(&outcome, action, plan),
             stage: outcome.stage(),
             status: outcome.error().and_then(|error| error.status).map(|status| status.as_u16()),
             duration_ms: millis(began.elapsed()),
@@ -266,7 +288,6 @@ impl Runner<'_> {
         self.reports.push(report.clone());
         self.outcomes.push(outcome);
         self.tell.emit(RunEvent::Decided { report, error }).await;
-        Ok(decision)
     }
 
     /// The credentials of an attempt. A runtime that has its own is given none.
@@ -289,10 +310,10 @@ impl Runner<'_> {
         attempts: &mut dyn Attempts,
         plan: &AttemptPlan,
         auth: Arc<dyn RequestAuth>,
+        cancel: &Cancel,
     ) -> Result<AttemptOutcome, RunError> {
-        let mut events = attempts.attempt(plan, auth, self.cancel.clone());
-        let cancel = self.cancel.clone();
-        let mut hard_end = pin!(hard_end(&cancel));
+        let mut events = attempts.attempt(plan, auth, cancel.clone());
+        let mut hard_end = pin!(hard_end(cancel));
         loop {
             let wake_at = self.replies.wake_at();
             let event = tokio::select! {

@@ -282,7 +282,8 @@ fn request(
     cancel: &Cancel,
 ) -> Result<RunRequest, Failure> {
     let mut request = engine.request(whose.session_id, whose.session_key, whose.agent, message);
-    request = request.cancel(cancel.clone());
+    // Whoever starts a run from a shell waits for its answer.
+    request = request.cancel(cancel.clone()).require_reply();
     if let Some(word) = &args.thinking {
         let level = ThinkingLevel::parse(word).ok_or_else(|| {
             let words = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");

@@ -12,7 +12,7 @@ use super::published::publish;
 use crate::delivery::{Delivered, Lifecycle, Pump, ReplyEvent, ReplySink, RunId, RunPublisher};
 use crate::parts::Parts;
 use crate::run::payloads::Payload;
-use crate::run::{RunError, RunRequest, RunResult, still_to_send, unsent};
+use crate::run::{FailureKind, RunError, RunRequest, RunResult, still_to_send, unsent};
 use crate::runner::{RunEvent, terminal_event};
 
 type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
@@ -108,7 +108,35 @@ pub struct DeliveredRun {
     pub delivered: Delivered,
 }
 
+/// What became of the answer that a run owes its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyDelivery {
+    /// All of it arrived, or a message tool sent it.
+    Delivered,
+    /// There is an answer, and some of it has still to be sent or is not confirmed.
+    Pending,
+    /// There is none.
+    Missing,
+}
+
 impl DeliveredRun {
+    /// What became of the answer. Failures and reasoning are no answers.
+    pub fn reply_delivery(&self) -> ReplyDelivery {
+        let Ok(result) = &self.result else { return ReplyDelivery::Missing };
+        let is_answer = |payload: &Payload| !payload.is_error && !payload.reply.is_reasoning;
+        if result.messaging.did_send() {
+            ReplyDelivery::Delivered
+        } else if result.failure().is_some_and(|failure| failure.kind == FailureKind::Empty)
+            || !result.payloads.iter().any(is_answer)
+        {
+            ReplyDelivery::Missing
+        } else if self.delivered.unconfirmed.is_some() || self.still_to_send().iter().any(is_answer) {
+            ReplyDelivery::Pending
+        } else {
+            ReplyDelivery::Delivered
+        }
+    }
+
     /// What the host has to send now: payloads, or parts of them, that the sink did not get. Of a run that failed these are the blocks that
     /// were not sent, and the failure in words.
     pub fn still_to_send(&self) -> Vec<Payload> {

@@ -29,8 +29,10 @@ pub struct AttemptPlan {
 pub enum AttemptStart {
     /// The prompt is sent.
     Prompt,
-    /// The log is taken up where it stands.
+    /// The attempt continues from the log.
     Resume,
+    /// The model ended without the answer that is required: it is asked for it, and may not call tools.
+    FinalReply,
 }
 
 /// What became of one attempt: facts, no judgement.

@@ -96,6 +96,8 @@ pub struct RunRequest {
     pub require_explicit_message_target: Option<bool>,
     /// Which payloads of the result keep the message they reply to.
     pub reply_to_mode: ReplyToMode,
+    /// Whether the user must get an answer.
+    pub reply: ReplyExpectation,
     /// Model parameters for this run.
     pub stream_params: StreamParams,
     /// Limits of the whole run.
@@ -104,6 +106,17 @@ pub struct RunRequest {
     pub cancel: Cancel,
     /// Allows one attempt although every profile is in cooldown.
     pub allow_cooldown_probe: bool,
+}
+
+/// Whether the user must get an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyExpectation {
+    /// The model may stay silent.
+    #[default]
+    Optional,
+    /// The model must answer, and the silent token `NO_REPLY` does not count. If it ends without an answer and no message tool sent one, it
+    /// is asked once more, without tools and with a time limit of its own; without an answer then, the run ends with a failure.
+    Required,
 }
 
 /// What started a run. Tools, prompts and hooks of a host may depend on it.
@@ -206,6 +219,7 @@ impl RunRequest {
             message_to: None,
             require_explicit_message_target: None,
             reply_to_mode: ReplyToMode::default(),
+            reply: ReplyExpectation::default(),
             stream_params: StreamParams::default(),
             budget: Budget::default(),
             cancel: Cancel::new(),
@@ -400,6 +414,13 @@ impl RunRequest {
     #[must_use]
     pub fn without_tools(mut self) -> Self {
         self.disable_tools = true;
+        self
+    }
+
+    /// Demands an answer; see [`ReplyExpectation::Required`].
+    #[must_use]
+    pub fn require_reply(mut self) -> Self {
+        self.reply = ReplyExpectation::Required;
         self
     }
 

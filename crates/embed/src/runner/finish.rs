@@ -14,6 +14,7 @@ use crate::run::decide::{Action, Finish, RunState, Wait, WaitFor};
 use crate::run::failover::CandidateAttempt;
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
+use crate::run::request::ReplyExpectation;
 use crate::run::result::{
     AgentMeta, AttemptResult, ContextBudget, FailedCandidate, FinalAnswer, Liveness, Messaging, MetaError,
     PartialAnswer, PendingToolCall, RequestShaping, RunErrorKind, TerminalReceipt, ToolReport,
@@ -146,8 +147,12 @@ impl Runner<'_> {
             _ => {
                 // A run that was stopped after a failure is stopped: the failure would have been mended.
                 let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
-                let built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)));
-                finish.text().filter(|_| built.is_empty()).map_or(built, instead)
+                let mut built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)));
+                // Words before a tool are no answer: where one is required, the user reads that there is none.
+                let is_owed = matches!(finish, Finish::Incomplete { .. })
+                    && self.scope.request.reply == ReplyExpectation::Required;
+                built.extend(finish.text().filter(|_| built.is_empty() || is_owed).map(Payload::error));
+                built
             }
         }
     }

@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::CompactionReason;
+use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{SessionStore, StoreError};
-use pinch_llm::message::{Image, Message};
+use pinch_llm::message::{Block, Content, Image, Message};
 use pinch_llm::model::Model;
 use pinch_llm::provider::{Provider, ProviderRegistry};
-use pinch_llm::request::{Auth, CallOptions};
+use pinch_llm::request::{Auth, CallOptions, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::pulled;
 
@@ -138,11 +140,19 @@ impl Attempts for NativeAttempts {
                     ..Prompt::default()
                 }),
                 AttemptStart::Resume => self.session.resume(&cancel),
+                AttemptStart::FinalReply => {
+                    self.session.options_mut().tool_choice = Some(ToolChoice::None);
+                    self.session.prompt_custom(&final_reply_note(), &cancel)
+                }
             };
             while let Some(event) = run.next().await {
                 match event {
                     Ok(event) => {
                         watcher.see(&event);
+                        // A model that calls a tool all the same is stopped before the tool runs.
+                        if plan.start == AttemptStart::FinalReply && calls_tools(&event) {
+                            cancel.cancel(CancelReason::Yield);
+                        }
                         match &event {
                             SessionEvent::CompactionStart { .. } => is_compacting.store(true, Ordering::Relaxed),
                             SessionEvent::CompactionEnd { .. } => is_compacting.store(false, Ordering::Relaxed),
@@ -160,6 +170,7 @@ impl Attempts for NativeAttempts {
                 }
             }
             drop(run);
+            self.session.options_mut().tool_choice = None;
             emitter.emit(AttemptEvent::End(Box::new(watcher.finish(&cancel, self.session.messages())))).await;
         }))
     }
@@ -226,6 +237,24 @@ impl RunControl for NativeControl {
     fn is_compacting(&self) -> bool {
         self.is_compacting.load(Ordering::Relaxed)
     }
+}
+
+/// What a model reads that ended without the answer that is required.
+fn final_reply_note() -> CustomMessage {
+    let text = "Your last turn ended without an answer for the user. Answer the user now, in plain text, from what you know so far. Tools are \
+                not available, and NO_REPLY is not an answer.";
+    CustomMessage {
+        custom_type: "pinch.final-reply".to_owned(),
+        content: Content::Text(text.into()),
+        display: false,
+        details: None,
+    }
+}
+
+fn calls_tools(event: &SessionEvent) -> bool {
+    let SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) = event else { return false };
+    let is_call = |block: &Arc<Block>| matches!(&**block, Block::ToolCall(_));
+    message.as_assistant().is_some_and(|answer| answer.content.iter().any(is_call))
 }
 
 fn authorised(provider: &Arc<dyn Provider>, auth: Arc<dyn RequestAuth>) -> Arc<dyn Provider> {

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use pinch_embed::delivery::{Lifecycle, OutgoingBlock, Receipt, ReplyEvent, ReplySink, SendFailure, SinkLimits};
-use pinch_embed::engine::{DeliveredRun, EngineRun};
+use pinch_embed::engine::{DeliveredRun, EngineRun, ReplyDelivery};
 use pinch_embed::replies::blocks::BlockBreak;
-use pinch_embed::run::RunRequest;
 use pinch_embed::run::request::BlockReplies;
+use pinch_embed::run::{FailureKind, RunRequest};
 use pinch_embed::runner::RunEvent;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_testing::server::Reply;
 use pinch_testing::wires::anthropic::Response;
 use serde_json::json;
 
-use crate::world::{World, answer, pull_to_text, refusal, stream, within};
+use crate::world::{World, answer, call, pull_to_text, refusal, stream, within};
 
 /// A chat that refuses texts.
 #[derive(Default)]
@@ -186,4 +186,56 @@ async fn a_cancelled_run_has_one_end() {
     cancel.cancel(CancelReason::User);
     let events: Vec<RunEvent> = within(run.by_ref().collect()).await;
     assert_eq!(phases(&events), ["end"]);
+}
+
+/// A chat of the required answers: a run with these replies of the model, and what came of it.
+async fn required(replies: Vec<Vec<String>>) -> (World, Vec<String>, DeliveredRun) {
+    let world = World::new().await;
+    for reply in replies {
+        world.server.reply(stream(reply));
+    }
+    let chat = Arc::new(Chat::default());
+    let request = by_paragraph(world.request("s1", "go")).run_id("r").require_reply();
+    let run = within(world.engine.run(request).deliver(Arc::clone(&chat) as Arc<dyn ReplySink>)).await;
+    (world, chat.log(), run)
+}
+
+#[tokio::test]
+async fn tools_without_an_answer_get_one_pass_without_tools() {
+    let bash = || call("c1", "bash", &json!({"command": "echo out"}));
+    let (world, log, run) = required(vec![bash(), answer("m1", "NO_REPLY"), answer("m2", "It is done.")]).await;
+    let requests = world.server.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[2].json()["tool_choice"]["type"], "none");
+    assert!(requests[1].json().get("tool_choice").is_none(), "tools are free before");
+    assert_eq!(log.last().map(String::as_str), Some("end"));
+    assert!(log.iter().any(|line| line.ends_with("It is done.")), "{log:?}");
+    assert_eq!(run.reply_delivery(), ReplyDelivery::Delivered);
+    assert_eq!(world.transcript("s1").messages().iter().filter(|line| line.starts_with("user: ")).count(), 1);
+
+    // Once, and no tool runs in it.
+    let touch = call("c2", "bash", &json!({"command": "touch written"}));
+    let (world, _, run) = required(vec![bash(), answer("m1", ""), touch]).await;
+    assert_eq!(world.server.requests().len(), 3);
+    assert!(!world.path("workspace/written").exists(), "a tool ran");
+    assert_eq!(run.reply_delivery(), ReplyDelivery::Missing);
+    assert_eq!(run.result.unwrap().failure().map(|failure| failure.kind), Some(FailureKind::Empty));
+    assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_reply_that_is_not_required_may_be_silent() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "NO_REPLY")));
+    let (log, run) = delivered(&world, Chat::default()).await;
+    assert_eq!((log, run.reply_delivery()), (vec!["start".to_owned(), "end".to_owned()], ReplyDelivery::Missing));
+    assert_eq!(world.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_still_to_be_sent_is_pending() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "One.\n\nTwo.")));
+    let (_, run) = delivered(&world, Chat { refused: vec!["Two."], ..Chat::default() }).await;
+    assert_eq!(run.reply_delivery(), ReplyDelivery::Pending);
 }

@@ -85,6 +85,11 @@ impl World {
         register(builder(self.dir.path(), &self.config)).build()
     }
 
+    /// A path in the directory.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

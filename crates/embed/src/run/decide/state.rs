@@ -209,7 +209,8 @@ impl RunState {
         self.compactions += 1;
     }
 
-    pub(super) fn take_in(&mut self, outcome: &AttemptOutcome) {
+    /// Counts what an attempt took.
+    pub(crate) fn take_in(&mut self, outcome: &AttemptOutcome) {
         self.usage.add(&outcome.usage);
         self.compactions += outcome.compactions;
         if outcome.last_call_usage.is_some() {

@@ -1,0 +1,74 @@
+//! The one further attempt for an answer that is required and did not come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_coding_agent::auth::RequestAuth;
+use pinch_llm::model::Model;
+use pinch_stdx::cancel::Deadline;
+use tokio::time::Instant;
+
+use super::{RunEvent, Runner};
+use crate::replies::directives;
+use crate::replies::scan::FinalTag;
+use crate::replies::user_text::visible_text;
+use crate::run::decide::{Action, Finish, RunState};
+use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptStart};
+use crate::run::request::ReplyExpectation;
+use crate::run::{AttemptPlan, RunError};
+use crate::runtime::Attempts;
+
+/// How long the attempt may take, whatever is left of the run's own time.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+impl Runner<'_> {
+    /// Whether a run that would end so owes its user an answer. One that failed or was stopped says so itself.
+    pub(super) fn lacks_reply(&self, finish: &Finish) -> bool {
+        let Some(last) = self.outcomes.last() else { return false };
+        self.scope.request.reply == ReplyExpectation::Required
+            && self.runtime.capabilities().resumable
+            && matches!(finish, Finish::Answer | Finish::Incomplete { .. })
+            && matches!(last.end, AttemptEnd::Good)
+            && last.client_tool_call.is_none()
+            && !last.yielded
+            && !answers(last)
+            && !self.replies.sent().any()
+    }
+
+    /// Asks the model for the answer, without tools.
+    pub(super) async fn final_reply(
+        &mut self,
+        attempts: &mut dyn Attempts,
+        auth: Arc<dyn RequestAuth>,
+        model: &Arc<Model>,
+        state: &mut RunState,
+    ) -> Result<Finish, RunError> {
+        let plan = AttemptPlan {
+            number: state.n_attempts() + 1,
+            profile: state.profile().cloned(),
+            thinking: state.terms.thinking,
+            start: AttemptStart::FinalReply,
+        };
+        self.tell.emit(RunEvent::Attempt(plan.clone())).await;
+        let began = Instant::now();
+        let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));
+        let outcome = self.pull(attempts, &plan, auth, &cancel).await?;
+        state.take_in(&outcome);
+        let finish = match &outcome.end {
+            AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,
+            AttemptEnd::Failed { .. } => Finish::Answer,
+            _ if answers(&outcome) => Finish::Answer,
+            _ => Finish::Incomplete { verify: self.outcomes.iter().any(AttemptOutcome::has_mutated) },
+        };
+        self.report(model, &plan, outcome, &Action::Finish(finish.clone()), began).await;
+        Ok(finish)
+    }
+}
+
+/// Whether an attempt ended with something that the user can read or hear.
+fn answers(outcome: &AttemptOutcome) -> bool {
+    outcome.last_assistant.as_ref().is_some_and(|answer| {
+        let parsed = directives::parse(&visible_text(&answer.content, FinalTag::Optional), None);
+        !parsed.text.trim().is_empty() || !parsed.media_urls.is_empty()
+    })
+}
