@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pinch_embed::run::result::FailoverError;
 use pinch_embed::run::{FailoverReason, FailureKind, RunError, RunResult};
 
-use crate::exit::{Failure, Kind};
+use crate::exit::{Blame, Failure};
 use crate::find_model;
 
 /// What a failure is explained with.
@@ -24,7 +24,7 @@ pub(crate) fn failure(error: &RunError, around: &Surroundings) -> Failure {
         RunError::NoModel => find_model::no_model(&around.documents),
         RunError::UnknownModel(error) => {
             let failure = find_model::not_found(error);
-            let kind = if around.names_model { failure.kind } else { Kind::Configuration };
+            let kind = if around.names_model { failure.kind } else { Blame::Configuration };
             Failure { kind, ..failure }
         }
         RunError::Failover(failure) => Failure::new(blame(failure), error.text_for_user()),
@@ -33,21 +33,21 @@ pub(crate) fn failure(error: &RunError, around: &Surroundings) -> Failure {
 }
 
 /// Whose fault it is that a model could not do it. If nobody was asked for want of a key, it is not the provider's.
-fn blame(error: &FailoverError) -> Kind {
+fn blame(error: &FailoverError) -> Blame {
     let has_no_key = error.source.is_none() && error.resting_profiles.is_none();
-    if has_no_key && error.reason == Some(FailoverReason::Auth) { Kind::Configuration } else { Kind::Provider }
+    if has_no_key && error.reason == Some(FailoverReason::Auth) { Blame::Configuration } else { Blame::Provider }
 }
 
 /// The failure of an answer that broke off; `None` for others.
 pub(crate) fn incomplete(result: &RunResult) -> Option<Failure> {
     result.meta.partial?;
-    result.failure().map(|failure| Failure::new(Kind::Provider, failure.message))
+    result.failure().map(|failure| Failure::new(Blame::Provider, failure.message))
 }
 
 /// Whose failure a result tells of; `None` for an answer. Ctrl+C ends the program with the signal's code before this is asked.
-pub(crate) fn failed(result: &RunResult) -> Option<Kind> {
+pub(crate) fn failed(result: &RunResult) -> Option<Blame> {
     result.failure().map(|failure| match failure.kind {
-        FailureKind::ImageSize | FailureKind::Budget => Kind::User,
-        _ => Kind::Provider,
+        FailureKind::ImageSize | FailureKind::Budget => Blame::User,
+        _ => Blame::Provider,
     })
 }

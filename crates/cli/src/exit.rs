@@ -15,7 +15,7 @@ use crate::output;
 
 /// Whose mistake it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FailureKind {
     /// The user's: a bad option, a missing file, an unknown model or session, a cancelled prompt.
     User = 1,
     /// The configuration's: no model or key, a document that stops the run.
@@ -29,31 +29,31 @@ pub(crate) enum Kind {
 /// A command that failed, in words for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FailureKind,
     pub(crate) text: String,
     /// The text speaks for itself: nothing is put in front of it.
     pub(crate) bare: bool,
 }
 
 impl Failure {
-    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: FailureKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), bare: false }
     }
 
     pub(crate) fn user(text: impl Into<String>) -> Self {
-        Self::new(Kind::User, text)
+        Self::new(FailureKind::User, text)
     }
 
     pub(crate) fn configuration(text: impl Into<String>) -> Self {
-        Self::new(Kind::Configuration, text)
+        Self::new(FailureKind::Configuration, text)
     }
 
     pub(crate) fn internal(text: impl Into<String>) -> Self {
-        Self::new(Kind::Internal, text)
+        Self::new(FailureKind::Internal, text)
     }
 
     /// A failure whose text is printed alone, as that of a failed answer.
-    pub(crate) fn bare(kind: Kind, text: impl Into<String>) -> Self {
+    pub(crate) fn bare(kind: FailureKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), bare: true }
     }
 
@@ -72,9 +72,9 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
             StoreError::Io { .. } | StoreError::Locked { .. } | StoreError::Cut { .. } | StoreError::Contended => {
-                Kind::Internal
+                FailureKind::Internal
             }
-            _ => Kind::User,
+            _ => FailureKind::User,
         };
         Self::new(kind, with_causes(&error))
     }
@@ -84,7 +84,7 @@ impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Store(error) => error.into(),
-            SessionError::ContinueError(_) | SessionError::Stayed => Self::user(error.to_string()),
+            SessionError::ContinueError(_) | SessionError::SwitchCancelled => Self::user(error.to_string()),
             SessionError::Auth(_) | SessionError::NoKey { .. } => Self::configuration(with_causes(&error)),
         }
     }

@@ -28,11 +28,6 @@ impl Folders {
         };
         Ok(Self { cwd, agent_dir })
     }
-
-    /// Whether a session that says so belongs to the working directory. A name that is no text stands in sessions as it is shown.
-    pub(crate) fn is_cwd(&self, stored: &str) -> bool {
-        self.cwd.to_string_lossy() == stored
-    }
 }
 
 /// The working directory; the one place that asks for it.

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use args::{Cli, Command};
-use exit::{Failure, Kind};
+use exit::{Failure, FailureKind};
 use pinch_cli::options::Options;
 
 fn main() -> ExitCode {
@@ -37,14 +37,14 @@ fn main() -> ExitCode {
     };
     run(async {
         match asked {
-            Asked::Command(Command::Agent(args)) => commands::agent::run(args).await,
-            Asked::Command(Command::Auth(command)) => commands::auth::run(command).await,
-            Asked::Command(Command::Demo(args)) => commands::demo::run(args).await,
-            Asked::Command(Command::Doctor(args)) => commands::doctor::run(args).await,
-            Asked::Command(Command::Completions(args)) => commands::completions::run(&args, &Cli::command()),
-            Asked::Command(Command::Export(args)) => commands::export::run(args).await,
-            Asked::Packages(args) => commands::packages::run(&args).await,
-            Asked::Conversation(options) => commands::chat::run(*options).await,
+            Invocation::Command(Command::Agent(args)) => commands::agent::run(args).await,
+            Invocation::Command(Command::Auth(command)) => commands::auth::run(command).await,
+            Invocation::Command(Command::Demo(args)) => commands::demo::run(args).await,
+            Invocation::Command(Command::Doctor(args)) => commands::doctor::run(args).await,
+            Invocation::Command(Command::Completions(args)) => commands::completions::run(&args, &Cli::command()),
+            Invocation::Command(Command::Export(args)) => commands::export::run(args).await,
+            Invocation::Packages(args) => commands::packages::run(&args).await,
+            Invocation::Conversation(options) => commands::chat::run(*options).await,
         }
     })
 }
@@ -81,17 +81,17 @@ fn check_descriptors() -> std::io::Result<()> {
 }
 
 /// What a command line asks for.
-enum Asked {
+enum Invocation {
     Command(Command),
     Packages(Vec<OsString>),
     Conversation(Box<Options>),
 }
 
 /// Reads the arguments; an exit code when that is all there is to do.
-fn read_arguments() -> Result<Asked, ExitCode> {
+fn read_arguments() -> Result<Invocation, ExitCode> {
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     if commands::packages::is_command(&given) {
-        return Ok(Asked::Packages(given));
+        return Ok(Invocation::Packages(given));
     }
     let mut args = Vec::new();
     for arg in given {
@@ -116,29 +116,29 @@ fn read_arguments() -> Result<Asked, ExitCode> {
     }
     if args.first().is_some_and(|first| Command::is_named(first)) {
         let program = std::iter::once("pinch".to_owned());
-        return Cli::try_parse_from(program.chain(args)).map(|cli| Asked::Command(cli.command)).map_err(|error| {
+        return Cli::try_parse_from(program.chain(args)).map(|cli| Invocation::Command(cli.command)).map_err(|error| {
             // Help is an answer, not a mistake.
-            let code = if error.use_stderr() { ExitCode::from(Kind::User as u8) } else { ExitCode::SUCCESS };
+            let code = if error.use_stderr() { ExitCode::from(FailureKind::User as u8) } else { ExitCode::SUCCESS };
             let text = error.render().to_string();
             let written = match error.use_stderr() {
                 true => output::stderr().write_all(text.as_bytes()),
                 false => output::stdout().write_all(text.as_bytes()),
             };
-            if written.is_err() { ExitCode::from(Kind::Internal as u8) } else { code }
+            if written.is_err() { ExitCode::from(FailureKind::Internal as u8) } else { code }
         });
     }
     let options = Options::parse(args);
     if options.version {
         return Err(answer(&format!("pinch {}\n", env!("CARGO_PKG_VERSION"))));
     }
-    Ok(Asked::Conversation(Box::new(options)))
+    Ok(Invocation::Conversation(Box::new(options)))
 }
 
 /// Prints something that is all that was asked for.
 fn answer(text: &str) -> ExitCode {
     match output::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(Kind::Internal as u8),
+        Err(_) => ExitCode::from(FailureKind::Internal as u8),
     }
 }
 

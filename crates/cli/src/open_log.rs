@@ -1,4 +1,4 @@
-//! The session that the flags name: begun, taken up or copied.
+//! Which session the flags name: a new one, a stored one or a copy.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -6,32 +6,24 @@ use std::sync::Arc;
 
 use pinch_cli::options::Options;
 use pinch_embed::coding_agent::entry::names;
-use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
+use pinch_embed::coding_agent::runtime::SessionTarget;
 use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore, SessionSummary};
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::{Failure, Kind, tell, warn};
+use crate::exit::{Failure, FailureKind, tell, warn};
 use crate::folders::{Folders, absolute, expand_home};
 use crate::output;
 
-/// Opens the log that the flags name. One whose working directory is gone is refused.
-pub(crate) async fn open_log(
+/// The session that the flags name, looked up in the store where they give an id.
+pub(crate) async fn target(
     args: &Options,
+    store: &Arc<dyn SessionStore>,
     folders: &Folders,
-    settings: &Settings,
     host: &Host,
-) -> Result<SessionLog, Failure> {
+) -> Result<SessionTarget, Failure> {
     check_flags(args)?;
-    let mut log = Opener::new(args, folders, settings, host).open(args).await?;
-    let has_folder = log.cwd().is_empty() || folders.is_cwd(log.cwd()) || Path::new(log.cwd()).exists();
-    if log.path().is_some() && !has_folder {
-        return Err(gone(&log, &folders.cwd));
-    }
-    if let Some(name) = &args.name {
-        log.append_name(name).await?;
-    }
-    Ok(log)
+    Finder::new(Arc::clone(store), folders, host).target(args).await
 }
 
 /// The file of a session that is only read: a path, or the latest session whose id begins like this, in this folder first, then anywhere.
@@ -43,9 +35,14 @@ pub(crate) async fn find_file(
     host: &Host,
 ) -> Result<PathBuf, Failure> {
     let args = Options { session_dir, ..Options::default() };
-    match Opener::new(&args, folders, settings, host).find(named).await? {
-        Found::Here(path) => Ok(path),
-        Found::Elsewhere(summary) => Ok(summary.path),
+    let dir = session_folder(&args, host).or_else(|| folder_of_settings(settings, host));
+    let store = match dir {
+        Some(dir) => JsonlStore::flat(folders.cwd.join(dir)),
+        None => JsonlStore::by_cwd(folders.agent_dir.join("sessions")),
+    };
+    match Finder::new(Arc::new(store), folders, host).find(named).await? {
+        NamedSession::Here(path) => Ok(path),
+        NamedSession::Elsewhere(summary) => Ok(summary.path),
     }
 }
 
@@ -77,125 +74,102 @@ fn check_flags(args: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The stored working directory does not exist any more. The text is pi's, for scripts that look for it.
-fn gone(log: &SessionLog, cwd: &Path) -> Failure {
-    let file = log.path().map_or_else(|| "(in memory)".into(), |path| path.display().to_string());
-    let text = format!(
-        "Stored session working directory does not exist: {}\nSession file: {file}\nCurrent working directory: {}",
-        log.cwd(),
-        cwd.display()
-    );
-    Failure::bare(Kind::User, text)
-}
-
-/// What opening a session takes.
-struct Opener<'a> {
+/// Looks sessions up.
+struct Finder<'a> {
     host: &'a Host,
     store: Arc<dyn SessionStore>,
-    folder: &'a Path,
-    cwd: String,
+    cwd: &'a Path,
+    /// The working directory as sessions name it.
+    cwd_text: String,
 }
 
 /// A session that a text on the command line stands for.
-enum Found {
+enum NamedSession {
     /// A path, or a session of this folder.
     Here(PathBuf),
     /// One of another folder.
     Elsewhere(Box<SessionSummary>),
 }
 
-impl<'a> Opener<'a> {
-    fn new(args: &Options, folders: &'a Folders, settings: &Settings, host: &'a Host) -> Self {
-        let store = match session_folder(args, settings, host) {
-            Some(folder) => JsonlStore::flat(folders.cwd.join(folder)),
-            None => JsonlStore::by_cwd(folders.agent_dir.join("sessions")),
-        };
-        let store = Arc::new(store.durability(settings.durability));
-        Self { host, store, folder: &folders.cwd, cwd: folders.cwd.to_string_lossy().into_owned() }
+impl<'a> Finder<'a> {
+    fn new(store: Arc<dyn SessionStore>, folders: &'a Folders, host: &'a Host) -> Self {
+        Self { host, store, cwd: &folders.cwd, cwd_text: folders.cwd.to_string_lossy().into_owned() }
     }
 
-    fn begins_as(&self, id: Option<&String>) -> NewSession {
-        NewSession { id: id.cloned(), ..NewSession::in_folder(&self.cwd) }
-    }
-
-    async fn open(&self, args: &Options) -> Result<SessionLog, Failure> {
+    async fn target(&self, args: &Options) -> Result<SessionTarget, Failure> {
         let id = args.session_id.as_ref();
         if args.no_session {
-            return Ok(SessionLog::in_memory(self.host, self.begins_as(id)));
+            return Ok(SessionTarget::InMemory);
         }
         if let Some(named) = &args.fork {
             if let Some(id) = id
                 && self.here(id).await?.is_some()
             {
-                return Err(Failure::bare(Kind::User, format!("Session already exists with id '{id}'")));
+                return Err(Failure::bare(FailureKind::User, format!("Session already exists with id '{id}'")));
             }
             let source = match self.find(named).await? {
-                Found::Here(path) => path,
-                Found::Elsewhere(summary) => summary.path,
+                NamedSession::Here(path) => path,
+                NamedSession::Elsewhere(summary) => summary.path,
             };
-            return self.fork(source, id).await;
+            return Ok(SessionTarget::Fork(SessionRef::Path(source)));
         }
         if let Some(named) = &args.session {
             return match self.find(named).await? {
-                Found::Here(path) => self.take_up(path).await,
-                Found::Elsewhere(summary) => {
+                NamedSession::Here(path) => Ok(SessionTarget::Open(SessionRef::Path(path))),
+                NamedSession::Elsewhere(summary) => {
                     ask_to_fork(named, &summary.cwd)?;
-                    self.fork(summary.path, None).await
+                    Ok(SessionTarget::Fork(SessionRef::Path(summary.path)))
                 }
             };
         }
         if args.continue_last {
-            return Ok(SessionLog::continue_recent(self.host, Arc::clone(&self.store), &self.cwd).await?);
+            return Ok(SessionTarget::MostRecent);
         }
         if let Some(id) = id {
             if let Some(path) = self.here(id).await? {
-                return self.take_up(path).await;
+                return Ok(SessionTarget::Open(SessionRef::Path(path)));
             }
             warn(&format!("No project session found with id '{id}'; creating a new session with that id."));
         }
-        Ok(SessionLog::create(self.host, Arc::clone(&self.store), self.begins_as(id)).await?)
-    }
-
-    async fn take_up(&self, path: PathBuf) -> Result<SessionLog, Failure> {
-        Ok(SessionLog::open(self.host, Arc::clone(&self.store), &SessionRef::Path(path), &self.cwd).await?)
-    }
-
-    async fn fork(&self, source: PathBuf, id: Option<&String>) -> Result<SessionLog, Failure> {
-        let source = SessionRef::Path(source);
-        Ok(SessionLog::fork_from(self.host, Arc::clone(&self.store), &source, self.begins_as(id)).await?)
+        Ok(SessionTarget::New)
     }
 
     /// The session of this folder with exactly this id.
     async fn here(&self, id: &str) -> Result<Option<PathBuf>, Failure> {
-        let found = self.store.find_by_id(id, ListScope::Cwd(self.cwd.clone())).await?;
+        let found = self.store.find_by_id(id, ListScope::Cwd(self.cwd_text.clone())).await?;
         Ok(found.into_iter().find(|summary| summary.id == id).map(|summary| summary.path))
     }
 
     /// A path, or the latest session whose id begins like this: in this folder first, then anywhere.
-    async fn find(&self, named: &str) -> Result<Found, Failure> {
+    async fn find(&self, named: &str) -> Result<NamedSession, Failure> {
         if named.contains(['/', '\\']) || named.ends_with(".jsonl") {
-            return Ok(Found::Here(absolute(self.folder, named, self.host)));
+            return Ok(NamedSession::Here(absolute(self.cwd, named, self.host)));
         }
-        let here = self.store.find_by_id(named, ListScope::Cwd(self.cwd.clone())).await?;
+        let here = self.store.find_by_id(named, ListScope::Cwd(self.cwd_text.clone())).await?;
         if let Some(found) = here.into_iter().next() {
-            return Ok(Found::Here(found.path));
+            return Ok(NamedSession::Here(found.path));
         }
         match self.store.find_by_id(named, ListScope::All).await?.into_iter().next() {
-            Some(found) => Ok(Found::Elsewhere(Box::new(found))),
-            None => Err(Failure::bare(Kind::User, format!("No session found matching '{named}'"))),
+            Some(found) => Ok(NamedSession::Elsewhere(Box::new(found))),
+            None => Err(Failure::bare(FailureKind::User, format!("No session found matching '{named}'"))),
         }
     }
 }
 
-pub(crate) fn session_folder(args: &Options, settings: &Settings, host: &Host) -> Option<PathBuf> {
+/// The directory of sessions that the flag or the environment names.
+pub(crate) fn session_folder(args: &Options, host: &Host) -> Option<PathBuf> {
     let env = host.env();
     let named = args
         .session_dir
         .clone()
         .or_else(|| env.non_empty("PINCH_SESSION_DIR").map(PathBuf::from))
-        .or_else(|| env.non_empty("PI_CODING_AGENT_SESSION_DIR").map(PathBuf::from))
-        .or_else(|| settings.session_dir.as_ref().map(PathBuf::from))?;
+        .or_else(|| env.non_empty("PI_CODING_AGENT_SESSION_DIR").map(PathBuf::from))?;
     Some(expand_home(&named, host))
+}
+
+/// The directory of sessions that the settings name.
+pub(crate) fn folder_of_settings(settings: &Settings, host: &Host) -> Option<PathBuf> {
+    Some(expand_home(Path::new(settings.session_dir.as_ref()?), host))
 }
 
 /// A session of another folder is only copied into this one, and only when somebody is there to say so.
@@ -211,6 +185,6 @@ fn ask_to_fork(named: &str, cwd: &str) -> Result<(), Failure> {
     let is_read = input.lock().read_line(&mut answer).is_ok();
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" if is_read => Ok(()),
-        _ => Err(Failure::bare(Kind::User, "Aborted.")),
+        _ => Err(Failure::bare(FailureKind::User, "Aborted.")),
     }
 }

@@ -1,15 +1,17 @@
-//! From flags to a session: folders, services, wishes, a log.
+//! From flags to a session: every flag becomes a value of [`AgentSessionOptions`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_cli::options::Options;
 use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
-use pinch_embed::coding_agent::runtime::{RuntimeError, SessionRuntime};
-use pinch_embed::coding_agent::services::{Announce, FolderSettings, ServiceOptions, Services};
-use pinch_embed::coding_agent::session::create::{ModelWish, WithoutTools};
+use pinch_embed::coding_agent::runtime::{AgentSessionOptions, RuntimeError, SessionRuntime, SessionSetup};
+use pinch_embed::coding_agent::services::{
+    Announce, DirectorySettings, ResourceOptions, ResourceSource, ServiceOptions, Services,
+};
+use pinch_embed::coding_agent::session::create::{ModelChoice, WithoutTools};
 use pinch_embed::coding_agent::session::{CreateError, SessionOptions};
 use pinch_embed::coding_agent::startup_moves;
 use pinch_embed::llm::model::Model;
@@ -17,12 +19,12 @@ use pinch_embed::llm::provider::missing_feature;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
-use crate::exit::{Failure, Kind, tell, warn, warn_of};
+use crate::exit::{Failure, FailureKind, tell, warn, warn_of};
 use crate::find_model;
 use crate::folders::Folders;
-use crate::open_log::open_log;
+use crate::open_log::{self, session_folder};
 
-/// A session with all its parts, ready to be asked.
+/// Creates the session that the options describe.
 pub(crate) async fn runtime(
     options: &Options,
     host: &Host,
@@ -31,25 +33,20 @@ pub(crate) async fn runtime(
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let project_dir = trust::project_dir(&folders.cwd, host.home());
     warn_of(&startup_moves::run(&folders.agent_dir, project_dir.as_deref(), host).problems);
-    let wanted = service_options(options, &folders, host);
-    let of_cwd = Services::load(&wanted, &folders.cwd);
-    let log = open_log(options, &folders, &of_cwd.settings().settings(), host).await?;
-    let of_log = if folders.is_cwd(log.cwd()) { of_cwd } else { Services::load(&wanted, Path::new(log.cwd())) };
-    // Now it is known which project's packages the session needs.
-    let of_log = of_log.installed().await;
+    let mut wanted = AgentSessionOptions::new(host.clone(), &folders.cwd, &folders.agent_dir);
+    wanted.services = service_options(options, &folders, host);
+    wanted.session = session_options(options, ui);
+    wanted.session_dir = session_folder(options, host);
+    wanted.session_id.clone_from(&options.session_id);
+    wanted.name.clone_from(&options.name);
+    let setup = SessionSetup::new(wanted);
+    let target = open_log::target(options, setup.store(), &folders, host).await?;
+    let mut runtime = setup.open(target).create().await.map_err(|error| failure(error, &folders))?;
     if !options.no_mcp {
-        let project_dir = trust::project_dir(of_log.cwd(), host.home()).filter(|_| of_log.trust().is_trusted());
+        let services = runtime.services();
+        let project_dir = trust::project_dir(services.cwd(), host.home()).filter(|_| services.trust().is_trusted());
         warn_of_mcp([Some(folders.agent_dir.clone()), project_dir]);
     }
-    let problems = of_log.problems();
-    let started = SessionRuntime::with_services(wanted, of_log, wishes(options, ui), log).await;
-    let mut runtime = started.map_err(|error| {
-        problems.iter().for_each(|problem| warn(problem));
-        let failure = failure(error, &folders);
-        // What is missing may stand in the part that cannot be read.
-        let kind = if problems.is_empty() { failure.kind } else { Kind::Configuration };
-        Failure { kind, ..failure }
-    })?;
     runtime.take_notes().iter().for_each(|note| warn(note));
     if options.verbose {
         loaded(&runtime).iter().for_each(|line| tell(line));
@@ -61,7 +58,7 @@ pub(crate) async fn runtime(
 pub(crate) fn max_input_bytes(options: &Options, host: &Host) -> Result<u64, Failure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     // What is wrong in documents is told when they are read for the session.
-    let (folder, _) = FolderSettings::read(&service_options(options, &folders, host), &folders.cwd);
+    let (folder, _) = DirectorySettings::read(&service_options(options, &folders, host), &folders.cwd);
     let max = folder.settings().value("maxInputBytes").and_then(|max| max.as_f64());
     Ok(max.map_or(u64::MAX, |max| max as u64))
 }
@@ -130,8 +127,9 @@ pub(crate) fn said_of_trust(flag: Option<bool>, host: &Host) -> Option<bool> {
 }
 
 fn service_options(options: &Options, folders: &Folders, host: &Host) -> ServiceOptions {
-    ServiceOptions {
-        trust: said_of_trust(options.trust, host),
+    let mut services = ServiceOptions::new(host.clone(), &folders.agent_dir);
+    services.trust = said_of_trust(options.trust, host);
+    services.resources = ResourceSource::Discover(ResourceOptions {
         paths: CommandLinePaths {
             extensions: options.extensions.clone(),
             skills: options.skills.clone(),
@@ -148,17 +146,17 @@ fn service_options(options: &Options, folders: &Folders, host: &Host) -> Service
         system_prompt: options.system_prompt.clone(),
         append_system_prompt: options.append_system_prompt.clone(),
         skill_names: options.skill_names.clone(),
-        install_packages: (!options.offline)
-            .then(|| Announce::new(|package| tell(&format_args!("Installing {package}")))),
-        ..ServiceOptions::new(host.clone(), &folders.agent_dir)
-    }
+    });
+    services.install_packages =
+        (!options.offline).then(|| Announce::new(|package| tell(&format_args!("Installing {package}"))));
+    services
 }
 
-fn wishes(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
+fn session_options(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
     SessionOptions {
         model: match &options.model {
-            Some(pattern) => ModelWish::Named { provider: options.provider.clone(), pattern: pattern.clone() },
-            None => ModelWish::Usual,
+            Some(pattern) => ModelChoice::Named { provider: options.provider.clone(), pattern: pattern.clone() },
+            None => ModelChoice::Default,
         },
         thinking: options.thinking,
         scope: options.models.clone(),
@@ -180,15 +178,31 @@ fn wishes(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
 fn failure(error: RuntimeError, folders: &Folders) -> Failure {
     match error {
         RuntimeError::Store(error) => error.into(),
-        RuntimeError::Missing { .. } | RuntimeError::FolderGone { .. } => Failure::user(error.to_string()),
-        RuntimeError::Create(error) => match error {
-            CreateError::Model(error) => find_model::not_found(&error),
-            CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),
-            CreateError::NoKey { provider } => find_model::no_key(&provider, &folders.agent_dir),
-            CreateError::UnknownTool { .. } | CreateError::Flags { .. } => Failure::user(error.to_string()),
-            CreateError::UnreadSettings { .. } => Failure::configuration(error.to_string()),
-            CreateError::Shell(text) => Failure::configuration(text),
-            CreateError::Session(error) => error.into(),
-        },
+        RuntimeError::DirectoryGone { ref file, .. } => {
+            // The text is pi's, for scripts that look for it.
+            let file = file.as_ref().map_or_else(|| "(in memory)".into(), |path| path.display().to_string());
+            let text = format!("{error}\nSession file: {file}\nCurrent working directory: {}", folders.cwd.display());
+            Failure::bare(FailureKind::User, text)
+        }
+        RuntimeError::Create { source, problems } => {
+            problems.iter().for_each(|problem| warn(problem));
+            let failure = not_created(source, folders);
+            // What is missing may be in the document that cannot be read.
+            let kind = if problems.is_empty() { failure.kind } else { FailureKind::Configuration };
+            Failure { kind, ..failure }
+        }
+        error => Failure::user(error.to_string()),
+    }
+}
+
+fn not_created(error: CreateError, folders: &Folders) -> Failure {
+    match error {
+        CreateError::Model(error) => find_model::not_found(&error),
+        CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),
+        CreateError::NoKey { provider } => find_model::no_key(&provider, &folders.agent_dir),
+        CreateError::UnknownTool { .. } | CreateError::Flags { .. } => Failure::user(error.to_string()),
+        CreateError::UnreadSettings { .. } => Failure::configuration(error.to_string()),
+        CreateError::Shell(text) => Failure::configuration(text),
+        CreateError::Session(error) => error.into(),
     }
 }

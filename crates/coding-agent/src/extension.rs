@@ -35,16 +35,16 @@ pub mod launch;
 
 pub use crate::event::ExtensionFailure;
 pub use boundary::{BeforeSettle, Boundary, BoundaryAction, Draft, Outcome, TurnEnd};
-pub use core::{FoundCommand, Heard};
-pub use cx::{CommandCx, ExtensionCx, ExtensionHandle, Left};
+pub use core::{BusListener, FoundCommand};
+pub use cx::{CommandCx, ExtensionCx, ExtensionHandle, Replaced};
 pub use error::ExtensionError;
 pub use exec::{ExecOptions, ExecOutput};
 pub use host::Extensions;
 pub use limit::HANDLER_LIMIT;
 pub use payloads::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, InputSource,
-    Leave, MessageAction, ModelSource, PayloadAction, Resources, ResourcesDiscover, SessionReason, Told, UserBash,
-    UserBashAction,
+    MessageAction, ModelSource, Notification, PayloadAction, Resources, ResourcesDiscover, SessionReason,
+    SwitchDecision, UserBash, UserBashAction,
 };
 pub use points::{Point, Points};
 pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
@@ -91,8 +91,8 @@ pub trait Extension: Send + Sync {
     }
 
     /// Something happened: all points at which there is nothing to answer.
-    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
-        let _ = (told, cx);
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+        let _ = (notification, cx);
         Box::pin(async { Ok(()) })
     }
 
@@ -102,16 +102,16 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(Resources::default()) })
     }
 
-    /// [`Point::SessionBeforeSwitch`]: the first [`Leave::Stay`] counts.
-    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+    /// [`Point::SessionBeforeSwitch`]: the first [`SwitchDecision::Cancel`] counts.
+    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
         let _ = (to, cx);
-        Box::pin(async { Ok(Leave::Go) })
+        Box::pin(async { Ok(SwitchDecision::Proceed) })
     }
 
-    /// [`Point::SessionBeforeFork`]: the first [`Leave::Stay`] counts.
-    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+    /// [`Point::SessionBeforeFork`]: the first [`SwitchDecision::Cancel`] counts.
+    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
         let _ = (fork, cx);
-        Box::pin(async { Ok(Leave::Go) })
+        Box::pin(async { Ok(SwitchDecision::Proceed) })
     }
 
     /// [`Point::SessionBeforeCompact`]: the first answer other than `GoOn` counts.

@@ -35,7 +35,7 @@ pub struct Admitted {
 
 /// Why an image may not go into a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum RejectedImage {
     /// It stays too large, or cannot be decoded.
     #[error("could not be resized below the inline image size limit")]
     TooLarge,
@@ -44,7 +44,7 @@ pub enum Refused {
     NotConverted,
 }
 
-impl Refused {
+impl RejectedImage {
     /// What stands in the image's place.
     pub fn note(self) -> String {
         format!("[Image omitted: {self}.]")

@@ -1,14 +1,18 @@
-//! Sessions, credentials, models, tools and one session to talk to.
+//! Coding agent sessions: a conversation with a model that can read, edit and run things in a directory.
 //!
-//! * [`document`]: what users write, read leniently and reported precisely;
+//! Start with [`create_agent_session`]: it puts credentials, models, settings, tools, resources and a session log together, from the user's files or
+//! from values of the caller. Everything else is a part of it that can be used by itself:
+//!
+//! * [`runtime`], [`session`], [`event`]: the session, what it is created from, and what it emits;
+//! * [`services`], [`settings`], [`auth`], [`models`]: what sessions of one directory share;
+//! * [`entry`], [`store`], [`session_log`]: session files and the context they give a model;
 //! * [`machine`], [`tools`]: where and how the agent acts;
-//! * [`entry`], [`store`], [`session_log`]: what is kept, and the context it gives a model;
-//! * [`auth`], [`models`]: whom to ask, and who pays;
-//! * [`packages`], [`resources`], [`prompt`]: what users add, and what the model is told first;
-//! * [`export`]: a session as a page for other people;
+//! * [`packages`], [`resources`], [`prompt`]: what users add, and the system prompt;
+//! * [`extension`]: code that observes a session and changes what it does;
 //! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails;
-//! * [`extension`]: code from outside that watches a session and steps in;
-//! * [`runtime`]: the front door, [`runtime::create_agent_session`].
+//! * [`modes`], [`protocol`]: print, JSON and RPC mode;
+//! * [`export`]: a session as an HTML page;
+//! * [`document`]: files that users write, read leniently and reported precisely.
 
 pub mod document;
 
@@ -50,3 +54,11 @@ pub use pinch_agent_core as agent_core;
 pub use pinch_agent_core::llm;
 pub use pinch_machine as machine;
 pub use pinch_session::{compaction, entry, recovery, session_log, store};
+pub use pinch_stdx as stdx;
+pub use pinch_stdx::host::Host;
+pub use runtime::{AgentSessionOptions, SessionRuntime, create_agent_session};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -36,7 +36,7 @@ pub use dynamic::{ProviderConfig, RegisterError};
 pub use request_auth::{AuthStatus, RegistryAuth};
 
 use defined::Document;
-use definition::{Finding, Sort};
+use definition::{Finding, FindingKind};
 use dynamic::Registered;
 use layers::Layers;
 
@@ -110,7 +110,7 @@ impl ModelRegistry {
                 layers.document.problems_so_far()
             }
             Err(problem) => {
-                let found = [Finding { sort: Sort::Document, problem: problem.clone() }];
+                let found = [Finding { sort: FindingKind::Document, problem: problem.clone() }];
                 layers.unread = definition::error_text(&found, file);
                 vec![problem]
             }

@@ -31,7 +31,7 @@ mod install;
 
 pub use list::{PackageEntry, PackageFilter, change_list};
 #[cfg(feature = "packages")]
-pub use manage::Listed;
+pub use manage::ConfiguredPackage;
 pub use missing::Missing;
 #[cfg(feature = "packages")]
 pub use run::RunError;

@@ -24,6 +24,7 @@ mod gather;
 mod loader;
 
 pub use commands::{Commands, Expanded};
+pub use context_files::ContextFile;
 pub use extensions::ExtensionEntry;
 pub use info::{Collision, Diagnostic, DiagnosticKind, Origin, ResourceKind, Scope, SourceInfo};
 pub use inputs::{CommandLinePaths, ExtraPaths, ResourceInputs, ResourceSettings, ScopeSettings, Without};

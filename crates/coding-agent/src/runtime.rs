@@ -1,276 +1,408 @@
-//! The front door: a session with everything that belongs to it, exchangeable for another one.
+//! Creating sessions: [`create_agent_session`] puts settings, credentials, models, resources and a log together, and returns a
+//! [`SessionRuntime`] that can change over to other sessions.
+//!
+//! ```
+//! use pinch_coding_agent::llm::provider::scripted::{Reply, ScriptedProvider};
+//! use pinch_coding_agent::{AgentSessionOptions, Host, create_agent_session};
+//! # use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // No file is read or written, and a provider that answers from a script stands in for a model.
+//! let provider = Arc::new(ScriptedProvider::new([Reply::text("Hello!")]));
+//! let options = AgentSessionOptions::in_memory(Host::builder().build(), "/work")
+//!     .model(ScriptedProvider::model("scripted"))
+//!     .provider(provider);
+//! let mut agent = create_agent_session(options).await?;
+//! assert_eq!(agent.ask("Hi").await?, "Hello!");
+//! # Ok(())
+//! # }
+//! ```
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_stdx::host::Host;
+use futures::StreamExt as _;
+use pinch_agent_core::event::AgentEvent;
+use pinch_llm::message::StopReason;
 
 use crate::entry::EntryId;
+use crate::event::SessionEvent;
 use crate::extension::SessionReason;
 use crate::packages::source::absolute;
-use crate::services::{FolderSettings, ServiceOptions, Services};
-use crate::session::create::{Chooser, ModelWish};
+use crate::services::{DirectorySettings, ServiceOptions, Services};
+use crate::session::create::{Chooser, ModelChoice};
 use crate::session::{
-    AgentSession, CreateError, Created, ForkAt, ForkError, ScopedModel, SessionError, SessionOptions, create,
+    AgentSession, CreateError, Created, ForkAt, ForkError, Prompt, ScopedModel, SessionError, SessionOptions, create,
 };
 use crate::session_log::{NewSession, SessionLog};
-use crate::settings::Settings;
-use crate::store::{JsonlStore, SessionRef, SessionStore, StoreError};
+use crate::settings::{Settings, SettingsManager};
+use crate::store::{JsonlStore, MemoryStore, SessionRef, SessionStore, StoreError};
 use crate::tools::bash::BashTool;
 
-/// What [`create_agent_session`] makes a session from. [`AgentSessionOptions::new`] has the usual values of all but three.
-#[derive(Clone)]
-pub struct AgentSessionOptions {
-    /// Folders, trust, and which resources count.
-    pub services: ServiceOptions,
-    /// Model, thinking level, tools, hooks.
-    pub session: SessionOptions,
-    /// The working directory of a new session; one that is taken up has its own.
-    pub cwd: PathBuf,
-    /// Which conversation.
-    pub log: LogWish,
-    /// Where sessions are kept; `None`: as the settings say, else below the agent directory.
-    pub session_dir: Option<PathBuf>,
+mod options;
+
+pub use options::{AgentSessionOptions, SessionTarget};
+
+/// Creates a session: loads settings, models, credentials and resources of the working directory, chooses a model, builds tools and system
+/// prompt, and opens the log.
+///
+/// Dropping the future before it is done leaves no half-written file.
+///
+/// # Errors
+/// [`RuntimeError`]. Problems in documents are no errors: see [`SessionRuntime::take_notes`].
+pub async fn create_agent_session(options: AgentSessionOptions) -> Result<SessionRuntime, RuntimeError> {
+    SessionSetup::new(options).create().await
 }
 
-/// Which conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LogWish {
-    /// A new one, kept on disk.
-    #[default]
-    New,
-    /// A new one that is kept in memory only.
-    InMemory,
-    /// The newest of the working directory, or a new one.
-    Newest,
-    /// The one in this file.
-    File(PathBuf),
+/// The first step of [`create_agent_session`] on its own: settings are read and the store is known, so that a program can look sessions up
+/// before it says which one to open.
+pub struct SessionSetup {
+    options: AgentSessionOptions,
+    directory: DirectorySettings,
+    problems: Vec<String>,
+    store: Arc<dyn SessionStore>,
 }
 
-impl AgentSessionOptions {
-    /// A new session in a working directory, with everything that the user's documents say.
-    pub fn new(host: Host, cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>) -> Self {
-        Self {
-            services: ServiceOptions::new(host, agent_dir),
-            session: SessionOptions::default(),
-            cwd: cwd.into(),
-            log: LogWish::default(),
-            session_dir: None,
+impl SessionSetup {
+    /// Reads the settings of the working directory, and of its project where it is trusted.
+    pub fn new(options: AgentSessionOptions) -> Self {
+        let (directory, problems) = DirectorySettings::read(&options.services, &options.cwd);
+        let store = match &options.store {
+            Some(given) => Arc::clone(given),
+            None => default_store(&options, &directory.settings().settings()),
+        };
+        Self { options, directory, problems, store }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &SettingsManager {
+        self.directory.settings()
+    }
+
+    /// The store that new sessions are kept in.
+    pub fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.store
+    }
+
+    /// Opens this session, whatever the options say.
+    #[must_use]
+    pub fn open(mut self, target: SessionTarget) -> Self {
+        self.options.target = target;
+        self
+    }
+
+    /// Creates the session: see [`create_agent_session`].
+    ///
+    /// # Errors
+    /// [`RuntimeError`].
+    pub async fn create(self) -> Result<SessionRuntime, RuntimeError> {
+        let Self { options, directory, problems, store } = self;
+        let settings = directory.settings().settings();
+        let mut log = open_target(&options, &store, &settings).await?;
+        if let Some(name) = &options.name {
+            log.append_name(name).await?;
         }
+        let log_cwd = Path::new(log.cwd());
+        let services = match *log.cwd() == *options.cwd.to_string_lossy() {
+            true => Services::load_directory(directory, problems),
+            false => Services::load(&options.services, log_cwd),
+        };
+        let AgentSessionOptions { services: service_options, session, store: given, .. } = options;
+        let services = services.installed().await;
+        let current = create_on(services, log, &session).await?;
+        let is_given = given.is_some() || service_options.agent_dir.is_none();
+        let mut runtime =
+            SessionRuntime { options: service_options, session_options: session, store, is_given, current };
+        runtime.choose_models();
+        Ok(runtime)
     }
 }
 
-/// Makes a session: reads settings, models, credentials and resources of the working directory, chooses a model, builds tools and prompt, and
-/// opens the log.
-///
-/// # Errors
-/// [`RuntimeError`]. What is wrong in documents stops nothing: see [`SessionRuntime::take_notes`].
-pub async fn create_agent_session(options: AgentSessionOptions) -> Result<SessionRuntime, RuntimeError> {
-    let host = &options.services.host;
-    let cwd = options.cwd.to_string_lossy();
-    let (folder, problems) = FolderSettings::read(&options.services, &options.cwd);
-    let settings = folder.settings().settings();
-    let log = match &options.log {
-        LogWish::InMemory => SessionLog::in_memory(host, NewSession::in_folder(&cwd)),
-        LogWish::File(path) => open(host, &options.cwd.join(path), &settings, &cwd).await?,
-        LogWish::New => SessionLog::create(host, store(&options, &settings), NewSession::in_folder(&cwd)).await?,
-        LogWish::Newest => SessionLog::continue_recent(host, store(&options, &settings), &cwd).await?,
-    };
-    let log_cwd = Path::new(log.cwd());
-    let services = match log_cwd == options.cwd {
-        true => Services::load_folder(folder, problems),
-        false => Services::load(&options.services, log_cwd),
-    };
-    SessionRuntime::with_services(options.services, services.installed().await, options.session, log).await
+/// Creates a session on a log. Where that fails, the error has the problems of the documents with it: the cause may be among them.
+async fn create_on(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, RuntimeError> {
+    let problems = services.problems();
+    create(services, log, options).await.map_err(|source| RuntimeError::Create { source, problems })
 }
 
 /// The store that options and settings name.
-fn store(options: &AgentSessionOptions, settings: &Settings) -> Arc<dyn SessionStore> {
+fn default_store(options: &AgentSessionOptions, settings: &Settings) -> Arc<dyn SessionStore> {
     let ServiceOptions { agent_dir, host, .. } = &options.services;
     let of_settings = || Some(absolute(settings.session_dir.as_deref()?, &options.cwd, host.home()));
-    let store = match options.session_dir.as_ref().map(|dir| options.cwd.join(dir)).or_else(of_settings) {
-        Some(dir) => JsonlStore::flat(dir),
-        None => JsonlStore::by_cwd(agent_dir.join("sessions")),
+    let dir = options.session_dir.as_ref().map(|dir| options.cwd.join(dir));
+    let store = match (dir.or_else(|| of_settings().filter(|_| agent_dir.is_some())), agent_dir) {
+        (Some(dir), _) => JsonlStore::flat(dir),
+        (None, Some(agent_dir)) => JsonlStore::by_cwd(agent_dir.join("sessions")),
+        (None, None) => return Arc::new(MemoryStore::new()),
     };
     Arc::new(store.durability(settings.durability))
 }
 
-/// Opens a file, to be kept as safe as the settings want it.
-async fn open(host: &Host, path: &Path, settings: &Settings, cwd: &str) -> Result<SessionLog, StoreError> {
-    let store = Arc::new(JsonlStore::flat(path.parent().unwrap_or(path)).durability(settings.durability));
-    SessionLog::open(host, store, &SessionRef::Path(path.to_owned()), cwd).await
+async fn open_target(
+    options: &AgentSessionOptions,
+    store: &Arc<dyn SessionStore>,
+    settings: &Settings,
+) -> Result<SessionLog, RuntimeError> {
+    let (host, cwd) = (&options.services.host, options.cwd.to_string_lossy());
+    let new = || NewSession { id: options.session_id.clone(), ..NewSession::in_folder(&cwd) };
+    let log = match &options.target {
+        SessionTarget::InMemory => SessionLog::in_memory(host, new()),
+        SessionTarget::New => SessionLog::create(host, Arc::clone(store), new()).await?,
+        SessionTarget::MostRecent => SessionLog::continue_recent(host, Arc::clone(store), &cwd).await?,
+        SessionTarget::Fork(source) => SessionLog::fork_from(host, Arc::clone(store), source, new()).await?,
+        SessionTarget::Open(at) => {
+            let is_given = options.store.is_some() || options.services.agent_dir.is_none();
+            let (store, at) = store_of(at, store, is_given, settings, &options.cwd);
+            SessionLog::open(host, store, &at, &cwd).await?
+        }
+    };
+    let is_here = log.cwd().is_empty() || *log.cwd() == *cwd;
+    if log.path().is_some() && !is_here && !Path::new(log.cwd()).exists() {
+        return Err(RuntimeError::DirectoryGone { cwd: log.cwd().to_owned(), file: log.path().map(Path::to_owned) });
+    }
+    Ok(log)
 }
 
-/// A session that can be exchanged for another one. The next session is made before the old one is given up, so that a failure leaves the old
-/// one usable.
+/// The store that has a session: for a file without a store of the caller the file's own directory, so that sessions that follow are kept
+/// beside it.
+fn store_of(
+    at: &SessionRef,
+    store: &Arc<dyn SessionStore>,
+    is_given: bool,
+    settings: &Settings,
+    cwd: &Path,
+) -> (Arc<dyn SessionStore>, SessionRef) {
+    match at {
+        SessionRef::Path(path) if !is_given => {
+            let path = cwd.join(path);
+            let beside = JsonlStore::flat(path.parent().unwrap_or(&path)).durability(settings.durability);
+            (Arc::new(beside), SessionRef::Path(path))
+        }
+        at => (Arc::clone(store), at.clone()),
+    }
+}
+
+/// A session that can be exchanged for another one. The next session is created before the current one is closed, so that a failure leaves
+/// the current one usable.
 pub struct SessionRuntime {
     options: ServiceOptions,
-    wishes: SessionOptions,
-    now: Created,
+    session_options: SessionOptions,
+    store: Arc<dyn SessionStore>,
+    /// The store is the caller's, or there are no files: it has every session there is.
+    is_given: bool,
+    current: Created,
 }
 
 impl SessionRuntime {
-    /// Begins with a session on a log.
-    ///
-    /// # Errors
-    /// [`RuntimeError`].
-    pub async fn start(options: ServiceOptions, wishes: SessionOptions, log: SessionLog) -> Result<Self, RuntimeError> {
-        let services = Services::load_installing(&options, Path::new(log.cwd())).await;
-        Self::with_services(options, services, wishes, log).await
-    }
-
-    /// Begins with a session on a log whose working directory was looked through already.
-    ///
-    /// # Errors
-    /// [`RuntimeError`].
-    pub async fn with_services(
-        options: ServiceOptions,
-        services: Services,
-        wishes: SessionOptions,
-        log: SessionLog,
-    ) -> Result<Self, RuntimeError> {
-        let now = create(services, log, &wishes).await?;
-        let mut runtime = Self { options, wishes, now };
-        runtime.choose_models();
-        Ok(runtime)
-    }
-
-    /// Conversations that take the place of this one get the model that a new session would get, or go on with their own.
+    /// Sessions that replace this one get the model that a new session would get, or keep their own.
     fn choose_models(&mut self) {
-        let (chooser, services) = (Chooser::of(&self.wishes), Arc::clone(&self.now.services));
-        self.now.session.choose_model_with(Arc::new(move |log| chooser.choose_again(&services, log)));
+        let (chooser, services) = (Chooser::of(&self.session_options), Arc::clone(&self.current.services));
+        self.current.session.choose_model_with(Arc::new(move |log| chooser.choose_again(&services, log)));
+    }
+
+    /// Sends a prompt, runs it to its end and returns the text of the last answer. For events, cancellation or images use
+    /// [`AgentSession::prompt`].
+    ///
+    /// # Errors
+    /// [`AskError`]; the session can be asked again.
+    pub async fn ask(&mut self, text: &str) -> Result<String, AskError> {
+        let mut run = self.current.session.prompt(Prompt::text(text));
+        let (mut last, mut gave_up) = (None, None);
+        while let Some(event) = run.next().await {
+            match event? {
+                SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) => (last, gave_up) = (Some(message), None),
+                SessionEvent::RetryEnd { success: false, final_error, .. } => gave_up = final_error,
+                _ => {}
+            }
+        }
+        let answer = last.ok_or(AskError::NoAnswer)?;
+        match answer.stop_reason {
+            StopReason::Error | StopReason::Aborted => {
+                let why = gave_up.or_else(|| answer.error_message.clone());
+                Err(AskError::Failed(why.unwrap_or_else(|| format!("request {}", answer.stop_reason.as_str()))))
+            }
+            _ => Ok(answer.content.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n")),
+        }
     }
 
     /// The session.
     pub fn session(&self) -> &AgentSession {
-        &self.now.session
+        &self.current.session
     }
 
     /// The session, to be prompted.
     pub fn session_mut(&mut self) -> &mut AgentSession {
-        &mut self.now.session
+        &mut self.current.session
     }
 
     /// What belongs to the working directory of the session.
     pub fn services(&self) -> &Arc<Services> {
-        &self.now.services
+        &self.current.services
     }
 
-    /// The models to go through; empty: all that can be used.
+    /// The store that new sessions are kept in.
+    pub fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.store
+    }
+
+    /// The models to cycle through; empty: all that can be used.
     pub fn scope(&self) -> &[ScopedModel] {
-        &self.now.scope
+        &self.current.scope
     }
 
     /// Runs commands of the user.
     pub fn shell(&self) -> &Arc<BashTool> {
-        &self.now.shell
+        &self.current.shell
     }
 
-    /// Takes what is to be said about documents and choices: sentences for people.
+    /// Takes the notes about documents and choices that have come up since the last call: sentences for people.
     pub fn take_notes(&mut self) -> Vec<String> {
-        let mut notes = std::mem::take(&mut self.now.notes);
-        notes.extend(self.now.services.take_problems());
+        let mut notes = std::mem::take(&mut self.current.notes);
+        notes.extend(self.current.services.take_problems());
         notes
     }
 
-    /// Goes over to a new, empty session of the same kind: one that is kept only in memory is followed by another such.
+    /// Changes over to a new, empty session of the same kind: a session that is kept only in memory is followed by another such session.
     ///
     /// # Errors
-    /// When the store cannot make room for it; the old session stays then.
+    /// When the store cannot create it; the current session stays then.
     pub async fn new_session(&mut self, parent: Option<String>) -> Result<(), SessionError> {
-        self.now.session.begin_new(parent).await
+        self.current.session.begin_new(parent).await
     }
 
-    /// Goes over to a session that was kept, with the settings and tools of its own working directory; false when an extension stands against
-    /// it.
+    /// Changes over to a stored session, with the settings and tools of its own working directory. Returns false when an extension objects. A
+    /// relative path is relative to the current working directory.
     ///
     /// # Errors
-    /// When there is no such file, it holds no session, or no model can be found for it; the old session stays then.
-    pub async fn switch_session(&mut self, path: &Path) -> Result<bool, RuntimeError> {
-        let cwd = self.now.services.cwd();
-        let path = cwd.join(path);
-        if !path.is_file() {
-            return Err(RuntimeError::Missing { path });
+    /// When the session does not exist or cannot be read, or no model can be found for it; the current session stays then.
+    pub async fn switch_session(&mut self, target: &SessionRef) -> Result<bool, RuntimeError> {
+        let (cwd, settings) = (self.current.services.cwd(), self.current.services.settings().settings());
+        let (store, target) = store_of(target, &self.store, self.is_given, &settings, cwd);
+        if let SessionRef::Path(path) = &target
+            && !self.is_given
+            && !path.is_file()
+        {
+            return Err(RuntimeError::Missing { path: path.clone() });
         }
-        let settings = self.now.services.settings().settings();
-        let log = open(&self.options.host, &path, &settings, &cwd.to_string_lossy()).await?;
-        if !Path::new(log.cwd()).is_dir() {
-            return Err(RuntimeError::FolderGone { cwd: log.cwd().to_owned() });
+        let log = SessionLog::open(&self.options.host, store, &target, &cwd.to_string_lossy()).await?;
+        if !log.is_saved() {
+            return Err(match target {
+                SessionRef::Path(path) => RuntimeError::Missing { path },
+                SessionRef::Id(name) => StoreError::NotFound { name }.into(),
+            });
         }
-        if !self.now.session.may_leave(SessionReason::Resume, Some(path)).await {
+        if self.options.agent_dir.is_some() && !Path::new(log.cwd()).is_dir() {
+            let file = log.path().map(Path::to_owned);
+            return Err(RuntimeError::DirectoryGone { cwd: log.cwd().to_owned(), file });
+        }
+        if !self.current.session.may_leave(SessionReason::Resume, log.path().map(Path::to_owned)).await {
             return Ok(false);
         }
         self.replace(log, SessionReason::Resume).await?;
         Ok(true)
     }
 
-    /// Reads settings, models, resources and extensions anew and goes on with the same session, wherever it is kept.
+    /// Loads settings, models, resources and extensions again and continues the same session, wherever it is kept. Parts that the caller gave
+    /// are told to reload.
     ///
     /// # Errors
-    /// When the session cannot be made anew; it stays as it is then.
+    /// When the session cannot be created again; it stays as it is then.
     pub async fn reload(&mut self) -> Result<(), RuntimeError> {
-        let log = self.now.session.log().again().await?;
+        let log = self.current.session.log().again().await?;
+        if let Some(settings) = &self.options.settings {
+            settings.reload().await;
+        }
+        if let Some(models) = &self.options.models {
+            self.current.notes.extend(models.refresh().iter().map(ToString::to_string));
+        }
+        if let crate::services::ResourceSource::Given(loader) = &mut self.options.resources {
+            loader.reload();
+        }
         self.replace(log, SessionReason::Reload).await
     }
 
     async fn replace(&mut self, log: SessionLog, reason: SessionReason) -> Result<(), RuntimeError> {
-        let mut wishes = SessionOptions { reason, ..self.wishes.clone() };
+        let mut options = SessionOptions { reason, ..self.session_options.clone() };
         if reason == SessionReason::Reload {
             let session = self.session();
-            (wishes.model, wishes.thinking) = (ModelWish::This(Arc::clone(session.model())), Some(session.thinking()));
+            options.model = ModelChoice::Exact(Arc::clone(session.model()));
+            options.thinking = Some(session.thinking());
         }
-        // What was set is read again.
-        self.now.services.settings().flush().await;
+        // Changed settings are written first, because they are read again.
+        self.current.services.settings().flush().await;
         let services = Services::load_installing(&self.options, Path::new(log.cwd())).await;
-        let next = create(services, log, &wishes).await?;
+        let next = create_on(services, log, &options).await?;
         self.end(reason).await;
         if reason != SessionReason::Reload {
-            next.session.control().keep_switches_of(&self.now.session.control());
+            next.session.control().keep_switches_of(&self.current.session.control());
         }
-        self.now = next;
+        self.current = next;
         self.choose_models();
         Ok(())
     }
 
-    /// Ends in order: extensions are told and ended, settings written, logins stored. To be called before a program ends.
+    /// Closes the session: extensions are told and ended, settings are written, logins are stored. To be called before a program ends.
     pub async fn close(&mut self) {
         self.end(SessionReason::Quit).await;
     }
 
     async fn end(&mut self, reason: SessionReason) {
-        self.now.session.shut_down(reason).await;
-        self.now.session.control().extensions().close().await;
-        self.now.services.settle().await;
+        self.current.session.shut_down(reason).await;
+        self.current.session.control().extensions().close().await;
+        self.current.services.settle().await;
     }
 
-    /// Goes over to a copy of the session up to an entry: see [`AgentSession::fork`].
+    /// Changes over to a copy of the session up to an entry: see [`AgentSession::fork`].
     ///
     /// # Errors
-    /// [`ForkError`]; the old session stays then.
+    /// [`ForkError`]; the current session stays then.
     pub async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
-        self.now.session.fork(entry, place).await
+        self.current.session.fork(entry, place).await
     }
 }
 
 /// Why there is no session, or no other one.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuntimeError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("Session file not found: {}", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// The session worked in a folder that does not exist any more.
+    /// The working directory of the session does not exist any more.
     #[error("Stored session working directory does not exist: {cwd}")]
-    FolderGone {
-        /// The folder.
+    DirectoryGone {
+        /// The directory.
         cwd: String,
+        /// The session's file.
+        file: Option<PathBuf>,
     },
-    /// It cannot be read.
+    /// The session cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A session cannot be made from it.
+    /// The session cannot be created on its log.
+    #[error("{source}")]
+    Create {
+        /// Why not.
+        source: CreateError,
+        /// Problems found in documents, one of which may be the cause: sentences for people.
+        problems: Vec<String>,
+    },
+}
+
+/// Why [`SessionRuntime::ask`] has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The session could not go on.
     #[error(transparent)]
-    Create(#[from] CreateError),
+    Session(#[from] SessionError),
+    /// The model was asked and failed, after all retries.
+    #[error("the model failed: {0}")]
+    Failed(String),
+    /// An extension took the prompt, so no model was asked.
+    #[error("no model was asked")]
+    NoAnswer,
 }

@@ -1,4 +1,4 @@
-//! What sessions of one working directory share: folders, settings, models, credentials, resources.
+//! What sessions of one working directory share: settings, models, credentials, resources.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 use pinch_stdx::secret::Secret;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::auth::AuthStorage;
 use crate::document::Problem;
@@ -22,15 +22,15 @@ use crate::settings::SettingsManager;
 use crate::tools::file_queue::FileQueue;
 
 mod options;
-mod folder;
+mod directory;
 mod installing;
 
-pub use folder::FolderSettings;
-pub use options::{Announce, ServiceOptions};
+pub use directory::DirectorySettings;
+pub use options::{Announce, ResourceOptions, ResourceSource, ServiceOptions};
 
 /// What sessions of one working directory share.
 pub struct Services {
-    folder: FolderSettings,
+    directory: DirectorySettings,
     models: Arc<ModelRegistry>,
     auth: Arc<RegistryAuth>,
     resources: Mutex<ResourceLoader>,
@@ -42,44 +42,53 @@ pub struct Services {
 impl Services {
     /// Reads what there is for a working directory. Nothing that is wrong in a document stops it: see [`Services::take_problems`].
     pub fn load(options: &ServiceOptions, cwd: &Path) -> Self {
-        Self::load_with(&options.agent_dir, || FolderSettings::read(options, cwd))
+        Self::load_with(options, || DirectorySettings::read(options, cwd))
     }
 
-    /// The same where the settings of the working directory, and what is wrong with them, were read already.
-    pub fn load_folder(folder: FolderSettings, problems: Vec<String>) -> Self {
-        let agent_dir = folder.options.agent_dir.clone();
-        Self::load_with(&agent_dir, || (folder, problems))
+    /// Like [`Services::load`], with settings of the working directory that were read already, and the problems found in them.
+    pub fn load_directory(directory: DirectorySettings, problems: Vec<String>) -> Self {
+        let options = directory.options.clone();
+        Self::load_with(&options, || (directory, problems))
     }
 
-    fn load_with(agent_dir: &Path, folder: impl FnOnce() -> (FolderSettings, Vec<String>)) -> Self {
-        let models_json = agent_dir.join("models.json");
-        let read_models = || ModelRegistry::load(&models_json);
+    fn load_with(options: &ServiceOptions, directory: impl FnOnce() -> (DirectorySettings, Vec<String>)) -> Self {
+        let models_json = options.agent_dir.as_ref().map(|dir| dir.join("models.json"));
+        let file = match (&options.models, models_json) {
+            (Some(given), _) => return Self::load_beside(directory, || (given.clone(), Vec::new())),
+            (None, None) => return Self::load_beside(directory, || (ModelRegistry::builtin(), Vec::new())),
+            (None, Some(file)) => file,
+        };
+        let read_models = || ModelRegistry::load(&file);
         // A long document takes as long as everything else together; a short one is not worth a thread.
-        if !is_long(&models_json) {
-            return Self::load_beside(folder, read_models);
+        if !is_long(&file) {
+            return Self::load_beside(directory, read_models);
         }
         std::thread::scope(|threads| {
             let models = threads.spawn(read_models);
-            Self::load_beside(folder, || models.join().unwrap_or_else(|why| std::panic::resume_unwind(why)))
+            Self::load_beside(directory, || models.join().unwrap_or_else(|why| std::panic::resume_unwind(why)))
         })
     }
 
     /// Reads everything but the models, which are asked for last.
     fn load_beside(
-        folder: impl FnOnce() -> (FolderSettings, Vec<String>),
+        directory: impl FnOnce() -> (DirectorySettings, Vec<String>),
         models: impl FnOnce() -> (ModelRegistry, Vec<Problem>),
     ) -> Self {
-        let (folder, mut problems) = folder();
-        let options = &folder.options;
-        let resources = load_resources(&folder);
-        let (storage, of_auth) = AuthStorage::load(&options.agent_dir.join("auth.json"));
+        let (directory, mut problems) = directory();
+        let options = &directory.options;
+        let resources = load_resources(&directory);
+        let (storage, of_auth) = match (&options.auth, &options.agent_dir) {
+            (Some(given), _) => (given.clone(), given.drain_problems()),
+            (None, Some(dir)) => AuthStorage::load(&dir.join("auth.json")),
+            (None, None) => (AuthStorage::in_memory(Map::new()), Vec::new()),
+        };
         let (models, of_models) = models();
         problems.extend(of_models.iter().chain(&of_auth).map(ToString::to_string));
         let models = Arc::new(models);
         let auth = Arc::new(RegistryAuth::new(Arc::clone(&models), storage, None, options.host.clone()));
         problems.extend(resources.resources().diagnostics.iter().map(ToString::to_string));
         Self {
-            folder,
+            directory,
             models,
             auth,
             resources: Mutex::new(resources),
@@ -90,24 +99,24 @@ impl Services {
 
     /// Whether extensions are to be asked if the project is trusted: it has things that need it, and nobody has said it for this run.
     pub(crate) fn needs_trust(&self) -> bool {
-        self.folder.options.trust.is_none() && self.folder.project.needs_trust()
+        self.directory.options.trust.is_none() && self.directory.project.needs_trust()
     }
 
     /// Everything read again, with a decision about the project. It can be kept for later; what goes wrong with that is told with the problems.
     pub(crate) async fn decided(mut self, trusted: bool, remember: bool) -> Self {
-        let kept = remember.then(|| {
-            let (mut store, _) = TrustStore::load(&self.agent_dir().join("trust.json"));
+        let kept = self.agent_dir().filter(|_| remember).map(|dir| {
+            let (mut store, _) = TrustStore::load(&dir.join("trust.json"));
             store.decide(self.cwd(), Some(trusted), self.host())
         });
         let decided = if self.trust().is_trusted() == trusted {
-            self.folder.trust = TrustDecision::Decided(trusted);
+            self.directory.trust = TrustDecision::Decided(trusted);
             self
         } else {
-            let FolderSettings { options, cwd, .. } = self.folder;
+            let DirectorySettings { options, cwd, .. } = self.directory;
             Self::load_installing(&ServiceOptions { trust: Some(trusted), ..options }, &cwd).await
         };
         if let Some(Err(error)) = kept {
-            decided.tell([error.to_string()]);
+            decided.report([error.to_string()]);
         }
         decided
     }
@@ -122,22 +131,22 @@ impl Services {
 
     /// Clock, ids and environment.
     pub fn host(&self) -> &Host {
-        &self.folder.options.host
+        &self.directory.options.host
     }
 
     /// The working directory.
     pub fn cwd(&self) -> &Path {
-        &self.folder.cwd
+        &self.directory.cwd
     }
 
-    /// The folder of a user's documents.
-    pub fn agent_dir(&self) -> &Path {
-        &self.folder.options.agent_dir
+    /// The directory of the user's files, if there is one.
+    pub fn agent_dir(&self) -> Option<&Path> {
+        self.directory.options.agent_dir.as_deref()
     }
 
     /// What the user wants.
     pub fn settings(&self) -> &SettingsManager {
-        &self.folder.settings
+        &self.directory.settings
     }
 
     /// All models.
@@ -168,13 +177,13 @@ impl Services {
             (before, Arc::clone(loader.resources()))
         };
         let new = now.diagnostics.iter().filter(|problem| !before.diagnostics.contains(problem));
-        self.tell(new.map(ToString::to_string));
+        self.report(new.map(ToString::to_string));
     }
 
     /// What a slash at the beginning of a prompt stands for; skills only where the settings let them be called.
     pub fn slash_commands(&self) -> Commands {
         let mut commands = self.resources().commands.clone();
-        if !self.folder.settings.settings().skill_commands {
+        if !self.directory.settings.settings().skill_commands {
             commands.skills.clear();
         }
         commands
@@ -182,7 +191,7 @@ impl Services {
 
     /// Whether the project's own settings and resources count.
     pub fn trust(&self) -> TrustDecision {
-        self.folder.trust
+        self.directory.trust
     }
 
     /// Keeps changes of one file apart.
@@ -200,8 +209,8 @@ impl Services {
         self.known_problems().clone()
     }
 
-    /// Adds to what is wrong.
-    fn tell(&self, problems: impl IntoIterator<Item = String>) {
+    /// Adds problems.
+    fn report(&self, problems: impl IntoIterator<Item = String>) {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(problems);
     }
 
@@ -246,7 +255,7 @@ impl Services {
 
     /// The theme of pages: the settings' own, else the dark one.
     pub fn theme(&self) -> Option<Theme> {
-        let named = self.folder.settings.value("theme");
+        let named = self.directory.settings.value("theme");
         let resources = self.resources();
         let themes = &resources.themes;
         let find = |name: &str| themes.iter().find(|theme| theme.name == name);
@@ -274,7 +283,7 @@ impl Services {
 
     /// How often a failed answer is asked for again at most, where that is switched on.
     pub fn retry_limit(&self) -> u32 {
-        self.folder.settings.settings().retry_limit
+        self.directory.settings.settings().retry_limit
     }
 
     /// Writes what was set.
@@ -282,10 +291,10 @@ impl Services {
     /// # Errors
     /// Why it could not be written, in a sentence for people; it holds for this run all the same.
     pub async fn write_settings(&self) -> Result<(), String> {
-        self.folder.settings.flush().await;
-        let problems = self.folder.settings.drain_problems();
+        self.directory.settings.flush().await;
+        let problems = self.directory.settings.drain_problems();
         let (unwritten, others): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.is_fatal);
-        self.tell(others.into_iter().map(ToString::to_string));
+        self.report(others.into_iter().map(ToString::to_string));
         match unwritten.first() {
             Some(problem) => Err(problem.to_string()),
             None => Ok(()),
@@ -294,26 +303,26 @@ impl Services {
 
     /// What cannot be set is told with the other problems; [`SettingsManager::flush`] writes.
     fn remember(&self, key: &str, value: Value) {
-        if let Err(error) = self.folder.settings.set(key, value) {
-            self.tell([error.to_string()]);
+        if let Err(error) = self.directory.settings.set(key, value) {
+            self.report([error.to_string()]);
         }
     }
 
     /// Writes what was set and waits for logins that are being renewed: to be called before a program ends.
     pub async fn settle(&self) {
         use crate::auth::RequestAuth as _;
-        self.folder.settings.flush().await;
+        self.directory.settings.flush().await;
         self.auth.settle().await;
-        let problems = self.folder.settings.drain_problems();
-        self.tell(problems.iter().map(ToString::to_string));
+        let problems = self.directory.settings.drain_problems();
+        self.report(problems.iter().map(ToString::to_string));
     }
 }
 
 impl fmt::Debug for Services {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Services")
-            .field("cwd", &self.folder.cwd)
-            .field("agent_dir", &self.folder.options.agent_dir)
+            .field("cwd", &self.directory.cwd)
+            .field("agent_dir", &self.directory.options.agent_dir)
             .finish_non_exhaustive()
     }
 }
@@ -323,14 +332,18 @@ fn is_long(document: &Path) -> bool {
     std::fs::metadata(document).is_ok_and(|meta| meta.len() > 512 * 1024)
 }
 
-fn load_resources(folder: &FolderSettings) -> ResourceLoader {
-    let names = folder.options.skill_names.clone();
+fn load_resources(directory: &DirectorySettings) -> ResourceLoader {
+    let options = match &directory.options.resources {
+        ResourceSource::Given(loader) => return loader.clone(),
+        ResourceSource::Discover(options) => options,
+    };
+    let names = options.skill_names.clone();
     let adjust = move |resources: &mut Resources| {
         if let Some(names) = &names {
             resources.commands.skills.retain(|skill| names.iter().any(|name| fits(name, &skill.name)));
         }
     };
-    ResourceLoader::load_with(folder.resource_inputs(), Some(Arc::new(adjust)))
+    ResourceLoader::load_with(directory.resource_inputs(options), Some(Arc::new(adjust)))
 }
 
 /// Where an extension comes from that is a value of the program.

@@ -22,7 +22,7 @@ use crate::auth::{AuthError, RequestAuth};
 use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRules, SummaryHooks};
 use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
-use crate::extension::actions::SessionNow;
+use crate::extension::actions::SessionSnapshot;
 use crate::prompt::Prompt as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
 use crate::resources::{Commands, ExtraPaths};
@@ -30,26 +30,26 @@ use crate::session_log::SessionLog;
 use crate::store::StoreError;
 
 mod input;
-mod look;
-mod errands;
+mod view;
+mod requests;
 mod tooling;
 pub mod control;
-mod fitting;
+mod image_intake;
 pub mod stats;
-mod attend;
-mod telling;
+mod answering;
+mod notify;
 pub mod models;
 mod parts;
 mod observer;
 mod hooks;
-mod acting;
-mod tell;
+mod extension_session;
+mod emitter;
 mod changes;
 mod boundary;
 mod compacting;
 pub mod tree;
 pub mod replace;
-mod serve;
+mod run_requests;
 mod run;
 mod bash;
 mod custom;
@@ -57,18 +57,18 @@ pub mod create;
 
 pub use control::{Busy, Change, SessionControl};
 pub use create::{CreateError, Created, SessionOptions, create};
-pub use errands::Wish;
+pub(crate) use emitter::Listener;
 pub use input::Prompt;
-pub use look::SessionView;
 pub(crate) use models::ChooseModel;
 pub use models::{Direction, FindModel, ScopedModel};
 pub use parts::{LoadFound, SessionParts};
 pub use replace::{ForkAt, ForkError};
+pub use requests::HostRequest;
 pub use run::SessionRun;
 pub use stats::{ContextUsage, SessionStats};
-pub(crate) use tell::Listener;
 pub use tooling::PromptFor;
 pub use tree::{NavigateError, Navigated, Navigation};
+pub use view::SessionView;
 
 use tooling::Tooling;
 
@@ -104,7 +104,7 @@ struct Bound(SessionControl);
 impl Drop for Bound {
     fn drop(&mut self) {
         self.0.extensions().bind(None);
-        self.0.share(|state| state.errands.close());
+        self.0.share(|state| state.requests.close());
     }
 }
 
@@ -122,7 +122,7 @@ pub enum SessionError {
     Auth(#[from] AuthError),
     /// An extension does not want the session to be left.
     #[error("An extension keeps the session")]
-    Stayed,
+    SwitchCancelled,
     /// There are no credentials for a model that is to be used from now on.
     #[error("No API key for {provider}/{model}")]
     NoKey {
@@ -190,7 +190,7 @@ impl AgentSession {
         agent.options.session_id.get_or_insert_with(|| log.id().to_owned());
         let commands = Arc::new(Commands { skills: parts.skills, templates: parts.templates });
         agent.options.observer = observer::observer(agent.options.observer.take(), &parts.extensions);
-        let now = SessionNow {
+        let now = SessionSnapshot {
             session_id: log.id().to_owned(),
             session_file: log.path().map(PathBuf::from),
             session_name: log.name(),
@@ -206,8 +206,8 @@ impl AgentSession {
             .keeping(parts.facts)
             .taking(parts.images);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
-        let acting = acting::Acting::new(control.clone(), parts.find_model.clone());
-        parts.extensions.bind(Some(Arc::new(acting)));
+        let bound = extension_session::ExtensionSession::new(control.clone(), parts.find_model.clone());
+        parts.extensions.bind(Some(Arc::new(bound)));
         let mut session = Self {
             log,
             agent,
@@ -245,9 +245,8 @@ impl AgentSession {
         SessionRun::new(self, run::Input::Nothing, cancel.child())
     }
 
-    /// Does what extensions have asked for while nobody pulled: changes, errands, and prompts of their own. The run is over when nothing of that
-    /// is left.
-    pub fn attend(&mut self, cancel: &Cancel) -> SessionRun<'_> {
+    /// Does what extensions have requested while no run was polled: changes, actions and prompts. The run ends when nothing is left to do.
+    pub fn run_requests(&mut self, cancel: &Cancel) -> SessionRun<'_> {
         SessionRun::new(self, run::Input::Rest, cancel.child())
     }
 
@@ -258,7 +257,7 @@ impl AgentSession {
     pub async fn set_name(&mut self, name: &str) -> Result<(), SessionError> {
         self.log.append_name(name).await?;
         let event = SessionEvent::InfoChanged { name: self.log.name() };
-        self.control.name_is(&event, &self.log).await;
+        self.control.name_changed(&event, &self.log).await;
         Ok(())
     }
 
@@ -270,22 +269,23 @@ impl AgentSession {
     pub async fn compact(
         &mut self,
         request: CompactRequest,
-        tell: &(dyn Fn(SessionEvent) + Send + Sync),
+        on_event: &(dyn Fn(SessionEvent) + Send + Sync),
     ) -> Result<Compacted, CompactError> {
-        self.compact_telling(request, &tell::AtOnce(tell)).await
+        self.compact_with(request, &emitter::CallbackListener(on_event)).await
     }
 
     /// The same, where each event is waited for.
-    pub(crate) async fn compact_telling(
+    pub(crate) async fn compact_with(
         &mut self,
         request: CompactRequest,
-        tell: &dyn tell::Listener,
+        emitter: &dyn emitter::Listener,
     ) -> Result<Compacted, CompactError> {
         let cancel = request.cancel.child();
         let _entered = self.control.enter(&cancel);
         let summariser = compacting::Summariser::of(self);
-        let wanted = compacting::Wanted { reason: request.reason, focus: request.focus.as_deref(), will_retry: false };
-        let done = summariser.compact(&mut self.log, wanted, tell, &cancel).await?;
+        let wanted =
+            compacting::CompactionTask { reason: request.reason, focus: request.focus.as_deref(), will_retry: false };
+        let done = summariser.compact(&mut self.log, wanted, emitter, &cancel).await?;
         self.reload();
         Ok(done)
     }
@@ -337,7 +337,7 @@ impl AgentSession {
 
     /// Other tools, from the next prompt on; the model is told what has changed.
     pub fn set_tools(&mut self, tools: ToolSet, system: SystemPrompt) {
-        self.control.tools_are(&tools, &system);
+        self.control.tools_changed(&tools, &system);
         self.agent.tools = tools;
         self.system = system;
     }
@@ -381,9 +381,9 @@ impl AgentSession {
         }
     }
 
-    /// Shows the session to those who wanted to look at it when a run ended: see [`SessionControl::look`].
-    pub fn answer_looks(&self) {
-        attend::show(&self.control, &self.view());
+    /// Calls the observers that were still waiting when a run ended: see [`SessionControl::observe`].
+    pub fn notify_observers(&self) {
+        answering::notify_observers(&self.control, &self.view());
     }
 
     /// Whether conversations are compacted by themselves, as settings and [`SessionControl::set_auto_compaction`] say.

@@ -8,7 +8,7 @@ use super::entry::{self, Answer};
 use super::look::{Begins, Look};
 use super::out::{Out, Own};
 use super::outline::Outline;
-use super::survey::{Kind, Survey};
+use super::survey::{EntryKind, Survey};
 use super::words::{dollars, grouped, moment};
 use pinch_session::entry::Entry;
 use pinch_session::session_log::SessionLog;
@@ -188,18 +188,18 @@ fn tree(out: &mut Out<'_>, log: &SessionLog, survey: &Survey, outline: &Outline)
     out.html("</nav>\n<main>\n")
 }
 
-fn class(kind: Kind) -> &'static str {
+fn class(kind: EntryKind) -> &'static str {
     match kind {
-        Kind::User => "user",
-        Kind::Assistant => "assistant",
-        Kind::Calls => "assistant calls",
-        Kind::Tool => "result",
-        Kind::FailedTool => "result failed",
-        Kind::Bash => "bash",
-        Kind::System => "system",
-        Kind::Summary => "summary",
-        Kind::Custom => "custom",
-        Kind::Note => "noted",
+        EntryKind::User => "user",
+        EntryKind::Assistant => "assistant",
+        EntryKind::Calls => "assistant calls",
+        EntryKind::Tool => "result",
+        EntryKind::FailedTool => "result failed",
+        EntryKind::Bash => "bash",
+        EntryKind::System => "system",
+        EntryKind::Summary => "summary",
+        EntryKind::Custom => "custom",
+        EntryKind::Note => "noted",
     }
 }
 

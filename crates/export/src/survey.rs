@@ -17,7 +17,7 @@ use pinch_session::totals::Spent;
 
 /// What an entry is, for colours and for what the list shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     User,
     Assistant,
     /// An answer that only calls tools.
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 
 /// One line about an entry.
 pub(super) struct Line {
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
     pub(super) preview: Box<str>,
 }
 
@@ -81,7 +81,7 @@ impl Survey {
 
     fn add(&mut self, entry: &Entry) {
         let (kind, text) = line(&entry.body);
-        self.n_prompts += usize::from(kind == Kind::User);
+        self.n_prompts += usize::from(kind == EntryKind::User);
         if let EntryBody::Message(message) = &entry.body
             && let Message::Assistant(answer) = &**message
         {
@@ -90,7 +90,7 @@ impl Survey {
             self.models.insert(format!("{}/{}", answer.provider, answer.model));
         }
         let preview = one_line(&text);
-        if self.title.is_empty() && kind == Kind::User {
+        if self.title.is_empty() && kind == EntryKind::User {
             preview.clone_into(&mut self.title);
         }
         self.lines.push(Line { kind, preview: preview.into() });
@@ -98,53 +98,57 @@ impl Survey {
 }
 
 /// What an entry is, and the text it is known by.
-fn line(body: &EntryBody) -> (Kind, String) {
+fn line(body: &EntryBody) -> (EntryKind, String) {
     match body {
         EntryBody::Message(message) => of_message(message),
-        EntryBody::ThinkingLevelChange { thinking_level } => (Kind::Note, format!("thinking: {thinking_level}")),
-        EntryBody::ModelChange { provider, model_id } => (Kind::Note, format!("model: {provider}/{model_id}")),
-        EntryBody::Compaction(compaction) => (Kind::Summary, format!("compaction: {}", head(&compaction.summary))),
-        EntryBody::BranchSummary(branch) => (Kind::Summary, format!("branch: {}", head(&branch.summary))),
-        EntryBody::Custom { custom_type, .. } => (Kind::Note, format!("state of {custom_type}")),
+        EntryBody::ThinkingLevelChange { thinking_level } => (EntryKind::Note, format!("thinking: {thinking_level}")),
+        EntryBody::ModelChange { provider, model_id } => (EntryKind::Note, format!("model: {provider}/{model_id}")),
+        EntryBody::Compaction(compaction) => (EntryKind::Summary, format!("compaction: {}", head(&compaction.summary))),
+        EntryBody::BranchSummary(branch) => (EntryKind::Summary, format!("branch: {}", head(&branch.summary))),
+        EntryBody::Custom { custom_type, .. } => (EntryKind::Note, format!("state of {custom_type}")),
         EntryBody::CustomMessage(message) if message.display => {
-            (Kind::Custom, format!("{}: {}", message.custom_type, first_text(&message.content)))
+            (EntryKind::Custom, format!("{}: {}", message.custom_type, first_text(&message.content)))
         }
-        EntryBody::CustomMessage(message) => (Kind::Note, format!("message of {}", message.custom_type)),
-        EntryBody::Label { label, .. } => (Kind::Note, format!("label: {}", label.as_deref().unwrap_or("(removed)"))),
-        EntryBody::SessionInfo { name } => (Kind::Note, format!("name: {name}")),
-        EntryBody::ContextEdit { .. } => (Kind::Note, "context edit".to_owned()),
-        EntryBody::Usage(note) => (Kind::Note, format!("usage: {}", note.kind)),
-        EntryBody::Other(_) => (Kind::Note, body.type_name().to_owned()),
+        EntryBody::CustomMessage(message) => (EntryKind::Note, format!("message of {}", message.custom_type)),
+        EntryBody::Label { label, .. } => {
+            (EntryKind::Note, format!("label: {}", label.as_deref().unwrap_or("(removed)")))
+        }
+        EntryBody::SessionInfo { name } => (EntryKind::Note, format!("name: {name}")),
+        EntryBody::ContextEdit { .. } => (EntryKind::Note, "context edit".to_owned()),
+        EntryBody::Usage(note) => (EntryKind::Note, format!("usage: {}", note.kind)),
+        EntryBody::Other(_) => (EntryKind::Note, body.type_name().to_owned()),
     }
 }
 
-fn of_message(message: &Message) -> (Kind, String) {
+fn of_message(message: &Message) -> (EntryKind, String) {
     match message {
-        Message::System(_) => (Kind::System, "system prompt and tools".to_owned()),
+        Message::System(_) => (EntryKind::System, "system prompt and tools".to_owned()),
         Message::User(user) => {
             let text = first_text(&user.content);
             let shown = skill(&text).map(|skill| format!("/skill:{} {}", skill.name, skill.rest));
-            (Kind::User, shown.unwrap_or(text))
+            (EntryKind::User, shown.unwrap_or(text))
         }
         Message::Assistant(answer) => {
             let text = answer.content.iter().filter_map(|block| block.as_text()).find(|text| !text.trim().is_empty());
             let mut calls = answer.tool_calls();
             match (text, calls.next()) {
-                (Some(text), _) => (Kind::Assistant, head(text).to_owned()),
-                (None, Some(call)) => (Kind::Calls, format!("→ {} {}", call.name, tool::main_argument(call))),
-                (None, None) => (Kind::Assistant, answer.error_message.clone().unwrap_or_else(|| "(empty)".to_owned())),
+                (Some(text), _) => (EntryKind::Assistant, head(text).to_owned()),
+                (None, Some(call)) => (EntryKind::Calls, format!("→ {} {}", call.name, tool::main_argument(call))),
+                (None, None) => {
+                    (EntryKind::Assistant, answer.error_message.clone().unwrap_or_else(|| "(empty)".to_owned()))
+                }
             }
         }
         Message::ToolResult(result) => {
             let text = result.content.iter().find_map(Block::as_text).unwrap_or_default();
-            let kind = if result.is_error { Kind::FailedTool } else { Kind::Tool };
+            let kind = if result.is_error { EntryKind::FailedTool } else { EntryKind::Tool };
             (kind, format!("{}: {}", result.tool_name, head(text)))
         }
         Message::Other(other) => {
             let text = |name: &str| head(other.raw.get(name).and_then(Value::as_str).unwrap_or_default()).to_owned();
             match other.role() {
-                roles::BASH_EXECUTION => (Kind::Bash, format!("$ {}", text("command"))),
-                role => (Kind::Custom, role.to_owned()),
+                roles::BASH_EXECUTION => (EntryKind::Bash, format!("$ {}", text("command"))),
+                role => (EntryKind::Custom, role.to_owned()),
             }
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn max_coloured(mut lengths: Vec<usize>) -> usize {
 
 /// What a piece of code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Plain,
     Comment,
     String,
@@ -39,7 +39,7 @@ enum Kind {
     Removed,
 }
 
-impl Kind {
+impl TokenKind {
     fn tag(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -74,11 +74,11 @@ pub(super) fn diff(out: &mut Out<'_>, diff: &str) -> io::Result<()> {
     // A line end of two signs must not fall into two pieces.
     let diff = &*to_line_feeds(diff);
     let kind = |line: &str| match line.as_bytes() {
-        [b'+', ..] => Kind::Added,
-        [b'-', ..] => Kind::Removed,
-        _ => Kind::Plain,
+        [b'+', ..] => TokenKind::Added,
+        [b'-', ..] => TokenKind::Removed,
+        _ => TokenKind::Plain,
     };
-    let (mut begin, mut end, mut before) = (0, 0, Kind::Plain);
+    let (mut begin, mut end, mut before) = (0, 0, TokenKind::Plain);
     for line in diff.split_inclusive('\n') {
         let this = kind(line);
         if this != before {
@@ -95,17 +95,17 @@ pub(super) fn is_diff(language: &str) -> bool {
     matches!(language, "diff" | "patch")
 }
 
-fn piece(out: &mut Out<'_>, kind: Kind, text: &str) -> io::Result<()> {
+fn piece(out: &mut Out<'_>, kind: TokenKind, text: &str) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
     }
     out.html(kind.tag())?;
     out.text(text)?;
-    if kind == Kind::Plain { Ok(()) } else { out.html("</span>") }
+    if kind == TokenKind::Plain { Ok(()) } else { out.html("</span>") }
 }
 
 /// Tells the pieces of some code, in order and all of them.
-fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(Kind, &str) -> io::Result<()>) -> io::Result<()> {
+fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str) -> io::Result<()>) -> io::Result<()> {
     // Where the plain text began that is not told yet.
     let mut plain = 0;
     let mut at = 0;
@@ -113,43 +113,43 @@ fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(Kind, &str) -> i
         let (kind, len) = match special(language, code, at) {
             Some(found) => found,
             None if next.is_alphanumeric() || next == '_' || next == '$' => word(language, code, at),
-            None => (Kind::Plain, next.len_utf8()),
+            None => (TokenKind::Plain, next.len_utf8()),
         };
-        if kind != Kind::Plain {
-            tell(Kind::Plain, &code[plain..at])?;
+        if kind != TokenKind::Plain {
+            tell(TokenKind::Plain, &code[plain..at])?;
             tell(kind, &code[at..at + len])?;
             plain = at + len;
         }
         at += len;
     }
-    tell(Kind::Plain, &code[plain..])
+    tell(TokenKind::Plain, &code[plain..])
 }
 
 /// A comment, a string or a tag that begins here, and its length.
-fn special(language: &Language, code: &str, at: usize) -> Option<(Kind, usize)> {
+fn special(language: &Language, code: &str, at: usize) -> Option<(TokenKind, usize)> {
     let rest = &code[at..];
     if let Some((open, close)) = language.block_comment
         && let Some(inside) = rest.strip_prefix(open)
     {
         let len = inside.find(close).map_or(rest.len(), |end| open.len() + end + close.len());
-        return Some((Kind::Comment, len));
+        return Some((TokenKind::Comment, len));
     }
     // Marks of one sign may also stand inside of words: `a#b`, `$#`.
     let after_blank = || code[..at].chars().next_back().is_none_or(char::is_whitespace);
     if language.line_comments.iter().any(|mark| rest.starts_with(mark) && (mark.len() > 1 || after_blank())) {
-        return Some((Kind::Comment, rest.find('\n').unwrap_or(rest.len())));
+        return Some((TokenKind::Comment, rest.find('\n').unwrap_or(rest.len())));
     }
     if let Some(quote) = language.quotes.iter().find(|quote| rest.starts_with(**quote)) {
         let len = string(rest, quote);
         let is_key = !language.is_markup && rest[len..].trim_start_matches([' ', '\t']).starts_with(':');
-        return Some((if is_key { Kind::Name } else { Kind::String }, len));
+        return Some((if is_key { TokenKind::Name } else { TokenKind::String }, len));
     }
     if language.has_lifetimes && rest.starts_with('\'') {
-        return Some((Kind::String, character(rest)?));
+        return Some((TokenKind::String, character(rest)?));
     }
     if language.is_markup && rest.starts_with('<') {
         let len = rest[1..].find(|c: char| !c.is_alphanumeric() && !"/!-_:.".contains(c)).unwrap_or(rest.len() - 1);
-        return (len > 0).then_some((Kind::Keyword, 1 + len));
+        return (len > 0).then_some((TokenKind::Keyword, 1 + len));
     }
     None
 }
@@ -186,7 +186,7 @@ fn character(text: &str) -> Option<usize> {
 }
 
 /// The word that begins here: what it is, and its length.
-fn word(language: &Language, code: &str, at: usize) -> (Kind, usize) {
+fn word(language: &Language, code: &str, at: usize) -> (TokenKind, usize) {
     let rest = &code[at..];
     let is_number = rest.starts_with(|c: char| c.is_ascii_digit());
     let belongs = |c: char| {
@@ -196,17 +196,17 @@ fn word(language: &Language, code: &str, at: usize) -> (Kind, usize) {
     let (word, after) = rest.split_at(len);
     let is_keyword = |word: &str| language.keywords.split_ascii_whitespace().any(|keyword| keyword == word);
     let kind = if is_number {
-        Kind::Number
+        TokenKind::Number
     } else if is_keyword(word) || language.any_case && is_keyword(&word.to_ascii_lowercase()) {
-        Kind::Keyword
+        TokenKind::Keyword
     } else if word.starts_with('$') || language.has_keys && after.trim_start_matches(' ').starts_with([':', '=']) {
-        Kind::Name
+        TokenKind::Name
     } else if after.starts_with('(') || after.starts_with("!(") {
-        Kind::Function
+        TokenKind::Function
     } else if word.starts_with(char::is_uppercase) && word.len() > 1 && !language.is_markup {
-        Kind::Type
+        TokenKind::Type
     } else {
-        Kind::Plain
+        TokenKind::Plain
     };
     (kind, len)
 }
@@ -219,7 +219,7 @@ mod tests {
 
     /// The pieces that are not plain, each with its kind.
     #[track_caller]
-    fn check(language: &str, code: &str, expected: &[(Kind, &str)]) {
+    fn check(language: &str, code: &str, expected: &[(TokenKind, &str)]) {
         let mut found = Vec::new();
         let mut tell = |kind, text: &str| {
             found.push((kind, text.to_owned()));
@@ -227,14 +227,14 @@ mod tests {
         };
         pieces(languages::named(language).unwrap(), code, &mut tell).unwrap();
         assert_eq!(found.iter().map(|(_, text)| text.as_str()).collect::<String>(), code);
-        found.retain(|(kind, _)| *kind != Kind::Plain);
-        let found: Vec<(Kind, &str)> = found.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
+        found.retain(|(kind, _)| *kind != TokenKind::Plain);
+        let found: Vec<(TokenKind, &str)> = found.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
     fn code_of_some_languages() {
-        use Kind::{Comment, Function, Keyword, Name, Number, String, Type};
+        use TokenKind::{Comment, Function, Keyword, Name, Number, String, Type};
         check(
             "rs",
             "let x: &'a Foo = f('\\'', '\"', \"a\\\"b\"); // 1\n1.5e3",

@@ -41,9 +41,9 @@ pub use index::Label;
 pub use roles::convert_to_llm;
 
 use crate::entry::migrate::migrate;
-use crate::entry::scan::{self, Kind};
+use crate::entry::scan::{self, LineKind};
 use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
-use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, Stored, aside};
+use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, StoredText, aside};
 use index::Index;
 
 /// How often something is tried again because somebody else wrote in between.
@@ -439,7 +439,7 @@ impl SessionLog {
 
     /// The session's name.
     pub fn name(&self) -> Option<String> {
-        let last = self.index.slots().iter().rposition(|slot| slot.kind == Kind::SessionInfo)?;
+        let last = self.index.slots().iter().rposition(|slot| slot.kind == LineKind::SessionInfo)?;
         match &self.index.entry(last).body {
             EntryBody::SessionInfo { name } => Some(name.trim().to_owned()).filter(|name| !name.is_empty()),
             _ => None,
@@ -455,7 +455,7 @@ fn line(text: &str) -> Vec<u8> {
 
 /// Header, entries and length of a text that is left where it is stored; `None` when it has to be loaded: it is of an older version, or its
 /// beginning is odd.
-fn index_stored(text: Arc<dyn Stored>) -> Option<(Header, Index, u64)> {
+fn index_stored(text: Arc<dyn StoredText>) -> Option<(Header, Index, u64)> {
     const MAX_HEADER: u64 = 1 << 20;
     let end = text.len();
     let mut beginning = vec![0; usize::try_from(end.min(MAX_HEADER)).ok()?];

@@ -87,7 +87,7 @@ pub trait SessionStore: Send + Sync {
 /// The text of a session where it is stored: read piece by piece, and again when an entry is wanted. What was there when it was opened stays
 /// readable, also when the session is removed.
 #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
-pub trait Stored: fmt::Debug + Send + Sync {
+pub trait StoredText: fmt::Debug + Send + Sync {
     /// Bytes it had when it was opened.
     fn len(&self) -> u64;
 
@@ -101,7 +101,7 @@ pub trait Stored: fmt::Debug + Send + Sync {
 /// The ordered lines of one session.
 pub trait Journal: Send + Sync {
     /// In place of [`Journal::load`] for texts so long that a copy in memory would be a waste; `None` for all others.
-    fn stored(&mut self) -> Option<Arc<dyn Stored>> {
+    fn stored(&mut self) -> Option<Arc<dyn StoredText>> {
         None
     }
 

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use pinch_embed::coding_agent::document::ChangeError;
 use pinch_embed::coding_agent::packages::source::without_passwords;
-use pinch_embed::coding_agent::packages::{Listed, PackageError, PackageScope, Packages};
-use pinch_embed::coding_agent::services::{FolderSettings, ServiceOptions};
+use pinch_embed::coding_agent::packages::{ConfiguredPackage, PackageError, PackageScope, Packages};
+use pinch_embed::coding_agent::services::{DirectorySettings, ServiceOptions};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::text::with_causes;
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, Failure> {
     };
     let host = Host::system();
     let folders = Folders::find(None, &host)?;
-    let packages = open(&folders, &order, &host);
+    let packages = open(&folders, &order, &host)?;
     let scope = if order.is_local { PackageScope::Project } else { PackageScope::User };
     let cancel = Cancel::new();
     let work = carry_out(&packages, &order.wanted, scope, &cancel);
@@ -78,7 +78,7 @@ async fn carry_out(packages: &Packages, wanted: &Wanted, scope: PackageScope, ca
             match packages.remove(source, scope, cancel).await {
                 // Said without the word that errors begin with.
                 Err(error @ PackageError::NotFound { .. }) => {
-                    Err(Failure::bare(crate::exit::Kind::User, error.to_string()))
+                    Err(Failure::bare(crate::exit::FailureKind::User, error.to_string()))
                 }
                 done => done.map_err(failure),
             }?;
@@ -113,13 +113,13 @@ async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Re
     Ok(())
 }
 
-fn list(listed: &[Listed]) -> Result<(), Failure> {
+fn list(listed: &[ConfiguredPackage]) -> Result<(), Failure> {
     if listed.is_empty() {
         return say("No packages installed.");
     }
     let mut lines = Vec::new();
     for (scope, title) in [(PackageScope::User, "User packages:"), (PackageScope::Project, "Project packages:")] {
-        let of_scope: Vec<&Listed> = listed.iter().filter(|one| one.scope == scope).collect();
+        let of_scope: Vec<&ConfiguredPackage> = listed.iter().filter(|one| one.scope == scope).collect();
         if of_scope.is_empty() {
             continue;
         }
@@ -136,19 +136,17 @@ fn list(listed: &[Listed]) -> Result<(), Failure> {
     say(lines.join("\n"))
 }
 
-/// The packages of this user in this folder. Whether the project counts is decided without asking anybody.
-fn open(folders: &Folders, order: &Order, host: &Host) -> Packages {
-    let options = ServiceOptions {
-        trust: said_of_trust(order.approve, host),
-        ..ServiceOptions::new(host.clone(), &folders.agent_dir)
-    };
-    let (folder, problems) = FolderSettings::read(&options, &folders.cwd);
+/// The packages of this user in this directory. Whether the project is trusted is decided without asking anybody.
+fn open(folders: &Folders, order: &Order, host: &Host) -> Result<Packages, Failure> {
+    let mut options = ServiceOptions::new(host.clone(), &folders.agent_dir);
+    options.trust = said_of_trust(order.approve, host);
+    let (directory, problems) = DirectorySettings::read(&options, &folders.cwd);
     problems.iter().for_each(|problem| warn(problem));
-    let packages = folder.packages();
+    let packages = directory.packages().ok_or_else(|| Failure::internal("packages need an agent directory"))?;
     if !packages.trusted && !order.is_local && packages.settings_file(PackageScope::Project).is_file() {
         warn("This project is not trusted: its packages are left out. Use --approve to count them");
     }
-    packages
+    Ok(packages)
 }
 
 fn failure(error: PackageError) -> Failure {

@@ -51,7 +51,7 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
     let lines = Lines { incoming, outgoing: to_writer, hung_up: hung_up.clone() };
     let mut client = Client::new(&ui, lines, &stop).map_err(|error| Failure::internal(error.to_string()))?;
     // Extensions may ask the client something when they start.
-    let mut runtime = client.attend(wiring::runtime(options, host, Some(Arc::new(ui.clone())))).await?;
+    let mut runtime = client.wait_for(wiring::runtime(options, host, Some(Arc::new(ui.clone())))).await?;
     let watching = async {
         input_closed().await;
         hung_up.cancel(CancelReason::Shutdown);

@@ -14,31 +14,31 @@ pub struct Flag {
     pub long: &'static str,
     /// Other names.
     pub others: &'static [&'static str],
-    /// What stands behind it.
+    /// Its value.
     pub takes: Takes,
-    /// Under which heading the help shows it.
+    /// The heading of the help it is listed under.
     pub group: Group,
-    /// What it does, in a sentence.
+    /// What it does: imperative, without a final period.
     pub about: &'static str,
 }
 
-/// What stands behind a flag.
+/// The value of a flag.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
     /// Nothing.
     Nothing(fn(&mut Options)),
     /// A value.
     Value {
-        /// What it is called in the help.
+        /// Its name in the help.
         name: &'static str,
-        /// Keeps it.
+        /// Stores it.
         set: fn(&mut Options, String),
     },
     /// A value, if the next argument looks like one.
     Maybe {
-        /// What it is called in the help.
+        /// Its name in the help.
         name: &'static str,
-        /// Keeps it.
+        /// Stores it.
         set: fn(&mut Options, Option<String>),
         /// Whether an argument is one.
         is_value: fn(&str) -> bool,
@@ -48,15 +48,15 @@ pub enum Takes {
 /// Headings of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What is asked, and how it is shown.
+    /// Input and output.
     Output,
-    /// Who answers.
+    /// Models.
     Model,
-    /// Which conversation.
+    /// Sessions.
     Session,
-    /// What the model may do.
+    /// Tools.
     Tools,
-    /// What the model is told.
+    /// Prompts and resources.
     Resources,
     /// Everything else.
     Other,
@@ -69,7 +69,7 @@ impl Group {
     /// The heading.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Output => "Asking",
+            Self::Output => "Input and output",
             Self::Model => "Models",
             Self::Session => "Sessions",
             Self::Tools => "Tools",
@@ -139,7 +139,7 @@ pub const FLAGS: &[Flag] = &[
             is_value: is_message,
         },
         group: Group::Output,
-        about: "Prints the answer to the messages and ends.",
+        about: "Print the answer to the messages and exit",
     },
     value(
         "--mode",
@@ -152,7 +152,7 @@ pub const FLAGS: &[Flag] = &[
             "rpc" => to.mode = Some(Mode::Rpc),
             _ => to.complain(true, format!("Invalid mode \"{word}\". Valid values: text, json, rpc")),
         },
-        "How the session is shown: text, json (every event as a line) or rpc (lines of JSON in both directions).",
+        "Output mode: text, json (one event per line) or rpc (JSON lines over stdin and stdout)",
     ),
     value(
         "--timeout",
@@ -163,7 +163,7 @@ pub const FLAGS: &[Flag] = &[
             Some(secs) => to.timeout = Some(Duration::from_secs(secs)),
             None => to.complain(true, format!("Invalid timeout \"{word}\". Give a number of seconds above 0")),
         },
-        "Stop the run after this time, with all its retries and prompts (default: runTimeoutMs in settings.json, else never).",
+        "Stop the run after this time, including retries (default: runTimeoutMs in settings.json, else no limit)",
     ),
     value(
         "--provider",
@@ -171,7 +171,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Model,
         "NAME",
         |to, name| to.provider = Some(name),
-        "Provider of the model; needs --model.",
+        "Provider of the model; requires --model",
     ),
     value(
         "--model",
@@ -179,7 +179,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Model,
         "PATTERN",
         |to, pattern| to.model = Some(pattern),
-        "An id, a part of it, or provider/id; a thinking level may follow after a colon.",
+        "Model to use: an id, part of an id, or provider/id, optionally with :LEVEL for the thinking level",
     ),
     value(
         "--api-key",
@@ -187,7 +187,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Model,
         "KEY",
         |to, key| to.api_key = Some(key),
-        "Key for the model's provider, for this run only.",
+        "API key for the model's provider, for this run only",
     ),
     value(
         "--models",
@@ -195,7 +195,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Model,
         "LIST",
         |to, patterns| to.models = Some(list(&patterns)),
-        "Models to go through, separated by commas: patterns, with * and a thinking level after a colon.",
+        "Models to cycle through: comma-separated patterns with *, optionally with :LEVEL",
     ),
     value(
         "--thinking",
@@ -209,7 +209,7 @@ pub const FLAGS: &[Flag] = &[
                 to.complain(false, format!("Invalid thinking level \"{word}\". Valid values: {levels}"));
             }
         },
-        "How hard the model thinks: off, minimal, low, medium, high, xhigh, max.",
+        "Thinking level: off, minimal, low, medium, high, xhigh or max",
     ),
     Flag {
         long: "--list-models",
@@ -220,29 +220,23 @@ pub const FLAGS: &[Flag] = &[
             is_value: |arg| !arg.starts_with('-') && !arg.starts_with('@'),
         },
         group: Group::Model,
-        about: "Lists the models that can be used, or those that a text is found in.",
+        about: "List available models, optionally only those that match SEARCH",
     },
     switch(
         "--continue",
         &["-c"],
         Group::Session,
         |to| to.continue_last = true,
-        "Takes the newest session of this folder up.",
+        "Continue the most recent session in this directory",
     ),
-    switch(
-        "--resume",
-        &["-r"],
-        Group::Session,
-        |to| to.resume = true,
-        "Lets you choose among the sessions of this folder.",
-    ),
+    switch("--resume", &["-r"], Group::Session, |to| to.resume = true, "Choose a session to resume"),
     value(
         "--session",
         &[],
         Group::Session,
         "PATH|ID",
         |to, named| to.session = Some(named),
-        "Takes this session up: a file, or the beginning of an id.",
+        "Resume this session: a file, or a prefix of its id",
     ),
     value(
         "--session-id",
@@ -250,7 +244,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Session,
         "ID",
         |to, id| to.session_id = Some(id),
-        "Takes the session of this folder with exactly this id up, or begins one with it.",
+        "Resume the session in this directory with exactly this id, or create it",
     ),
     value(
         "--fork",
@@ -258,25 +252,25 @@ pub const FLAGS: &[Flag] = &[
         Group::Session,
         "PATH|ID",
         |to, named| to.fork = Some(named),
-        "Copies a session, with all its branches, into a new one of this folder.",
+        "Copy a session with all its branches into a new one in this directory",
     ),
-    value("--name", &["-n"], Group::Session, "NAME", |to, name| to.name = Some(name), "Gives the session a name."),
+    value("--name", &["-n"], Group::Session, "NAME", |to, name| to.name = Some(name), "Name the session"),
     value(
         "--session-dir",
         &[],
         Group::Session,
         "DIR",
         |to, dir| to.session_dir = Some(PathBuf::from(dir)),
-        "Keeps sessions in this folder, and looks for them there.",
+        "Directory to store sessions in and look them up",
     ),
-    switch("--no-session", &[], Group::Session, |to| to.no_session = true, "Keeps the session in memory only."),
+    switch("--no-session", &[], Group::Session, |to| to.no_session = true, "Do not save the session"),
     value(
         "--export",
         &[],
         Group::Session,
         "SESSION",
         |to, session| to.export = Some(session),
-        "Writes a session file as an HTML page, into the file that the first message names, and ends.",
+        "Export a session file to HTML and exit; the first message names the output file",
     ),
     value(
         "--tools",
@@ -284,7 +278,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Tools,
         "LIST",
         |to, names| to.tools = Some(list(&names)),
-        "Tools the model may use, separated by commas; * for all; +NAME and -NAME change the usual ones (read, bash, edit, write).",
+        "Tools to enable, comma-separated: names, * for all, or +NAME and -NAME to change the default (read, bash, edit, write)",
     ),
     value(
         "--exclude-tools",
@@ -292,15 +286,15 @@ pub const FLAGS: &[Flag] = &[
         Group::Tools,
         "LIST",
         |to, names| to.exclude_tools = Some(list(&names)),
-        "Tools the model may not use, separated by commas.",
+        "Tools to disable, comma-separated",
     ),
-    switch("--no-tools", &["-nt"], Group::Tools, |to| to.no_tools = true, "No tools at all."),
+    switch("--no-tools", &["-nt"], Group::Tools, |to| to.no_tools = true, "Disable all tools"),
     switch(
         "--no-builtin-tools",
         &["-nbt"],
         Group::Tools,
         |to| to.no_builtin_tools = true,
-        "No tools but those of extensions.",
+        "Disable the built-in tools",
     ),
     value(
         "--system-prompt",
@@ -308,7 +302,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Resources,
         "TEXT|FILE",
         |to, text| to.system_prompt = Some(text),
-        "System prompt in place of the default one: a text, or a file that holds it.",
+        "Replace the default system prompt with a text or the contents of a file",
     ),
     value(
         "--append-system-prompt",
@@ -316,7 +310,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Resources,
         "TEXT|FILE",
         |to, text| to.append_system_prompt.push(text),
-        "Text behind the system prompt, or a file that holds it; may be given several times.",
+        "Append a text or the contents of a file to the system prompt; repeatable",
     ),
     value(
         "--extension",
@@ -324,21 +318,21 @@ pub const FLAGS: &[Flag] = &[
         Group::Resources,
         "PATH",
         |to, path| to.extensions.push(path),
-        "Loads an extension: an executable, a .js or .ts file, a folder or a package; may be given several times.",
+        "Load an extension: an executable, a .js or .ts file, a directory or a package; repeatable",
     ),
     switch(
         "--no-extensions",
         &["-ne"],
         Group::Resources,
         |to| to.no_extensions = true,
-        "No extensions but those of --extension.",
+        "Disable extensions except those of --extension",
     ),
     switch(
         "--no-mcp",
         &[],
         Group::Resources,
         |to| to.no_mcp = true,
-        "Do not warn about mcp.json files; MCP servers are not part of this version.",
+        "Do not warn about mcp.json files; MCP servers are not supported yet",
     ),
     value(
         "--skill",
@@ -346,7 +340,7 @@ pub const FLAGS: &[Flag] = &[
         Group::Resources,
         "PATH",
         |to, path| to.skills.push(path),
-        "Loads a skill: a file or a folder; may be given several times.",
+        "Load a skill from a file or directory; repeatable",
     ),
     value(
         "--skills",
@@ -354,23 +348,29 @@ pub const FLAGS: &[Flag] = &[
         Group::Resources,
         "LIST",
         |to, names| to.skill_names = Some(list(&names)),
-        "Only skills with these names, separated by commas; * stands for anything.",
+        "Enable only these skills, comma-separated; * matches anything",
     ),
-    switch("--no-skills", &["-ns"], Group::Resources, |to| to.no_skills = true, "No skills but those of --skill."),
+    switch(
+        "--no-skills",
+        &["-ns"],
+        Group::Resources,
+        |to| to.no_skills = true,
+        "Disable skills except those of --skill",
+    ),
     value(
         "--prompt-template",
         &[],
         Group::Resources,
         "PATH",
         |to, path| to.prompt_templates.push(path),
-        "Loads a prompt template: a file or a folder; may be given several times.",
+        "Load a prompt template from a file or directory; repeatable",
     ),
     switch(
         "--no-prompt-templates",
         &["-np"],
         Group::Resources,
         |to| to.no_prompt_templates = true,
-        "No prompt templates but those of --prompt-template.",
+        "Disable prompt templates except those of --prompt-template",
     ),
     value(
         "--theme",
@@ -378,29 +378,29 @@ pub const FLAGS: &[Flag] = &[
         Group::Resources,
         "PATH",
         |to, path| to.themes.push(path),
-        "Loads a theme for exported pages: a file or a folder; may be given several times.",
+        "Load a theme for exported pages from a file or directory; repeatable",
     ),
-    switch("--no-themes", &[], Group::Resources, |to| to.no_themes = true, "No themes but those of --theme."),
+    switch("--no-themes", &[], Group::Resources, |to| to.no_themes = true, "Disable themes except those of --theme"),
     switch(
         "--no-context-files",
         &["-nc"],
         Group::Resources,
         |to| to.no_context_files = true,
-        "Leaves AGENTS.md and CLAUDE.md files alone.",
+        "Do not load AGENTS.md and CLAUDE.md files",
     ),
     switch(
         "--approve",
         &["-a", "--trust-project"],
         Group::Resources,
         |to| to.trust = Some(true),
-        "Trusts this project for this run: its settings, extensions, skills, prompts, themes and SYSTEM.md count.",
+        "Trust this project for this run: load its settings, extensions, skills, prompts, themes and SYSTEM.md",
     ),
     switch(
         "--no-approve",
         &["-na"],
         Group::Resources,
         |to| to.trust = Some(false),
-        "Does not trust this project for this run.",
+        "Do not trust this project for this run",
     ),
     value(
         "--agent-dir",
@@ -408,14 +408,14 @@ pub const FLAGS: &[Flag] = &[
         Group::Other,
         "DIR",
         |to, dir| to.agent_dir = Some(PathBuf::from(dir)),
-        "Folder of auth.json, models.json, settings.json and sessions/ (default: ~/.pinch/agent).",
+        "Directory of auth.json, models.json, settings.json and sessions/ (default: ~/.pinch/agent)",
     ),
     switch(
         "--offline",
         &[],
         Group::Other,
         |to| to.offline = true,
-        "No network but the model's: nothing is installed or looked up.",
+        "Use no network except for the model: install nothing, look nothing up",
     ),
     value(
         "--tui-mode",
@@ -427,7 +427,7 @@ pub const FLAGS: &[Flag] = &[
                 to.complain(true, format!("Invalid TUI mode \"{word}\". Valid values: regular, fullscreen"));
             }
         },
-        "Accepted for scripts: regular or fullscreen; without an interactive mode it changes nothing.",
+        "Accepted for compatibility: regular or fullscreen; has no effect without an interactive mode",
     ),
     value(
         "--use-theme",
@@ -439,9 +439,9 @@ pub const FLAGS: &[Flag] = &[
                 to.complain(true, "--use-theme requires a theme name".to_owned());
             }
         },
-        "Accepted for scripts; without an interactive mode it changes nothing.",
+        "Accepted for compatibility; has no effect without an interactive mode",
     ),
-    switch("--verbose", &[], Group::Other, |to| to.verbose = true, "Tells on standard error what was loaded."),
-    switch("--help", &["-h"], Group::Other, |to| to.help = true, "Prints this help."),
-    switch("--version", &["-v"], Group::Other, |to| to.version = true, "Prints the version."),
+    switch("--verbose", &[], Group::Other, |to| to.verbose = true, "Log loaded resources to stderr"),
+    switch("--help", &["-h"], Group::Other, |to| to.help = true, "Print help"),
+    switch("--version", &["-v"], Group::Other, |to| to.version = true, "Print version"),
 ];

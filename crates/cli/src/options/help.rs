@@ -4,19 +4,19 @@ use std::fmt::Write as _;
 
 use super::flags::{FLAGS, Flag, Group};
 
-/// What can stand before everything else, and what it does.
+/// The commands, and what they do.
 pub const COMMANDS: &[(&str, &str)] = &[
-    ("agent", "Runs an embedded agent once: profiles, failover, block replies; prints payloads."),
-    ("demo", "Shows a whole run on a scripted local server; no key needed."),
-    ("auth", "Checks credentials, prints or removes them."),
-    ("export", "Writes a session as an HTML page."),
-    ("doctor", "Looks at folders, keys, servers and the sandbox, and says what is missing."),
-    ("completions", "Prints completions for a shell, or the manual page."),
-    ("install", "Installs a package of extensions, skills, prompts and themes."),
-    ("remove", "Removes a package."),
-    ("update", "Brings packages up to date."),
-    ("list", "Lists installed packages."),
-    ("config", "Switches resources of packages on and off."),
+    ("agent", "Run an embedded agent once and print its replies"),
+    ("demo", "Show a whole run against a scripted local server; no key needed"),
+    ("auth", "Check, print or remove credentials"),
+    ("export", "Export a session to HTML"),
+    ("doctor", "Check directories, API keys, servers and sandbox support"),
+    ("completions", "Print shell completions or the manual page"),
+    ("install", "Install a package of extensions, skills, prompts and themes"),
+    ("remove", "Remove a package"),
+    ("update", "Update packages"),
+    ("list", "List installed packages"),
+    ("config", "Enable or disable resources of packages"),
 ];
 
 /// Width of the column of names.
@@ -56,8 +56,8 @@ pub fn text(extension_flags: &[ExtensionFlag]) -> String {
         }
     }
     out.push_str(
-        "\nMessages are sent one after another; @FILE stands for a file's content, and -- ends the options.\n\
-         Exit codes: 1 your mistake, 2 configuration, 3 the provider, 4 this program or the machine.\n",
+        "\nMessages are sent one after another. @FILE includes the contents of a file; -- ends the options.\n\
+         Exit codes: 0 success, 1 usage, 2 configuration, 3 provider, 4 internal error.\n",
     );
     out
 }
@@ -82,7 +82,7 @@ fn line(out: &mut String, names: &str, about: &str) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_flag_stands_in_the_help() {
+    fn every_flag_is_in_the_help() {
         let text = super::text(&[]);
         for flag in super::FLAGS {
             assert!(text.contains(flag.long), "{}", flag.long);

@@ -23,7 +23,7 @@ pub struct Revision(pub String);
 
 /// What a store holds.
 #[derive(Clone, Debug)]
-pub enum Stored {
+pub enum BackendRead {
     /// What it held when it had the revision asked for.
     Same,
     /// Something else.
@@ -35,7 +35,7 @@ pub enum Stored {
 /// A store of credentials that several programs may use.
 pub trait AuthBackend: fmt::Debug + Send + Sync {
     /// What is stored now. Takes no lock, and is quick when nothing has changed since `seen`.
-    fn read(&self, seen: Option<&Revision>) -> Stored;
+    fn read(&self, seen: Option<&Revision>) -> BackendRead;
 
     /// Keeps all others out, waiting for them as the terms say. Dropping the future gives up.
     ///
@@ -81,15 +81,15 @@ pub(super) struct FileBackend {
 }
 
 impl AuthBackend for FileBackend {
-    fn read(&self, seen: Option<&Revision>) -> Stored {
+    fn read(&self, seen: Option<&Revision>) -> BackendRead {
         // The revision first: what changes while the file is read differs from it the next time.
         let revision = revision_of(&self.path);
         if Some(&revision) == seen {
-            return Stored::Same;
+            return BackendRead::Same;
         }
         match document::read_object(&self.path) {
-            Ok(entries) => Stored::New(entries, revision),
-            Err(problem) => Stored::Broken(problem, revision),
+            Ok(entries) => BackendRead::New(entries, revision),
+            Err(problem) => BackendRead::Broken(problem, revision),
         }
     }
 
@@ -159,10 +159,10 @@ impl MemoryBackend {
 }
 
 impl AuthBackend for MemoryBackend {
-    fn read(&self, seen: Option<&Revision>) -> Stored {
+    fn read(&self, seen: Option<&Revision>) -> BackendRead {
         let state = self.state();
         let revision = Revision(state.1.to_string());
-        if Some(&revision) == seen { Stored::Same } else { Stored::New(state.0.clone(), revision) }
+        if Some(&revision) == seen { BackendRead::Same } else { BackendRead::New(state.0.clone(), revision) }
     }
 
     fn open<'a>(&'a self, _: &'a DirLockOptions, _: &'a Host) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>> {

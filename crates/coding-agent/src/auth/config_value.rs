@@ -91,10 +91,10 @@ pub fn is_old_variable(value: &str, env: &Env) -> bool {
 
 /// What commands printed, kept for the life of its owner. Failures are not kept.
 #[derive(Clone, Debug, Default)]
-pub struct Remembered(Arc<Mutex<HashMap<Ask, Arc<OnceCell<Secret>>>>>);
+pub struct Remembered(Arc<Mutex<HashMap<CommandKey, Arc<OnceCell<Secret>>>>>);
 
 /// A command with the environment it runs in.
-type Ask = (String, Env);
+type CommandKey = (String, Env);
 
 impl Remembered {
     /// Finds a value; a command runs once, however many ask for it at the same time.

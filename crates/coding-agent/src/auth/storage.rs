@@ -1,4 +1,4 @@
-//! Stored keys and logins: in auth.json, under the same lock as pi's, or elsewhere.
+//! BackendRead keys and logins: in auth.json, under the same lock as pi's, or elsewhere.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::AuthError;
-use super::backend::{AuthBackend, Entries, FileBackend, MemoryBackend, OpenAuth, Revision, Stored};
+use super::backend::{AuthBackend, BackendRead, Entries, FileBackend, MemoryBackend, OpenAuth, Revision};
 use super::config_value::Remembered;
 use crate::document::Problem;
 
@@ -21,7 +21,7 @@ pub use crate::document::ChangeError as StoreAuthError;
 /// Problems that are kept until somebody asks.
 const MAX_PROBLEMS: usize = 16;
 
-/// Stored credentials. Cloning is cheap: all clones are the same storage.
+/// BackendRead credentials. Cloning is cheap: all clones are the same storage.
 ///
 /// It is read when somebody asks for the first time, and again when it has changed since: what other programs store is seen at once.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct AuthStorage(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     backend: Box<dyn AuthBackend>,
-    seen: Mutex<Seen>,
+    seen: Mutex<LastRead>,
     commands: Remembered,
     /// The open store, while somebody in this program keeps other programs out. It is shared: a refresh that takes long holds up nobody here.
     open: Mutex<Weak<SharedOpen>>,
@@ -43,7 +43,7 @@ pub(super) type SharedOpen = AsyncMutex<Box<dyn OpenAuth>>;
 
 /// What was read last.
 #[derive(Debug, Default)]
-struct Seen {
+struct LastRead {
     entries: Arc<Entries>,
     revision: Option<Revision>,
     is_broken: bool,
@@ -95,9 +95,9 @@ impl AuthStorage {
     pub fn entries(&self) -> Arc<Entries> {
         let mut seen = self.seen();
         match self.0.backend.read(seen.revision.as_ref()) {
-            Stored::Same => {}
-            Stored::New(entries, revision) => seen.take(entries, revision),
-            Stored::Broken(problem, revision) => {
+            BackendRead::Same => {}
+            BackendRead::New(entries, revision) => seen.take(entries, revision),
+            BackendRead::Broken(problem, revision) => {
                 seen.revision = Some(revision);
                 seen.is_broken = true;
                 if seen.problems.len() < MAX_PROBLEMS {
@@ -259,12 +259,12 @@ impl AuthStorage {
         seen.unstored.push((provider.clone(), old.refresh.reveal().to_owned(), login.to_value()));
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, LastRead> {
         self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl LastRead {
     fn take(&mut self, entries: Entries, revision: Revision) {
         self.entries = Arc::new(entries);
         self.revision = Some(revision);

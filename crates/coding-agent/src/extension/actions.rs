@@ -19,7 +19,7 @@ use crate::tools::facts::Facts;
 
 /// What is known of a session without asking it.
 #[derive(Clone, Debug)]
-pub struct SessionNow {
+pub struct SessionSnapshot {
     /// Its id.
     pub session_id: String,
     /// Its file, when it has one.
@@ -40,7 +40,7 @@ pub struct SessionNow {
     pub system: Prompt,
 }
 
-impl SessionNow {
+impl SessionSnapshot {
     /// What tools may know of it.
     pub(crate) fn facts(&self) -> Facts {
         Facts {
@@ -98,7 +98,7 @@ pub struct NavigateTree {
 
 /// Something an extension wants a session to do.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum SessionAction {
     /// Say something as the extension.
     SendMessage {
         /// What.
@@ -123,7 +123,7 @@ pub enum Act {
     ActiveTools(Vec<String>),
     /// Take in tools that extensions have brought since.
     ToolsChanged,
-    /// Use another model. Answered with [`Acted::Found`].
+    /// Use another model. Answered with [`ActionOutcome::Found`].
     Model(ProviderId, ModelId),
     /// Use another thinking level.
     Thinking(ThinkingLevel),
@@ -135,20 +135,20 @@ pub enum Act {
     Reload,
     /// Wait until no prompt is under way.
     WaitForIdle,
-    /// Tell all entries. Answered with [`Acted::Entries`].
+    /// Tell all entries. Answered with [`ActionOutcome::Entries`].
     Entries,
-    /// Tell the entries of the active branch. Answered with [`Acted::Entries`].
+    /// Tell the entries of the active branch. Answered with [`ActionOutcome::Entries`].
     Branch,
-    /// Tell how full the model's window is. Answered with [`Acted::Usage`].
+    /// Tell how full the model's window is. Answered with [`ActionOutcome::Usage`].
     ContextUsage,
-    /// Compact the conversation, when the session is at rest. Answered with [`Acted::Compacted`] when `wait` is set, at once when it is not.
+    /// Compact the conversation, when the session is at rest. Answered with [`ActionOutcome::Compacted`] when `wait` is set, at once when it is not.
     Compact {
         /// What the summary is to look at in particular.
         focus: Option<String>,
         /// The asker waits for the end.
         wait: bool,
     },
-    /// Begin a new session. Answered with [`Acted::Left`], as what follows.
+    /// Begin a new session. Answered with [`ActionOutcome::Replaced`], as what follows.
     NewSession {
         /// The session it follows.
         parent: Option<String>,
@@ -171,7 +171,7 @@ pub enum Act {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub enum Acted {
+pub enum ActionOutcome {
     /// It was done, or will be.
     Done,
     /// Whether what was named could be used.
@@ -188,7 +188,7 @@ pub enum Acted {
         tokens_before: u64,
     },
     /// The place or session was left, or not.
-    Left {
+    Replaced {
         /// An extension did not want that.
         cancelled: bool,
         /// The text of the message that was gone before.
@@ -199,7 +199,7 @@ pub enum Acted {
 /// A session as its extensions use it.
 pub trait SessionActions: Send + Sync {
     /// What is known without asking.
-    fn now(&self) -> Arc<SessionNow>;
+    fn now(&self) -> Arc<SessionSnapshot>;
 
     /// Whether no prompt is under way and none waits.
     fn is_idle(&self) -> bool;
@@ -211,5 +211,5 @@ pub trait SessionActions: Send + Sync {
     ///
     /// # Errors
     /// Why it was not done.
-    fn act(&self, act: Act) -> BoxFuture<'_, Result<Acted, ExtensionError>>;
+    fn act(&self, act: SessionAction) -> BoxFuture<'_, Result<ActionOutcome, ExtensionError>>;
 }

@@ -25,7 +25,7 @@ const MAX_PROVIDER_CHANGES: usize = 1024;
 const MAX_REGISTERED: usize = 4096;
 
 /// Is called with what other extensions tell.
-pub type Heard = Arc<dyn Fn(&Value) + Send + Sync>;
+pub type BusListener = Arc<dyn Fn(&Value) + Send + Sync>;
 
 /// A command under the name it is called by.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ pub(super) struct Core {
     failures: Mutex<VecDeque<ExtensionFailure>>,
     has_failures: AtomicBool,
     registry: Mutex<Registry>,
-    listeners: Mutex<Vec<(Arc<str>, String, Heard)>>,
+    listeners: Mutex<Vec<(Arc<str>, String, BusListener)>>,
 }
 
 /// The session there is.
@@ -232,7 +232,7 @@ impl Core {
         registry.flag_values.get(name).cloned().or_else(|| flag.kind.default_value())
     }
 
-    pub(super) fn listen(&self, extension: &Arc<str>, topic: &str, heard: Heard) {
+    pub(super) fn listen(&self, extension: &Arc<str>, topic: &str, heard: BusListener) {
         let mut listeners = locked(&self.listeners);
         if listeners.len() < MAX_REGISTERED {
             listeners.push((Arc::clone(extension), topic.to_owned(), heard));
@@ -241,7 +241,7 @@ impl Core {
 
     /// Tells all who listen; one that panics is reported, and the others are told all the same.
     pub(super) fn emit(&self, topic: &str, data: &Value) {
-        let of_topic = |(_, known, _): &&(Arc<str>, String, Heard)| known == topic;
+        let of_topic = |(_, known, _): &&(Arc<str>, String, BusListener)| known == topic;
         let listeners: Vec<_> = locked(&self.listeners).iter().filter(of_topic).cloned().collect();
         for (extension, _, heard) in listeners {
             let told = guarded_now(|| {

@@ -12,8 +12,8 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Map, Value};
 
-use super::actions::{Act, Acted, Delivery, NavigateTree, SessionActions, SessionNow};
-use super::core::{Core, Heard};
+use super::actions::{ActionOutcome, Delivery, NavigateTree, SessionAction, SessionActions, SessionSnapshot};
+use super::core::{BusListener, Core};
 use super::error::ExtensionError;
 use super::limit::Stopwatch;
 use super::register::{FlagValue, ProviderChange};
@@ -111,7 +111,7 @@ impl ExtensionCx {
     ///
     /// # Errors
     /// Why it was not done.
-    pub async fn act(&self, act: Act) -> Result<Acted, ExtensionError> {
+    pub async fn act(&self, act: SessionAction) -> Result<ActionOutcome, ExtensionError> {
         self.actions()?.act(act).await
     }
 
@@ -119,7 +119,7 @@ impl ExtensionCx {
     ///
     /// # Errors
     /// [`ExtensionError::Stale`], as everywhere.
-    pub fn session(&self) -> Result<Arc<SessionNow>, ExtensionError> {
+    pub fn session(&self) -> Result<Arc<SessionSnapshot>, ExtensionError> {
         Ok(self.actions()?.now())
     }
 
@@ -158,7 +158,7 @@ impl ExtensionCx {
         delivery: Delivery,
         trigger: bool,
     ) -> Result<(), ExtensionError> {
-        self.act(Act::SendMessage { message, delivery, trigger }).await.map(drop)
+        self.act(SessionAction::SendMessage { message, delivery, trigger }).await.map(drop)
     }
 
     /// Says something as the user; templates are not expanded. The model is asked, or it waits as `delivery` says.
@@ -166,7 +166,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn send_user_message(&self, content: Content, delivery: Delivery) -> Result<(), ExtensionError> {
-        self.act(Act::SendUserMessage { content, delivery }).await.map(drop)
+        self.act(SessionAction::SendUserMessage { content, delivery }).await.map(drop)
     }
 
     /// Appends an entry with this extension's own state; the model never sees it.
@@ -175,7 +175,7 @@ impl ExtensionCx {
     /// [`ExtensionError`].
     pub async fn append_entry(&self, custom_type: &str, data: Option<Value>) -> Result<(), ExtensionError> {
         let body = EntryBody::Custom { custom_type: custom_type.to_owned(), data };
-        self.act(Act::Append(Box::new(body))).await.map(drop)
+        self.act(SessionAction::Append(Box::new(body))).await.map(drop)
     }
 
     /// Marks an entry, or takes its mark away.
@@ -183,7 +183,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn set_label(&self, target: EntryId, label: Option<String>) -> Result<(), ExtensionError> {
-        self.act(Act::Append(Box::new(EntryBody::Label { target_id: target, label }))).await.map(drop)
+        self.act(SessionAction::Append(Box::new(EntryBody::Label { target_id: target, label }))).await.map(drop)
     }
 
     /// Names the session.
@@ -191,7 +191,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn set_session_name(&self, name: &str) -> Result<(), ExtensionError> {
-        self.act(Act::Name(name.to_owned())).await.map(drop)
+        self.act(SessionAction::Name(name.to_owned())).await.map(drop)
     }
 
     /// The tools that the model may call.
@@ -215,7 +215,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn set_active_tools(&self, names: Vec<String>) -> Result<(), ExtensionError> {
-        self.act(Act::ActiveTools(names)).await.map(drop)
+        self.act(SessionAction::ActiveTools(names)).await.map(drop)
     }
 
     /// Brings a further tool along; it is active from the next request on, unless the session has a list of allowed tools without it.
@@ -225,7 +225,7 @@ impl ExtensionCx {
     pub async fn register_tool(&self, tool: Arc<dyn Tool>) -> Result<(), ExtensionError> {
         self.actions()?;
         self.core.add_tool(&self.name, tool).map_err(ExtensionError::new)?;
-        self.act(Act::ToolsChanged).await.map(drop)
+        self.act(SessionAction::ToolsChanged).await.map(drop)
     }
 
     /// Brings a provider along, or changes one: see [`super::Extensions::take_provider_changes`].
@@ -254,7 +254,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn set_model(&self, provider: ProviderId, model: ModelId) -> Result<bool, ExtensionError> {
-        Ok(matches!(self.act(Act::Model(provider, model)).await?, Acted::Found(true)))
+        Ok(matches!(self.act(SessionAction::Model(provider, model)).await?, ActionOutcome::Found(true)))
     }
 
     /// Uses another thinking level from the next request on, clamped to what the model can.
@@ -262,7 +262,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn set_thinking(&self, level: ThinkingLevel) -> Result<(), ExtensionError> {
-        self.act(Act::Thinking(level)).await.map(drop)
+        self.act(SessionAction::Thinking(level)).await.map(drop)
     }
 
     /// Stops the prompt under way.
@@ -270,7 +270,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn abort(&self) -> Result<(), ExtensionError> {
-        self.act(Act::Abort).await.map(drop)
+        self.act(SessionAction::Abort).await.map(drop)
     }
 
     /// Asks for the end of the program.
@@ -278,7 +278,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn shutdown(&self) -> Result<(), ExtensionError> {
-        self.act(Act::Shutdown).await.map(drop)
+        self.act(SessionAction::Shutdown).await.map(drop)
     }
 
     /// All entries of the session, oldest first.
@@ -286,7 +286,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn entries(&self) -> Result<Vec<Arc<Entry>>, ExtensionError> {
-        Ok(entries(self.act(Act::Entries).await?))
+        Ok(entries(self.act(SessionAction::Entries).await?))
     }
 
     /// The entries of the active branch, oldest first.
@@ -294,7 +294,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn branch(&self) -> Result<Vec<Arc<Entry>>, ExtensionError> {
-        Ok(entries(self.act(Act::Branch).await?))
+        Ok(entries(self.act(SessionAction::Branch).await?))
     }
 
     /// How full the model's window is; `None` when the model does not tell its size.
@@ -302,8 +302,8 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn context_usage(&self) -> Result<Option<ContextUsage>, ExtensionError> {
-        match self.act(Act::ContextUsage).await? {
-            Acted::Usage(usage) => Ok(usage),
+        match self.act(SessionAction::ContextUsage).await? {
+            ActionOutcome::Usage(usage) => Ok(usage),
             _ => Ok(None),
         }
     }
@@ -313,7 +313,7 @@ impl ExtensionCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn request_compaction(&self, focus: Option<String>) -> Result<(), ExtensionError> {
-        self.act(Act::Compact { focus, wait: false }).await.map(drop)
+        self.act(SessionAction::Compact { focus, wait: false }).await.map(drop)
     }
 
     /// Runs a program to its end.
@@ -336,7 +336,7 @@ impl ExtensionCx {
     }
 
     /// Listens to what extensions tell each other, until the extensions are loaded anew. `heard` must not wait.
-    pub fn on(&self, topic: &str, heard: Heard) {
+    pub fn on(&self, topic: &str, heard: BusListener) {
         self.core.listen(&self.name, topic, heard);
     }
 
@@ -355,9 +355,9 @@ impl ExtensionCx {
     }
 }
 
-fn entries(acted: Acted) -> Vec<Arc<Entry>> {
+fn entries(acted: ActionOutcome) -> Vec<Arc<Entry>> {
     match acted {
-        Acted::Entries(entries) => entries,
+        ActionOutcome::Entries(entries) => entries,
         _ => Vec::new(),
     }
 }
@@ -378,7 +378,7 @@ pub struct CommandCx(ExtensionCx);
 
 /// What came of leaving a session or a place in it.
 #[derive(Debug)]
-pub struct Left {
+pub struct Replaced {
     /// An extension did not want that; everything is as it was.
     pub cancelled: bool,
     /// The text of the message that was gone before, for saying it anew.
@@ -405,7 +405,7 @@ impl CommandCx {
     /// # Errors
     /// [`ExtensionError::Stale`].
     pub async fn wait_for_idle(&self) -> Result<(), ExtensionError> {
-        self.act(Act::WaitForIdle).await.map(drop)
+        self.act(SessionAction::WaitForIdle).await.map(drop)
     }
 
     /// Compacts the conversation; answers with the summary.
@@ -413,8 +413,8 @@ impl CommandCx {
     /// # Errors
     /// Why nothing was compacted.
     pub async fn compact(&self, focus: Option<String>) -> Result<String, ExtensionError> {
-        match self.act(Act::Compact { focus, wait: true }).await? {
-            Acted::Compacted { summary, .. } => Ok(summary),
+        match self.act(SessionAction::Compact { focus, wait: true }).await? {
+            ActionOutcome::Compacted { summary, .. } => Ok(summary),
             _ => Ok(String::new()),
         }
     }
@@ -423,32 +423,32 @@ impl CommandCx {
     ///
     /// # Errors
     /// [`ExtensionError`]; the session is as it was.
-    pub async fn new_session(&self, parent: Option<String>) -> Result<Left, ExtensionError> {
-        self.leave(Act::NewSession { parent }).await
+    pub async fn new_session(&self, parent: Option<String>) -> Result<Replaced, ExtensionError> {
+        self.leave(SessionAction::NewSession { parent }).await
     }
 
     /// Makes a session of its own out of the branch up to an entry; `before` a message of the user, for saying it anew.
     ///
     /// # Errors
     /// [`ExtensionError`]; the session is as it was.
-    pub async fn fork(&self, entry: EntryId, before: bool) -> Result<Left, ExtensionError> {
-        self.leave(Act::Fork { entry, before }).await
+    pub async fn fork(&self, entry: EntryId, before: bool) -> Result<Replaced, ExtensionError> {
+        self.leave(SessionAction::Fork { entry, before }).await
     }
 
     /// Goes to another place in the session's tree.
     ///
     /// # Errors
     /// [`ExtensionError`]; the leaf is where it was.
-    pub async fn navigate_tree(&self, to: NavigateTree) -> Result<Left, ExtensionError> {
-        self.leave(Act::Navigate(to)).await
+    pub async fn navigate_tree(&self, to: NavigateTree) -> Result<Replaced, ExtensionError> {
+        self.leave(SessionAction::Navigate(to)).await
     }
 
     /// Takes up another session.
     ///
     /// # Errors
     /// [`ExtensionError`]; the session is as it was.
-    pub async fn switch_session(&self, path: PathBuf) -> Result<Left, ExtensionError> {
-        self.leave(Act::Switch { path }).await
+    pub async fn switch_session(&self, path: PathBuf) -> Result<Replaced, ExtensionError> {
+        self.leave(SessionAction::Switch { path }).await
     }
 
     /// Asks for extensions to be loaded anew when the session comes to rest. This context is stale afterwards.
@@ -456,14 +456,14 @@ impl CommandCx {
     /// # Errors
     /// [`ExtensionError`].
     pub async fn reload(&self) -> Result<(), ExtensionError> {
-        self.act(Act::Reload).await.map(drop)
+        self.act(SessionAction::Reload).await.map(drop)
     }
 
-    async fn leave(&self, act: Act) -> Result<Left, ExtensionError> {
+    async fn leave(&self, act: SessionAction) -> Result<Replaced, ExtensionError> {
         let (cancelled, text) = match self.act(act).await? {
-            Acted::Left { cancelled, text } => (cancelled, text),
+            ActionOutcome::Replaced { cancelled, text } => (cancelled, text),
             _ => (false, None),
         };
-        Ok(Left { cancelled, text, cx: Self(self.0.newest()) })
+        Ok(Replaced { cancelled, text, cx: Self(self.0.newest()) })
     }
 }

@@ -16,12 +16,12 @@ use super::limit::{Stopwatch, guarded, guarded_now};
 use super::points::{Point, Points};
 use super::register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
 use super::ui::{Dialog, NoUi, Onlooker, Ui};
-use super::{Answer, Extension, HANDLER_LIMIT, Told};
+use super::{Answer, Extension, HANDLER_LIMIT, Notification};
 use crate::event::ExtensionFailure;
 
 mod ask;
 
-pub use ask::Heard;
+pub use ask::InputOutcome;
 pub(crate) use ask::header_texts;
 
 /// The extensions of one session. Clones share them.
@@ -292,8 +292,9 @@ impl Onlooker for Watches {
     fn dialog<'a>(&'a self, dialog: &'a Dialog, is_over: bool) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(loaded) = self.0.upgrade() {
-                let told = if is_over { Told::DialogEnd(dialog) } else { Told::DialogStart(dialog) };
-                Extensions(loaded).tell(told).await;
+                let notification =
+                    if is_over { Notification::DialogEnd(dialog) } else { Notification::DialogStart(dialog) };
+                Extensions(loaded).notify(notification).await;
             }
         })
     }

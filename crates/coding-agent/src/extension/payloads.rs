@@ -76,7 +76,7 @@ impl ModelSource {
 
 /// Something that happened; nothing is to be answered.
 #[derive(Clone, Copy, Debug)]
-pub enum Told<'a> {
+pub enum Notification<'a> {
     /// An event that is told before anybody else is told: those of runs, messages and calls, the end of a run, that all is settled, and that the
     /// session has another name.
     Event(&'a SessionEvent),
@@ -141,7 +141,7 @@ pub enum Told<'a> {
     DialogEnd(&'a Dialog),
 }
 
-impl Told<'_> {
+impl Notification<'_> {
     /// The point at which it is told; `None` for events that extensions are not told of.
     pub fn point(&self) -> Option<Point> {
         Some(match self {
@@ -215,12 +215,12 @@ pub struct BeforeFork {
 
 /// Whether a session may be left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leave {
+pub enum SwitchDecision {
     /// It may.
     #[default]
-    Go,
+    Proceed,
     /// It stays.
-    Stay,
+    Cancel,
 }
 
 /// The messages of one request.

@@ -19,8 +19,8 @@ use super::boundary::{BeforeSettle, Boundary, BoundaryAction, TurnEnd};
 use super::cx::{ExtensionCx, ExtensionHandle};
 use super::error::ExtensionError;
 use super::payloads::{
-    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, Leave,
-    MessageAction, PayloadAction, Resources, ResourcesDiscover, Told, UserBash, UserBashAction,
+    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, MessageAction,
+    Notification, PayloadAction, Resources, ResourcesDiscover, SwitchDecision, UserBash, UserBashAction,
 };
 use super::points::{Point, Points};
 use super::register::Registrations;
@@ -205,12 +205,12 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
         Box::pin(async move {
-            let Some(point) = told.point() else { return Ok(()) };
-            let payload = match (json_of::told(&told), told) {
+            let Some(point) = notification.point() else { return Ok(()) };
+            let payload = match (json_of::notification(&notification), notification) {
                 (Some(payload), _) => payload.to_string().into_bytes(),
-                (None, Told::Event(event)) => {
+                (None, Notification::Event(event)) => {
                     let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
                     let Some(line) = writer.line(event) else { return Ok(()) };
                     line.trim_ascii_end().to_owned()
@@ -243,7 +243,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
         Box::pin(async move {
             let target = to.target.as_ref().map(|path| path.to_string_lossy().into());
             let payload = json_of::object([("reason", Some(to.reason.as_str().into())), ("targetSessionFile", target)]);
@@ -251,7 +251,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
         Box::pin(async move {
             let position = if fork.before { "before" } else { "at" };
             let payload = json!({"entryId": fork.entry.as_str(), "position": position});

@@ -12,7 +12,7 @@ use pinch_llm::model::ImageLimits;
 use tokio::sync::Semaphore;
 
 use super::known::Sides;
-use super::{Refused, can_be_sent};
+use super::{RejectedImage, can_be_sent};
 
 /// Pixels of an image that is decoded at all: a photo of a phone, and no bomb.
 const MAX_PIXELS: u64 = 50_000_000;
@@ -36,8 +36,12 @@ pub(super) struct Fitted {
 }
 
 /// [`fit`] on a thread that may block. Waits while others are at work.
-pub(super) async fn fit_apart(content: Bytes, mime_type: &'static str, limits: ImageLimits) -> Result<Fitted, Refused> {
-    let slot = SLOTS.acquire().await.map_err(|_| Refused::TooLarge)?;
+pub(super) async fn fit_apart(
+    content: Bytes,
+    mime_type: &'static str,
+    limits: ImageLimits,
+) -> Result<Fitted, RejectedImage> {
+    let slot = SLOTS.acquire().await.map_err(|_| RejectedImage::TooLarge)?;
     let work = tokio::task::spawn_blocking(move || {
         let fitted = fit(content, mime_type, &limits);
         // Held until the memory is free again, even when nobody waits any more.
@@ -45,12 +49,12 @@ pub(super) async fn fit_apart(content: Bytes, mime_type: &'static str, limits: I
         fitted
     });
     // A decoder that panics is one that cannot read the image.
-    work.await.unwrap_or(Err(Refused::TooLarge))
+    work.await.unwrap_or(Err(RejectedImage::TooLarge))
 }
 
-fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<Fitted, Refused> {
+fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<Fitted, RejectedImage> {
     let must_change = mime_type == "image/bmp";
-    let refused = if must_change { Refused::NotConverted } else { Refused::TooLarge };
+    let refused = if must_change { RejectedImage::NotConverted } else { RejectedImage::TooLarge };
     let (picture, orientation) = decode(&content, mime_type).ok_or(refused)?;
     let (width, height) = match is_turned(orientation) {
         true => (picture.height(), picture.width()),
@@ -72,7 +76,7 @@ fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<
         }
     }
     let (content, mime_type, shown) =
-        shrink(picture, orientation, limits, target(sides, limits)).ok_or(Refused::TooLarge)?;
+        shrink(picture, orientation, limits, target(sides, limits)).ok_or(RejectedImage::TooLarge)?;
     let scale = f64::from(width) / f64::from(shown.0);
     let resized = format!(
         "[Image: original {width}x{height}, displayed at {}x{}. Multiply coordinates by {scale:.2} to map to original image.]",

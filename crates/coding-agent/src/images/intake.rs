@@ -9,7 +9,7 @@ use bytes::Bytes;
 use pinch_llm::message::{Block, Image};
 use pinch_llm::model::ImageLimits;
 
-use super::{Admitted, MAX_FILE_BYTES, Refused, can_be_sent, sniff};
+use super::{Admitted, MAX_FILE_BYTES, RejectedImage, can_be_sent, sniff};
 #[cfg(feature = "images")]
 use super::{fit, known::Known};
 
@@ -57,13 +57,13 @@ impl Intake {
     /// The work is done on a thread for such work; it goes on there when the caller stops waiting.
     ///
     /// # Errors
-    /// [`Refused`]; its note goes into the message then.
+    /// [`RejectedImage`]; its note goes into the message then.
     pub async fn admit(
         &self,
         content: Bytes,
         mime_type: &'static str,
         limits: &ImageLimits,
-    ) -> Result<Admitted, Refused> {
+    ) -> Result<Admitted, RejectedImage> {
         if self.treatment == Treatment::Untouched {
             return Ok(Admitted { image: image(&content, mime_type), notes: Vec::new() });
         }
@@ -75,7 +75,7 @@ impl Intake {
         #[cfg(not(feature = "images"))]
         let notes = Vec::new();
         if !can_be_sent(content.len(), limits) {
-            return Err(Refused::TooLarge);
+            return Err(RejectedImage::TooLarge);
         }
         let image = image(&content, mime_type);
         #[cfg(feature = "images")]
@@ -116,16 +116,16 @@ impl Intake {
         changed
     }
 
-    async fn admit_image(&self, image: &Image, limits: &ImageLimits) -> Result<Admitted, Refused> {
+    async fn admit_image(&self, image: &Image, limits: &ImageLimits) -> Result<Admitted, RejectedImage> {
         if image.data.len() as u64 / 4 * 3 > MAX_FILE_BYTES {
-            return Err(Refused::TooLarge);
+            return Err(RejectedImage::TooLarge);
         }
         let mut data = Cow::Borrowed(image.data.as_bytes());
         if data.iter().any(u8::is_ascii_whitespace) {
             data.to_mut().retain(|byte| !byte.is_ascii_whitespace());
         }
-        let content = LENIENT.decode(&data).map_err(|_| Refused::NotConverted)?;
-        let mime_type = sniff(&content).ok_or(Refused::NotConverted)?;
+        let content = LENIENT.decode(&data).map_err(|_| RejectedImage::NotConverted)?;
+        let mime_type = sniff(&content).ok_or(RejectedImage::NotConverted)?;
         self.admit(content.into(), mime_type, limits).await
     }
 

@@ -8,7 +8,7 @@ use pinch_llm::catalog::{Catalog, canonical_provider};
 use pinch_llm::ids::ProviderId;
 use serde_json::Value;
 
-use super::definition::{self, Definition, Finding, Findings, Sort};
+use super::definition::{self, Definition, Finding, FindingKind, Findings};
 use super::outline::{self, Outline, Sketch};
 use super::schema;
 use crate::document::{self, Problem};
@@ -53,7 +53,12 @@ impl Rest {
         self.whole.get_or_init(|| {
             let mut findings = Findings { file: &self.file, all: Vec::new() };
             let config = self.sketch.read().unwrap_or_else(|error| {
-                findings.note(Sort::Shape, &self.at, format!("cannot be read: {error}"), "The models are left out");
+                findings.note(
+                    FindingKind::Shape,
+                    &self.at,
+                    format!("cannot be read: {error}"),
+                    "The models are left out",
+                );
                 Value::Object(self.sketch.head.clone())
             });
             let read = Definition::read(&self.id, &self.at, config, self.is_built_in, &mut findings);
@@ -68,11 +73,11 @@ pub(super) struct Document {
     pub(super) providers: Vec<(ProviderId, Arc<Defined>)>,
     file: PathBuf,
     /// What is wrong, in the order of the document; parts that were not read have their place in it.
-    told: Vec<Told>,
+    told: Vec<Reported>,
 }
 
 #[derive(Clone, Debug)]
-enum Told {
+enum Reported {
     Finding(Finding),
     Of(Arc<Defined>),
 }
@@ -97,7 +102,7 @@ impl Document {
         let mut findings = Findings { file, all: Vec::new() };
         let read = definition::read_document(root, catalog, &mut findings);
         let whole = |(id, head)| (id, Arc::new(Defined { head, rest: None }));
-        let told = findings.all.into_iter().map(Told::Finding).collect();
+        let told = findings.all.into_iter().map(Reported::Finding).collect();
         Self { providers: read.into_iter().map(whole).collect(), file: file.to_owned(), told }
     }
 
@@ -115,14 +120,14 @@ impl Document {
                 let (file, whole, is_told) = (file.to_owned(), OnceLock::new(), AtomicBool::new(false));
                 let rest = Rest { id: id.clone(), at, file, is_built_in, sketch, whole, is_told };
                 let defined = Arc::new(Defined { head, rest: Some(rest) });
-                document.told.push(Told::Of(Arc::clone(&defined)));
+                document.told.push(Reported::Of(Arc::clone(&defined)));
                 document.providers.push((id, defined));
                 continue;
             }
             let mut findings = Findings { file, all: Vec::new() };
             let config = sketch.read().unwrap_or_else(|_| Value::Object(sketch.head.clone()));
             let read = Definition::read(&id, &at, config, is_built_in, &mut findings);
-            document.told.extend(findings.all.into_iter().map(Told::Finding));
+            document.told.extend(findings.all.into_iter().map(Reported::Finding));
             document.providers.extend(read.map(|head| (id, Arc::new(Defined { head, rest: None }))));
         }
         document
@@ -131,8 +136,8 @@ impl Document {
     /// What is wrong with what was read until now.
     pub(super) fn problems_so_far(&self) -> Vec<Problem> {
         let so_far = self.told.iter().flat_map(|told| match told {
-            Told::Finding(finding) => std::slice::from_ref(finding),
-            Told::Of(defined) => {
+            Reported::Finding(finding) => std::slice::from_ref(finding),
+            Reported::Of(defined) => {
                 defined.rest.as_ref().and_then(|rest| rest.whole.get()).map_or(&[][..], |(_, all)| all)
             }
         });
@@ -149,8 +154,8 @@ impl Document {
     /// All that is wrong; what was not read yet is read now.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let all = self.told.iter().flat_map(|told| match told {
-            Told::Finding(finding) => std::slice::from_ref(finding),
-            Told::Of(defined) => defined.rest.as_ref().map_or(&[][..], |rest| &rest.read().1),
+            Reported::Finding(finding) => std::slice::from_ref(finding),
+            Reported::Of(defined) => defined.rest.as_ref().map_or(&[][..], |rest| &rest.read().1),
         });
         all.cloned().collect()
     }

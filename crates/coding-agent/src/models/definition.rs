@@ -26,7 +26,7 @@ pub(super) struct Definition {
 
 /// What sort of mistake a finding is: pi tells each in its own frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum FindingKind {
     /// The document cannot be read.
     Document,
     /// Something has the wrong shape.
@@ -40,7 +40,7 @@ pub(super) enum Sort {
 /// Something wrong in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    pub(super) sort: Sort,
+    pub(super) sort: FindingKind,
     pub(super) problem: Problem,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    pub(super) fn note(&mut self, sort: Sort, at: &str, what: String, remedy: &str) {
+    pub(super) fn note(&mut self, sort: FindingKind, at: &str, what: String, remedy: &str) {
         let problem = Problem::new(self.file, what).at(at).remedy(remedy);
         self.all.push(Finding { sort, problem });
     }
@@ -60,7 +60,7 @@ impl Findings<'_> {
     fn misfits(&mut self, misfits: Vec<schema::Misfit>, remedy: &str) -> bool {
         let any = !misfits.is_empty();
         for (at, what) in misfits {
-            self.note(Sort::Shape, &at, what, remedy);
+            self.note(FindingKind::Shape, &at, what, remedy);
         }
         any
     }
@@ -74,11 +74,13 @@ pub(super) fn read_document(
 ) -> Vec<(ProviderId, Definition)> {
     const REMEDY: &str = "Write {\"providers\": {\"name\": {…}}}";
     let Value::Object(mut root) = root else {
-        findings.note(Sort::Shape, "root", "must be object".into(), REMEDY);
+        findings.note(FindingKind::Shape, "root", "must be object".into(), REMEDY);
         return Vec::new();
     };
     match root.shift_remove("providers") {
-        None => findings.note(Sort::Shape, "providers", "must have required properties providers".into(), REMEDY),
+        None => {
+            findings.note(FindingKind::Shape, "providers", "must have required properties providers".into(), REMEDY)
+        }
         Some(Value::Object(providers)) => {
             let read = providers.into_iter().filter_map(|(name, config)| {
                 let id = ProviderId::new(canonical_provider(&name));
@@ -88,7 +90,7 @@ pub(super) fn read_document(
             });
             return read.collect();
         }
-        Some(_) => findings.note(Sort::Shape, "providers", "must be object".into(), REMEDY),
+        Some(_) => findings.note(FindingKind::Shape, "providers", "must be object".into(), REMEDY),
     }
     Vec::new()
 }
@@ -103,7 +105,7 @@ impl Definition {
         findings: &mut Findings<'_>,
     ) -> Option<Self> {
         let Value::Object(config) = config else {
-            findings.note(Sort::Shape, at, "must be object".into(), "The provider is left out");
+            findings.note(FindingKind::Shape, at, "must be object".into(), "The provider is left out");
             return None;
         };
         let mut misfits = Vec::new();
@@ -122,13 +124,13 @@ impl Definition {
             let what = format!(
                 "Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\"."
             );
-            findings.note(Sort::Rule(id.clone()), at, what, "Its key counts all the same, if it has one");
+            findings.note(FindingKind::Rule(id.clone()), at, what, "Its key counts all the same, if it has one");
             return definition.api_key.is_some().then_some(definition);
         }
         let lacks_url = |model: &Value| model.get("baseUrl").is_none();
         if !is_built_in && definition.base_url.is_none() && models.iter().any(lacks_url) {
             let what = format!("Provider {id}: \"baseUrl\" is required when defining custom models.");
-            findings.note(Sort::Rule(id.clone()), at, what, "Name the server's URL");
+            findings.note(FindingKind::Rule(id.clone()), at, what, "Name the server's URL");
             return None;
         }
         definition.compat_warnings(at, findings);
@@ -186,7 +188,7 @@ impl Definition {
             }
             let Value::Object(model) = model else { continue };
             match broken_rule(id, &model, is_lent || self.api.is_some()) {
-                Some(what) => findings.note(Sort::Rule(id.clone()), &place(), what, LEFT_OUT),
+                Some(what) => findings.note(FindingKind::Rule(id.clone()), &place(), what, LEFT_OUT),
                 None => {
                     if let Some(compat) = model.get("compat").and_then(Value::as_object) {
                         warn_of(&format!("{}.compat", place()), compat, findings);
@@ -230,7 +232,7 @@ fn broken_rule(provider: &ProviderId, model: &Map<String, Value>, has_api: bool)
 
 fn warn_of(at: &str, compat: &Map<String, Value>, findings: &mut Findings<'_>) {
     for (at, what) in compat_rules::check(at, compat) {
-        findings.note(Sort::Warning, &at, what, "The model is used without it");
+        findings.note(FindingKind::Warning, &at, what, "The model is used without it");
     }
 }
 
@@ -241,12 +243,12 @@ pub(super) fn error_text(findings: &[Finding], file: &Path) -> Option<String> {
     for Finding { sort, problem } in findings {
         let at = problem.at.as_deref().unwrap_or_default();
         match sort {
-            Sort::Document => {
+            FindingKind::Document => {
                 parts.push(format!("Failed to parse models.json: {} {at}\n\nFile: {}", problem.what, file.display()));
             }
-            Sort::Shape => shapes.push(format!("\n  - {at}: {}", problem.what)),
-            Sort::Rule(provider) => parts.push(format!("Provider \"{provider}\": {}", problem.what)),
-            Sort::Warning => {}
+            FindingKind::Shape => shapes.push(format!("\n  - {at}: {}", problem.what)),
+            FindingKind::Rule(provider) => parts.push(format!("Provider \"{provider}\": {}", problem.what)),
+            FindingKind::Warning => {}
         }
     }
     if !shapes.is_empty() {

@@ -9,7 +9,7 @@ use pinch_llm::oauth::OAuthFlow;
 use pinch_llm::provider::Provider;
 use serde_json::{Map, Value};
 
-use super::definition::{Definition, Findings, Sort};
+use super::definition::{Definition, FindingKind, Findings};
 use super::schema;
 
 /// A provider as an extension describes it.
@@ -82,12 +82,12 @@ impl Registered {
         let replaces = !models.is_empty();
         let mut findings = Findings { file: Path::new("config"), all: Vec::new() };
         definition.add_models(id, "config", models, true, &mut findings);
-        let broken = findings.all.into_iter().find(|finding| finding.sort != Sort::Warning);
+        let broken = findings.all.into_iter().find(|finding| finding.sort != FindingKind::Warning);
         match broken {
             None => Ok(Self { config: merged, definition, replaces }),
             Some(finding) => {
                 let place = match &finding.sort {
-                    Sort::Rule(_) => String::new(),
+                    FindingKind::Rule(_) => String::new(),
                     _ => format!("Provider {id}: {} ", finding.problem.at.as_deref().unwrap_or_default()),
                 };
                 Err(fail(place + &finding.problem.what))

@@ -7,17 +7,17 @@ use pinch_llm::catalog::{canonical_provider, default_ids};
 use pinch_llm::model::{Model, thinking};
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::pattern::Found;
+use super::pattern::ModelMatch;
 
 /// What a session begins with is chosen from.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wishes<'a> {
+pub struct InitialModelOptions<'a> {
     /// The model that was named for this run.
-    pub named: Option<&'a Found>,
+    pub named: Option<&'a ModelMatch>,
     /// The level that was named for this run.
     pub thinking: Option<ThinkingLevel>,
     /// The models to go through, in order.
-    pub scope: &'a [Found],
+    pub scope: &'a [ModelMatch],
     /// The session has a past: the scope does not choose its model.
     pub is_continued: bool,
     /// Provider and id of the configured model.
@@ -39,7 +39,7 @@ pub struct Initial {
 
 /// Chooses among the models that can be asked: the named one, the first of the scope, the configured one, the usual one of the preferred
 /// provider, any.
-pub fn choose(available: &[Arc<Model>], wishes: &Wishes<'_>) -> Initial {
+pub fn choose(available: &[Arc<Model>], wishes: &InitialModelOptions<'_>) -> Initial {
     let in_scope = || if wishes.is_continued { None } else { wishes.scope.first() };
     let found = wishes.named.or_else(in_scope);
     let model = found.map(|found| Arc::clone(&found.model)).or_else(|| {

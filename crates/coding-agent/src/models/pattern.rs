@@ -13,7 +13,7 @@ use super::ModelRegistry;
 
 /// A model that was found, with the level that stood behind a colon.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct ModelMatch {
     /// The model.
     pub model: Arc<Model>,
     /// The level, when one was named.
@@ -59,7 +59,7 @@ pub fn resolve(
     provider: Option<&str>,
     pattern: &str,
     has_auth: &dyn Fn(&ProviderId) -> bool,
-) -> Result<Found, NotFound> {
+) -> Result<ModelMatch, NotFound> {
     let pattern = pattern.trim();
     if let Some(name) = provider {
         let provider = registry.provider(name).ok_or_else(|| NotFound::Provider { provider: name.to_owned() })?;
@@ -112,19 +112,19 @@ fn only<'a>(mut all: impl Iterator<Item = &'a Arc<Model>>) -> Option<&'a Arc<Mod
 }
 
 /// Finds the model that a pattern of a list means. A wrong level behind a colon is told, and the model is found all the same.
-pub fn parse(models: &[Arc<Model>], pattern: &str) -> Option<Found> {
+pub fn parse(models: &[Arc<Model>], pattern: &str) -> Option<ModelMatch> {
     let hit = exact(models, pattern).or_else(|| best(models, pattern.trim()).into_iter().next());
     if let Some(model) = hit {
-        return Some(Found { model, thinking: None, warning: None });
+        return Some(ModelMatch { model, thinking: None, warning: None });
     }
     let (before, suffix) = pattern.rsplit_once(':')?;
     let found = parse(models, before)?;
     match ThinkingLevel::parse(suffix) {
         Some(_) if found.warning.is_some() => Some(found),
-        Some(level) => Some(Found { thinking: Some(level), ..found }),
+        Some(level) => Some(ModelMatch { thinking: Some(level), ..found }),
         None => {
             let text = format!("Invalid thinking level \"{suffix}\" in pattern \"{pattern}\". Using default instead.");
-            Some(Found { thinking: None, warning: Some(text), ..found })
+            Some(ModelMatch { thinking: None, warning: Some(text), ..found })
         }
     }
 }
@@ -135,7 +135,7 @@ fn narrowed(
     all: &[Arc<Model>],
     find: impl Fn(&[Arc<Model>], &str) -> Vec<Arc<Model>>,
     has_auth: &dyn Fn(&ProviderId) -> bool,
-) -> Result<Option<Found>, NotFound> {
+) -> Result<Option<ModelMatch>, NotFound> {
     let mut ambiguous = None;
     let found = with_level(pattern, |pattern| {
         let mut hits = find(all, pattern);
@@ -155,13 +155,13 @@ fn narrowed(
 }
 
 /// Tries the whole text first, then what stands before a colon that a thinking level follows.
-fn with_level(pattern: &str, mut find: impl FnMut(&str) -> Option<Arc<Model>>) -> Option<Found> {
+fn with_level(pattern: &str, mut find: impl FnMut(&str) -> Option<Arc<Model>>) -> Option<ModelMatch> {
     if let Some(model) = find(pattern) {
-        return Some(Found { model, thinking: None, warning: None });
+        return Some(ModelMatch { model, thinking: None, warning: None });
     }
     let (before, level) = pattern.rsplit_once(':')?;
     let thinking = ThinkingLevel::parse(level)?;
-    find(before).map(|model| Found { model, thinking: Some(thinking), warning: None })
+    find(before).map(|model| ModelMatch { model, thinking: Some(thinking), warning: None })
 }
 
 fn by_id(models: &[Arc<Model>], id: &str) -> Option<Arc<Model>> {
@@ -232,7 +232,7 @@ fn by_version(a: &str, b: &str) -> Ordering {
 }
 
 /// A model nobody has listed, of a provider that is known: a copy of one of its models under the new name.
-fn custom(registry: &ModelRegistry, provider: &ProviderId, pattern: &str) -> Result<Found, NotFound> {
+fn custom(registry: &ModelRegistry, provider: &ProviderId, pattern: &str) -> Result<ModelMatch, NotFound> {
     let missing = || NotFound::Model { pattern: pattern.to_owned() };
     if pattern.is_empty() {
         return Err(missing());
@@ -246,7 +246,7 @@ fn custom(registry: &ModelRegistry, provider: &ProviderId, pattern: &str) -> Res
     model.id = id.into();
     model.name = id.to_owned();
     let warning = format!("Model \"{id}\" not found for provider \"{provider}\". Using custom model id.");
-    Ok(Found { model: Arc::new(model), thinking, warning: Some(warning) })
+    Ok(ModelMatch { model: Arc::new(model), thinking, warning: Some(warning) })
 }
 
 #[cfg(test)]

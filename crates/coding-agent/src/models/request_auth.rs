@@ -209,7 +209,7 @@ impl RegistryAuth {
     }
 
     /// What auth.json has for a provider; `None` when the next source is to be asked.
-    async fn stored(&self, provider: &ProviderId, ask: Ask) -> Result<Option<Found>, AuthError> {
+    async fn stored(&self, provider: &ProviderId, ask: Ask) -> Result<Option<StoredAuth>, AuthError> {
         let Some(entry) = self.storage.get(provider) else { return Ok(None) };
         if entry["type"] == "oauth" {
             let auth = match self.registry.flow_of(provider) {
@@ -218,10 +218,10 @@ impl RegistryAuth {
             };
             // A login that nobody here can use is still what the user chose: no other source takes its place.
             let is_still_there = self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth");
-            return Ok((auth.is_some() || is_still_there).then_some(Found { auth }));
+            return Ok((auth.is_some() || is_still_there).then_some(StoredAuth { auth }));
         }
         let key = self.storage.api_key(provider, &self.host, ask).await?;
-        Ok(key.map(|key| Found { auth: Some(Auth::key(key)) }))
+        Ok(key.map(|key| StoredAuth { auth: Some(Auth::key(key)) }))
     }
 
     fn given_for(&self, provider: &ProviderId) -> Option<&Secret> {
@@ -266,7 +266,7 @@ impl RegistryAuth {
 }
 
 /// What a source has; perhaps nothing that can be used.
-struct Found {
+struct StoredAuth {
     auth: Option<Auth>,
 }
 

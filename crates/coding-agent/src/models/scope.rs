@@ -6,14 +6,14 @@ use globset::{GlobBuilder, GlobMatcher};
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::pattern::{self, Found};
+use super::pattern::{self, ModelMatch};
 
 /// The models that patterns choose, in the order of the patterns, each once; and what is to be said about the patterns.
 ///
 /// A pattern with `*`, `?` or `[` is a glob over `provider/id` and over the id; `*` stops at slashes, but `provider/*` is all of a provider. Any
 /// pattern may end with `:level`. The first pattern that names a model decides its level.
-pub fn choose(available: &[Arc<Model>], patterns: &[String]) -> (Vec<Found>, Vec<String>) {
-    let mut chosen: Vec<Found> = Vec::new();
+pub fn choose(available: &[Arc<Model>], patterns: &[String]) -> (Vec<ModelMatch>, Vec<String>) {
+    let mut chosen: Vec<ModelMatch> = Vec::new();
     let mut warnings = Vec::new();
     for pattern in patterns.iter().map(|pattern| pattern.trim()).filter(|pattern| !pattern.is_empty()) {
         let found = by_pattern(available, pattern);
@@ -22,7 +22,8 @@ pub fn choose(available: &[Arc<Model>], patterns: &[String]) -> (Vec<Found>, Vec
         }
         for one in found {
             warnings.extend(one.warning.clone());
-            let is_new = |known: &Found| known.model.provider != one.model.provider || known.model.id != one.model.id;
+            let is_new =
+                |known: &ModelMatch| known.model.provider != one.model.provider || known.model.id != one.model.id;
             if chosen.iter().all(is_new) {
                 chosen.push(one);
             }
@@ -31,8 +32,8 @@ pub fn choose(available: &[Arc<Model>], patterns: &[String]) -> (Vec<Found>, Vec
     (chosen, warnings)
 }
 
-fn by_pattern(available: &[Arc<Model>], pattern: &str) -> Vec<Found> {
-    let found = |model: &Arc<Model>, thinking| Found { model: Arc::clone(model), thinking, warning: None };
+fn by_pattern(available: &[Arc<Model>], pattern: &str) -> Vec<ModelMatch> {
+    let found = |model: &Arc<Model>, thinking| ModelMatch { model: Arc::clone(model), thinking, warning: None };
     if !pattern.contains(['*', '?', '[']) {
         return pattern::parse(available, pattern).into_iter().collect();
     }
@@ -79,7 +80,7 @@ mod tests {
             ids.into_iter().map(record).map(|record| Arc::new(Model::from_record(&record).unwrap())).collect();
         let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
         let (chosen, warnings) = choose(&models, &patterns);
-        let shown = |one: &Found| {
+        let shown = |one: &ModelMatch| {
             let level = one.thinking.map(|level| format!(":{level}")).unwrap_or_default();
             format!("{}/{}{level}", one.model.provider, one.model.id)
         };

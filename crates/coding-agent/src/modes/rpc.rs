@@ -1,7 +1,7 @@
 //! RPC mode: a session driven by lines of JSON, as pi 0.87.1 speaks them.
 //!
-//! Commands are done as they arrive. While a prompt runs, what only looks at the session is answered at once, what changes it reaches the run
-//! between two events, and what needs another session ends the run first.
+//! Commands are done as they arrive. While a prompt runs, queries are answered and changes are made between two events of the run; commands that
+//! need the session for themselves cancel the run first: see [`Command`](crate::protocol::command::Command).
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ mod approvals;
 mod outbox;
 mod dialogs;
 mod io;
-mod meanwhile;
-mod desk;
+mod waiting;
+mod context;
 mod pages;
 mod busy;
 mod idle;
@@ -23,12 +23,12 @@ mod idle;
 pub use dialogs::ClientUi;
 pub use io::{Incoming, Lines};
 
-use meanwhile::{Left, meanwhile};
+use waiting::{Backlog, serve_during};
 
 /// Why RPC mode ended before its client did.
 #[derive(Debug, thiserror::Error)]
 pub enum RpcError {
-    /// The person behind the client serves another one already.
+    /// The user interface of the client is in use by another one.
     #[error("the client's UI is in use already")]
     Taken,
     /// The client does not read any more.
@@ -36,8 +36,8 @@ pub enum RpcError {
     NobodyReads,
 }
 
-/// Serves a client until it has nothing more to say, does not read any more, or until `stop`; whatever runs then is cancelled. `ui` is the one that
-/// the session's extensions were given.
+/// Serves a client until it writes nothing more, does not read any more, or until `stop`; whatever runs then is cancelled. `ui` is the one that the
+/// session's extensions were given.
 ///
 /// # Errors
 /// [`RpcError`].
@@ -50,7 +50,7 @@ pub struct Client {
     io: io::Io,
     ui: ClientUi,
     stop: Cancel,
-    left: Left,
+    backlog: Backlog,
 }
 
 impl Client {
@@ -60,13 +60,13 @@ impl Client {
     /// [`RpcError::Taken`].
     pub fn new(ui: &ClientUi, lines: Lines, stop: &Cancel) -> Result<Self, RpcError> {
         let io = io::Io::new(lines, ui, stop).ok_or(RpcError::Taken)?;
-        Ok(Self { stop: io.stop().clone(), io, ui: ui.clone(), left: Left::default() })
+        Ok(Self { stop: io.stop().clone(), io, ui: ui.clone(), backlog: Backlog::default() })
     }
 
-    /// Waits for something, the making of a session above all. Extensions may ask the person behind the client meanwhile; commands wait until
-    /// the client is served.
-    pub async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
-        meanwhile(&mut self.io, &self.ui, &mut self.left, work).await
+    /// Waits for a future, the creation of a session above all. Extensions may ask the user behind the client meanwhile; commands wait until
+    /// [`Client::serve`].
+    pub async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> T {
+        serve_during(&mut self.io, &self.ui, &mut self.backlog, work).await
     }
 
     /// Serves the client: see [`rpc`].

@@ -17,7 +17,7 @@ const N_AT_A_TIME: usize = 4;
 
 /// A package that settings list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ConfiguredPackage {
     /// What settings say.
     pub entry: PackageEntry,
     /// Whose settings.
@@ -31,11 +31,11 @@ type Due = (String, Source, PackageScope);
 
 impl Packages {
     /// All packages: those of the user, then those of a trusted project.
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list(&self) -> Vec<ConfiguredPackage> {
         let of = |scope: PackageScope| {
             self.entries(scope).0.into_iter().map(move |entry| {
                 let path = Source::parse(&entry.source).ok().map(|source| self.place(&source, scope));
-                Listed { path: path.filter(|path| path.exists()), entry, scope }
+                ConfiguredPackage { path: path.filter(|path| path.exists()), entry, scope }
             })
         };
         of(PackageScope::User).chain(of(PackageScope::Project)).collect()
@@ -164,11 +164,11 @@ impl Packages {
             let source = Source::parse(text).unwrap_or_else(|_| Source::Local(text.to_owned()));
             self.identity(&source, &self.cwd)
         });
-        let is_wanted = |one: &&Listed| {
+        let is_wanted = |one: &&ConfiguredPackage| {
             let wanted = wanted.as_ref();
             wanted.is_none_or(|identity| self.is_package(&one.entry.source.as_str().into(), one.scope, identity))
         };
-        let found: Vec<&Listed> = listed.iter().filter(is_wanted).collect();
+        let found: Vec<&ConfiguredPackage> = listed.iter().filter(is_wanted).collect();
         if let (true, Some(text)) = (found.is_empty(), text) {
             return Err(PackageError::NotFound { source_text: text.to_owned(), similar: similar(text, &listed) });
         }
@@ -201,7 +201,7 @@ pub(super) fn npm_spec(npm: &NpmSource) -> String {
 }
 
 /// A package that somebody may mean who left out where it comes from.
-fn similar(text: &str, listed: &[Listed]) -> Option<String> {
+fn similar(text: &str, listed: &[ConfiguredPackage]) -> Option<String> {
     let text = text.trim();
     let sources = listed.iter().map(|one| &one.entry.source);
     sources

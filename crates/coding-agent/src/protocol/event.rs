@@ -21,7 +21,7 @@ pub struct EventWriter {
     names: EventNames,
     line: Vec<u8>,
     usage: Vec<u8>,
-    kinds: Vec<Kind>,
+    kinds: Vec<LineKind>,
 }
 
 /// Which names events go by.
@@ -36,13 +36,13 @@ pub enum EventNames {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum LineKind {
     Text,
     Thinking,
     ToolCall,
 }
 
-impl Kind {
+impl LineKind {
     fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -199,9 +199,9 @@ impl EventWriter {
             }
             StreamEvent::BlockStart { index, kind } => {
                 let word = match kind {
-                    BlockKind::Text => Kind::Text,
-                    BlockKind::Thinking { .. } => Kind::Thinking,
-                    BlockKind::ToolCall { .. } => Kind::ToolCall,
+                    BlockKind::Text => LineKind::Text,
+                    BlockKind::Thinking { .. } => LineKind::Thinking,
+                    BlockKind::ToolCall { .. } => LineKind::ToolCall,
                 };
                 self.kinds.push(word);
                 self.begin_update(word, "_start", *index);
@@ -239,7 +239,7 @@ impl EventWriter {
         }
     }
 
-    fn begin_update(&mut self, kind: Kind, part: &str, index: usize) {
+    fn begin_update(&mut self, kind: LineKind, part: &str, index: usize) {
         self.line.extend_from_slice(br#"{"type":"message_update","usage":"#);
         self.line.extend_from_slice(&self.usage);
         self.line.extend_from_slice(br#","assistantMessageEvent":{"type":""#);

@@ -4,7 +4,7 @@ use pinch_stdx::json::write;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::command::{Refused, Request};
+use super::command::{RejectedLine, Request};
 
 /// Whom an answer is for.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Answerer {
     }
 }
 
-impl Refused {
+impl RejectedLine {
     /// The answer to a line that was not understood.
     pub fn line(&self) -> Vec<u8> {
         Answerer { id: self.id.clone(), name: self.name.clone() }.failed(&self.error)

@@ -28,7 +28,7 @@ pub enum Enter {
 
 /// A file that was found or named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedFile {
     /// Where it is.
     pub path: PathBuf,
     /// How many parts at the end of the path are no links, the last of them a regular file: the listings of their folders have said so. Nothing
@@ -36,7 +36,7 @@ pub struct Listed {
     pub n_plain: usize,
 }
 
-impl Listed {
+impl ListedFile {
     /// A file of which nothing else is known.
     pub fn named(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), n_plain: 0 }
@@ -57,7 +57,7 @@ impl Listed {
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Names of files.
-    pub files: Vec<Listed>,
+    pub files: Vec<ListedFile>,
     /// Names of folders.
     pub folders: Vec<PathBuf>,
 }
@@ -72,7 +72,7 @@ pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter)
 
 /// An entry of a folder, as it is sorted.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct DirEntry {
     name: OsString,
     is_folder: bool,
     is_link: bool,
@@ -121,14 +121,14 @@ impl Search {
             };
             // Reading a pipe would never end.
             if is_folder || is_file {
-                found.push(Found { name, is_folder, is_link });
+                found.push(DirEntry { name, is_folder, is_link });
             }
         }
         self.rules.extend(builder.and_then(|builder| builder.build().ok()));
         found.sort_unstable();
         let mut listing = Listing::default();
         let mut linked = Vec::new();
-        for Found { name, is_folder, is_link } in found {
+        for DirEntry { name, is_folder, is_link } in found {
             let path = folder.join(name);
             if self.is_ignored(&path, is_folder) {
                 continue;
@@ -137,7 +137,7 @@ impl Search {
                 listing.folders.push(path);
                 linked.push(is_link);
             } else {
-                listing.files.push(Listed { path, n_plain: if is_link { 0 } else { n_plain + 1 } });
+                listing.files.push(ListedFile { path, n_plain: if is_link { 0 } else { n_plain + 1 } });
             }
         }
         if see(folder, depth, &listing) == Enter::Yes && depth < MAX_DEPTH {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::collect::Listed;
+use super::collect::ListedFile;
 use super::real_paths::RealPaths;
 use super::text_file::{self, without_bom};
 use crate::document::Problem;
@@ -57,14 +57,14 @@ impl Links<'_> {
 /// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it: `repositories` are the
 /// folders from the working directory up that have a `.git`. A file that cannot be read is reported.
 pub(super) fn collect(
-    agent_dir: &Path,
+    agent_dir: Option<&Path>,
     cwd: &Path,
     repositories: &[PathBuf],
     links: Links<'_>,
     real_paths: &mut RealPaths,
 ) -> (Vec<ContextFile>, Vec<Problem>) {
     let mut folders: Vec<&Path> = cwd.ancestors().collect();
-    folders.push(agent_dir);
+    folders.extend(agent_dir);
     folders.reverse();
     let twins = twins(cwd, repositories);
     folders.retain(|folder| !twins.contains(folder));
@@ -77,12 +77,12 @@ pub(super) fn collect(
             if !(meta.is_file() || is_link && path.is_file()) {
                 continue;
             }
-            let file = Listed { path, n_plain: usize::from(!is_link) };
+            let file = ListedFile { path, n_plain: usize::from(!is_link) };
             let real = real_paths.of_listed(&file);
             if seen.contains(&real) {
                 break;
             }
-            if is_link && folder != agent_dir && !links.may_lead(folder, &real, repositories, real_paths) {
+            if is_link && Some(folder) != agent_dir && !links.may_lead(folder, &real, repositories, real_paths) {
                 let what = "is a link that leads out of the project, which is not trusted; it was left out";
                 problems.push(Problem::new(&file.path, what).remedy("Trust the project, or copy the file"));
                 continue;
@@ -160,7 +160,7 @@ mod tests {
         let repositories = [repository.clone()];
         let of = |anywhere, home: Option<&Path>| {
             let (agent, links) = (root.join("agent"), Links { anywhere, home });
-            let (files, problems) = collect(&agent, &inner, &repositories, links, &mut RealPaths::default());
+            let (files, problems) = collect(Some(&agent), &inner, &repositories, links, &mut RealPaths::default());
             let texts: Vec<String> = files.into_iter().map(|file| file.text).collect();
             (texts, problems.iter().map(|problem| problem.to_string()).collect::<Vec<_>>())
         };
@@ -187,7 +187,7 @@ mod tests {
         write(inner.join("AGENTS.md"), "hidden");
         write(inner.join("AGENTS.override.md"), "inner");
         std::fs::create_dir_all(inner.join("AGENTS.MD")).unwrap();
-        let (files, problems) = collect(&agent, &inner, &[], FREE, &mut RealPaths::default());
+        let (files, problems) = collect(Some(&agent), &inner, &[], FREE, &mut RealPaths::default());
         let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
         assert_eq!((texts, problems.len()), (vec!["user", "outer\n", "inner"], 0));
     }
@@ -202,7 +202,7 @@ mod tests {
         let git_file = format!("gitdir: {}\n", main.join(".git/worktrees/x").display());
         let texts = || {
             let (files, problems) = collect(
-                &dir.path().join("none"),
+                Some(&dir.path().join("none")),
                 &tree.join("sub"),
                 &[tree.clone(), main.clone()],
                 FREE,

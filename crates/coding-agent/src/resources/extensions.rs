@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::collect::{self, Enter, Listed, has_ending};
+use super::collect::{self, Enter, ListedFile, has_ending};
 use super::info::SourceInfo;
 use super::manifest::manifest;
 
@@ -20,7 +20,7 @@ pub struct ExtensionEntry {
 }
 
 /// The extensions in a folder of extensions: single files, and folders with an entry of their own.
-pub(super) fn find(folder: &Path) -> Vec<Listed> {
+pub(super) fn find(folder: &Path) -> Vec<ListedFile> {
     let mut found = Vec::new();
     collect::search(folder, &mut |_, _, listing| {
         found.extend(listing.files.iter().filter(|file| is_entry_file(&file.path)).cloned());
@@ -31,12 +31,12 @@ pub(super) fn find(folder: &Path) -> Vec<Listed> {
 }
 
 /// The extensions that a path stands for: a file, a folder that is an extension, or a folder of extensions.
-pub(super) fn find_at(path: &Path) -> Vec<Listed> {
-    if path.is_dir() { entries_of(path).unwrap_or_else(|| find(path)) } else { vec![Listed::named(path)] }
+pub(super) fn find_at(path: &Path) -> Vec<ListedFile> {
+    if path.is_dir() { entries_of(path).unwrap_or_else(|| find(path)) } else { vec![ListedFile::named(path)] }
 }
 
 /// The entries of a folder that is an extension: those of its manifest, else `index.ts` or `index.js`.
-fn entries_of(folder: &Path) -> Option<Vec<Listed>> {
+fn entries_of(folder: &Path) -> Option<Vec<ListedFile>> {
     let listed = manifest(folder).and_then(|manifest| manifest.get("extensions").cloned());
     if let Some(listed) = listed.as_ref().and_then(Value::as_array).filter(|listed| !listed.is_empty()) {
         let paths = listed.iter().filter_map(|one| match one.as_str() {
@@ -46,13 +46,13 @@ fn entries_of(folder: &Path) -> Option<Vec<Listed>> {
         });
         let mut paths: Vec<PathBuf> = paths.collect();
         paths.dedup();
-        return Some(paths.into_iter().map(Listed::named).collect());
+        return Some(paths.into_iter().map(ListedFile::named).collect());
     }
     ["index.ts", "index.js"]
         .map(|name| folder.join(name))
         .into_iter()
         .find(|path| path.is_file())
-        .map(|path| vec![Listed::named(path)])
+        .map(|path| vec![ListedFile::named(path)])
 }
 
 fn is_entry_file(path: &Path) -> bool {

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use pinch_stdx::text::to_line_feeds;
 use serde_json::{Map, Value};
 
-use super::collect::Listed;
+use super::collect::ListedFile;
 
 /// A file's head and the text behind it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ const CHUNK: usize = 4 * 1024;
 ///
 /// # Errors
 /// The system's error; a head without an end within `max_bytes` is one too.
-pub(super) fn read_head(file: &Listed, max_bytes: u64) -> io::Result<String> {
+pub(super) fn read_head(file: &ListedFile, max_bytes: u64) -> io::Result<String> {
     let mut file = file.open()?;
     let mut bytes = Vec::new();
     loop {
@@ -109,13 +109,13 @@ mod tests {
     #[test]
     fn heads_are_read_and_little_more() {
         let dir = tempfile::tempdir().unwrap();
-        let file = Listed::named(dir.path().join("a.md"));
+        let file = ListedFile::named(dir.path().join("a.md"));
         let text = format!("---\ndescription: {}\n---\n{}", "d".repeat(20_000), "b\n".repeat(50_000));
         std::fs::write(&file.path, &text).unwrap();
         let read = read_head(&file, 1 << 20).unwrap();
         assert!(read.len() < 20_000 + 2 * CHUNK, "{}", read.len());
         assert_eq!(parse(&read).unwrap().head["description"], "d".repeat(20_000));
         assert!(read_head(&file, 10_000).is_err());
-        assert!(read_head(&Listed::named(dir.path().join("none")), 10).is_err());
+        assert!(read_head(&ListedFile::named(dir.path().join("none")), 10).is_err());
     }
 }

@@ -4,20 +4,20 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::collect::{Listed, Patterns, has_ending};
+use super::collect::{ListedFile, Patterns, has_ending};
 use super::info::{Diagnostic, Origin, ResourceKind, Scope, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
 use super::manifest::manifest;
 use super::package_files;
 use super::real_paths::RealPaths;
-use super::skills::{self, Meant, SkillFolder};
+use super::skills::{self, Intent, SkillFolder};
 use crate::packages::source::{Source, absolute};
 use crate::packages::{self, PackageEntry};
 
 /// A file that counts, unless its name is taken.
-pub(super) struct Found {
-    pub(super) file: Listed,
-    pub(super) meant: Meant,
+pub(super) struct GatheredFile {
+    pub(super) file: ListedFile,
+    pub(super) meant: Intent,
     pub(super) info: SourceInfo,
 }
 
@@ -32,7 +32,7 @@ struct ScopeOf<'a> {
 pub(super) struct Gather<'a> {
     inputs: &'a ResourceInputs,
     kind: ResourceKind,
-    found: Vec<Found>,
+    found: Vec<GatheredFile>,
     /// Real paths; as texts, which are compared faster than paths.
     seen: HashSet<OsString>,
     real_paths: &'a mut RealPaths,
@@ -47,7 +47,7 @@ pub(super) fn gather(
     kind: ResourceKind,
     real_paths: &mut RealPaths,
     problems: &mut Vec<Diagnostic>,
-) -> Vec<Found> {
+) -> Vec<GatheredFile> {
     let mut gather = Gather { inputs, kind, found: Vec::new(), seen: HashSet::new(), real_paths, problems };
     gather.command_line();
     if !inputs.without.is_without(kind) {
@@ -56,13 +56,14 @@ pub(super) fn gather(
             settings: &inputs.settings.project,
             dir,
         });
-        let user = ScopeOf { scope: Scope::User, settings: &inputs.settings.user, dir: &inputs.agent_dir };
-        for scope in project.iter().chain([&user]) {
+        let of_user = |dir| ScopeOf { scope: Scope::User, settings: &inputs.settings.user, dir };
+        let user = inputs.agent_dir.as_deref().map(of_user);
+        for scope in project.iter().chain(&user) {
             gather.settings(scope);
             gather.automatic(scope);
         }
         let mut identities = HashSet::new();
-        for scope in project.iter().chain([&user]) {
+        for scope in project.iter().chain(&user) {
             gather.packages(scope, &mut identities);
         }
     }
@@ -73,15 +74,15 @@ pub(super) fn gather(
 }
 
 impl Gather<'_> {
-    fn push(&mut self, file: Listed, meant: Meant, info: impl FnOnce() -> SourceInfo) {
+    fn push(&mut self, file: ListedFile, meant: Intent, info: impl FnOnce() -> SourceInfo) {
         if self.seen.insert(self.real_paths.of_listed(&file).into_os_string()) {
             let info = SourceInfo { path: file.path.clone(), ..info() };
-            self.found.push(Found { file, meant, info });
+            self.found.push(GatheredFile { file, meant, info });
         }
     }
 
     /// The files that a path somebody wrote stands for; what is wrong with it is told.
-    fn named(&mut self, path: &Path) -> Vec<(Listed, Meant)> {
+    fn named(&mut self, path: &Path) -> Vec<(ListedFile, Intent)> {
         if path.is_dir() {
             let files = package_files::at(path, self.kind).into_iter();
             return files.map(|file| (file.clone(), skills::meant(&file.path))).collect();
@@ -97,7 +98,7 @@ impl Gather<'_> {
         } else if let Some((_, name)) = wanted.filter(|(ending, _)| !path.is_file() || !has_ending(path, ending)) {
             self.problems.push(Diagnostic::warning(path, format!("{kind} path is not a {name} file")));
         } else {
-            return vec![(Listed::named(path), Meant::Surely)];
+            return vec![(ListedFile::named(path), Intent::Certain)];
         }
         Vec::new()
     }
@@ -169,7 +170,7 @@ impl Gather<'_> {
         }
     }
 
-    fn push_automatic(&mut self, files: Vec<Listed>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
+    fn push_automatic(&mut self, files: Vec<ListedFile>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
         for file in files.into_iter().filter(|file| overrides.allow(&file.path, base)) {
             let meant = skills::meant(&file.path);
             self.push(file, meant, || top_level("auto", of.scope, base));
@@ -209,14 +210,14 @@ impl Gather<'_> {
                 }
             }
         } else if place.is_file() && self.kind == ResourceKind::Extension {
-            self.push(Listed::named(place), Meant::Surely, || info.clone());
+            self.push(ListedFile::named(place), Intent::Certain, || info.clone());
         } else if !place.exists() {
             self.tell_once(place, format!("package {} is not installed", entry.source));
         }
     }
 
     /// Whether a file of a package lies in it: a link that leads out of it is reported and not followed.
-    fn is_inside(&mut self, file: &Listed, package: &Path) -> bool {
+    fn is_inside(&mut self, file: &ListedFile, package: &Path) -> bool {
         let is_inside = self.real_paths.of_listed(file).starts_with(self.real_paths.of(package));
         if !is_inside {
             let text = "is a link that leads out of its package; it was left out";

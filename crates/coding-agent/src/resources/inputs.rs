@@ -114,8 +114,8 @@ impl Without {
 pub struct ResourceInputs {
     /// The working directory.
     pub cwd: PathBuf,
-    /// The user's folder of settings.
-    pub agent_dir: PathBuf,
+    /// The user's directory of settings; `None`: the user has no files.
+    pub agent_dir: Option<PathBuf>,
     /// The user's home folder.
     pub home: Option<PathBuf>,
     /// Whether the project's own things count: see [`super::trust`].
@@ -154,7 +154,7 @@ impl ResourceInputs {
         Self {
             project,
             cwd: cwd.into(),
-            agent_dir: agent_dir.into(),
+            agent_dir: Some(agent_dir.into()),
             home: home.map(Path::to_owned),
             trusted: false,
             links_lead_out: false,
@@ -166,9 +166,19 @@ impl ResourceInputs {
         }
     }
 
-    /// Looks again at the project.
+    /// A working directory of which nothing is looked up: only what is named explicitly is loaded.
+    pub fn nothing(cwd: impl Into<PathBuf>) -> Self {
+        let cwd = cwd.into();
+        let project = Project::none(&cwd);
+        let without = Without { extensions: true, skills: true, prompts: true, themes: true, context_files: true };
+        Self { agent_dir: None, without, ..Self::of_project(cwd, PathBuf::new(), None, project) }
+    }
+
+    /// Looks the project up again.
     pub(super) fn refresh(&mut self) {
-        self.project = Project::look(&self.cwd, self.home.as_deref());
+        if self.agent_dir.is_some() {
+            self.project = Project::look(&self.cwd, self.home.as_deref());
+        }
     }
 
     /// The project.
@@ -178,7 +188,7 @@ impl ResourceInputs {
 
     /// The project's folder of settings; the user's own is none.
     fn project_dir(&self) -> Option<&Path> {
-        self.project.dir().filter(|dir| *dir != self.agent_dir)
+        self.project.dir().filter(|dir| self.agent_dir.as_deref() != Some(*dir))
     }
 
     /// Whether things of the project are left out.

@@ -45,6 +45,28 @@ impl Resources {
         &self.commands.skills
     }
 
+    /// Adds other resources behind these. A template, theme or system prompt that is already there wins.
+    fn extend(&mut self, other: Self) {
+        self.context_files.extend(other.context_files);
+        self.commands.skills.extend(other.commands.skills);
+        self.diagnostics.extend(other.diagnostics);
+        for template in other.commands.templates.iter() {
+            if let Err(first) = self.commands.templates.add(template.clone()) {
+                let winner = &first.path;
+                let collision = Diagnostic::collision(ResourceKind::Prompt, &template.name, winner, &template.path);
+                self.diagnostics.push(collision);
+            }
+        }
+        for theme in other.themes {
+            if !self.themes.iter().any(|known| known.name == theme.name) {
+                self.themes.push(theme);
+            }
+        }
+        self.system_prompt = self.system_prompt.take().or(other.system_prompt);
+        self.append_system_prompt.extend(other.append_system_prompt);
+        self.extensions.extend(other.extensions);
+    }
+
     /// What is put behind the system prompt, as one text.
     pub fn addendum(&self) -> Option<String> {
         (!self.append_system_prompt.is_empty()).then(|| self.append_system_prompt.join("\n\n"))
@@ -55,6 +77,8 @@ impl Resources {
 #[derive(Clone)]
 pub struct ResourceLoader {
     inputs: ResourceInputs,
+    /// Resources the caller made; what is loaded from `inputs` is added to them.
+    given: Option<Arc<Resources>>,
     adjust: Option<Adjust>,
     extra: Vec<ExtraPaths>,
     resources: Arc<Resources>,
@@ -72,15 +96,31 @@ impl ResourceLoader {
         Self::load_with(inputs, None)
     }
 
-    /// Loads everything; `adjust` has the last word each time.
+    /// Loads everything; `adjust` is applied to the result each time.
     pub fn load_with(inputs: ResourceInputs, adjust: Option<Adjust>) -> Self {
-        let mut loader = Self { inputs, adjust, extra: Vec::new(), resources: Arc::default() };
+        let mut loader = Self { inputs, given: None, adjust, extra: Vec::new(), resources: Arc::default() };
+        loader.load_now();
+        loader
+    }
+
+    /// Resources the caller made. No file is read, except those that extensions of the session name.
+    pub fn in_memory(resources: Resources) -> Self {
+        let (inputs, given) = (ResourceInputs::nothing("/"), Some(Arc::new(resources)));
+        let mut loader = Self { inputs, given, adjust: None, extra: Vec::new(), resources: Arc::default() };
         loader.load_now();
         loader
     }
 
     fn load_now(&mut self) {
-        let mut resources = load(&self.inputs, &self.extra);
+        let loaded = load(&self.inputs, &self.extra);
+        let mut resources = match &self.given {
+            None => loaded,
+            Some(given) => {
+                let mut resources = (**given).clone();
+                resources.extend(loaded);
+                resources
+            }
+        };
         if let Some(adjust) = &self.adjust {
             adjust(&mut resources);
         }
@@ -124,7 +164,7 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     let mut real_paths = RealPaths::knowing(&inputs.cwd, project.real_cwd());
     if !inputs.without.context_files {
         let links = Links { anywhere: inputs.links_lead_out, home: inputs.home.as_deref() };
-        let (agent_dir, repositories) = (&inputs.agent_dir, project.repositories());
+        let (agent_dir, repositories) = (inputs.agent_dir.as_deref(), project.repositories());
         let (files, wrong) = context_files::collect(agent_dir, &inputs.cwd, repositories, links, &mut real_paths);
         resources.context_files = files;
         problems.extend(wrong.into_iter().map(Diagnostic::from));
@@ -204,7 +244,7 @@ fn system_texts(
         }
     };
     let Some(given) = given else {
-        let dirs = inputs.trusted_project_dir().into_iter().chain([inputs.agent_dir.as_path()]);
+        let dirs = inputs.trusted_project_dir().into_iter().chain(inputs.agent_dir.as_deref());
         return dirs
             .map(|dir| dir.join(name))
             .find(|path| path.is_file())

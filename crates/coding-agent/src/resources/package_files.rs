@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::collect::{self, Enter, Listed, Patterns, has_ending};
+use super::collect::{self, Enter, ListedFile, Patterns, has_ending};
 use super::info::ResourceKind;
 use super::{extensions, skills};
 use crate::packages::PackageFilter;
@@ -15,7 +15,7 @@ pub(super) fn files(
     manifest: Option<&Value>,
     filter: Option<&PackageFilter>,
     kind: ResourceKind,
-) -> Vec<Listed> {
+) -> Vec<ListedFile> {
     let chosen = filter.and_then(|filter| match kind {
         ResourceKind::Extension => filter.extensions.as_deref(),
         ResourceKind::Skill => filter.skills.as_deref(),
@@ -37,7 +37,7 @@ pub(super) fn files(
             .into_iter()
             .filter(|path| path.is_file())
             .take(1)
-            .map(Listed::named)
+            .map(ListedFile::named)
             .collect(),
         None => of_kind(&folder.join(kind.folder()), kind),
     };
@@ -54,7 +54,7 @@ fn has_any_list(manifest: &Value) -> bool {
 }
 
 /// The files that a list of a manifest stands for: paths of files and folders, globs, and overrides of both.
-fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<Listed> {
+fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<ListedFile> {
     let (overrides, chosen): (Vec<&str>, Vec<&str>) =
         list.iter().copied().partition(|text| Patterns::is_override(text));
     let (globs, paths): (Vec<&str>, Vec<&str>) = chosen.into_iter().partition(|text| Patterns::is_glob(text));
@@ -68,7 +68,7 @@ fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<Listed> {
     if !globs.is_empty() {
         let patterns = Patterns::new(globs);
         collect::search(folder, &mut |_, _, listing| {
-            let counts = |file: &&Listed| is_of(&file.path, kind) && patterns.allow(&file.path, folder);
+            let counts = |file: &&ListedFile| is_of(&file.path, kind) && patterns.allow(&file.path, folder);
             files.extend(listing.files.iter().filter(counts).cloned());
             Enter::Yes
         });
@@ -79,18 +79,18 @@ fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<Listed> {
 }
 
 /// The files that a path stands for: itself, or those of a folder. What is not there stands for nothing.
-pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<Listed> {
+pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     if path.is_dir() {
         return match kind {
             ResourceKind::Extension => extensions::find_at(path),
             _ => of_kind(path, kind),
         };
     }
-    if path.is_file() { vec![Listed::named(path)] } else { Vec::new() }
+    if path.is_file() { vec![ListedFile::named(path)] } else { Vec::new() }
 }
 
 /// The files of a folder that holds resources of one type.
-pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<Listed> {
+pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     let ending = match kind {
         ResourceKind::Extension => return extensions::find(folder),
         ResourceKind::Skill => return skills::find(folder, skills::SkillFolder::WithLooseFiles),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::collect::Listed;
+use super::collect::ListedFile;
 
 /// Finds out which paths lead to the same file.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl RealPaths {
     }
 
     /// The same of a file that was listed: parts that are known to be no links are not looked at.
-    pub(super) fn of_listed(&mut self, file: &Listed) -> PathBuf {
+    pub(super) fn of_listed(&mut self, file: &ListedFile) -> PathBuf {
         self.of_parts(&file.path, file.n_plain)
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use pinch_stdx::text::utf16_len;
 use serde_json::Value;
 
-use super::collect::{self, Enter, Listed, has_ending};
+use super::collect::{self, Enter, ListedFile, has_ending};
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
 use super::{frontmatter, text_file};
 
@@ -46,7 +46,7 @@ pub enum SkillFolder {
 }
 
 /// The files of skills below a folder, in order. Below a folder with a `SKILL.md` nothing is looked for.
-pub fn find(folder: &Path, kind: SkillFolder) -> Vec<Listed> {
+pub fn find(folder: &Path, kind: SkillFolder) -> Vec<ListedFile> {
     let mut found = Vec::new();
     collect::search(folder, &mut |_, depth, listing| {
         if let Some(skill) = listing.files.iter().find(|file| file.path.file_name() == Some(OsStr::new(FILE))) {
@@ -67,31 +67,31 @@ pub fn find(folder: &Path, kind: SkillFolder) -> Vec<Listed> {
 ///
 /// # Errors
 /// There is nothing, or no Markdown file.
-pub fn find_at(path: &Path) -> Result<Vec<Listed>, Diagnostic> {
+pub fn find_at(path: &Path) -> Result<Vec<ListedFile>, Diagnostic> {
     match std::fs::metadata(path) {
         Err(_) => Err(Diagnostic::warning(path, "skill path does not exist")),
         Ok(meta) if meta.is_dir() => Ok(find(path, SkillFolder::WithLooseFiles)),
-        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![Listed::named(path)]),
+        Ok(meta) if meta.is_file() && has_ending(path, "md") => Ok(vec![ListedFile::named(path)]),
         Ok(_) => Err(Diagnostic::warning(path, "skill path is not a markdown file")),
     }
 }
 
 /// Whether a file of a folder was meant as a skill: one that is only called anything may be a text about skills.
-pub fn meant(path: &Path) -> Meant {
-    if path.file_name().is_some_and(|name| name == FILE) { Meant::Surely } else { Meant::Perhaps }
+pub fn meant(path: &Path) -> Intent {
+    if path.file_name().is_some_and(|name| name == FILE) { Intent::Certain } else { Intent::Perhaps }
 }
 
 /// Whether a file that was found was meant as a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meant {
+pub enum Intent {
     /// Somebody named it, or it is called `SKILL.md`.
-    Surely,
+    Certain,
     /// It lies among skills; a Markdown file without a head is something else.
     Perhaps,
 }
 
 /// Reads the head of a skill; one that cannot be used is `None`, and all that is wrong with it is told.
-pub fn read(file: &Listed, meant: Meant, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
+pub fn read(file: &ListedFile, meant: Intent, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
     let path = file.path.as_path();
     let mut warn = |text: String| problems.push(Diagnostic::warning(path, text));
     let head = match frontmatter::read_head(file, text_file::MAX_BYTES) {
@@ -107,7 +107,7 @@ pub fn read(file: &Listed, meant: Meant, problems: &mut Vec<Diagnostic>) -> Opti
             }
         },
     };
-    if head.is_empty() && meant == Meant::Perhaps {
+    if head.is_empty() && meant == Intent::Perhaps {
         return None;
     }
     let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -140,7 +140,7 @@ pub fn read(file: &Listed, meant: Meant, problems: &mut Vec<Diagnostic>) -> Opti
 
 /// Reads skills in their order of precedence. Of several of one name the first counts, the others are told.
 pub fn load(
-    files: impl IntoIterator<Item = (Listed, Meant, SourceInfo)>,
+    files: impl IntoIterator<Item = (ListedFile, Intent, SourceInfo)>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Skill> {
     let (mut skills, mut collisions) = (Vec::<Skill>::new(), Vec::new());
@@ -250,11 +250,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(name: &str, text: &str, meant: Meant, loaded: Option<&str>, told: &[&str]) {
+    fn check(name: &str, text: &str, meant: Intent, loaded: Option<&str>, told: &[&str]) {
         let dir = tempfile::tempdir().unwrap();
         let path = skill(dir.path(), name, text);
         let mut problems = Vec::new();
-        let read = read(&Listed::named(path), meant, &mut problems);
+        let read = read(&ListedFile::named(path), meant, &mut problems);
         let told_now: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!((read.map(|skill| skill.name).as_deref(), told_now.as_slice()), (loaded, told));
     }
@@ -262,26 +262,32 @@ mod tests {
     #[test]
     fn heads_are_checked() {
         let invalid = "name contains invalid characters (must be lowercase a-z, 0-9, hyphens only)";
-        check("a/SKILL.md", "---\ndescription: d\n---\n", Meant::Surely, Some("a"), &[]);
-        check("loose.md", "---\ndescription: d\n---\n", Meant::Perhaps, Some("loose"), &[]);
-        check("a/SKILL.md", "---\nname: other\ndescription: d\n---\n", Meant::Surely, Some("other"), &[]);
+        check("a/SKILL.md", "---\ndescription: d\n---\n", Intent::Certain, Some("a"), &[]);
+        check("loose.md", "---\ndescription: d\n---\n", Intent::Perhaps, Some("loose"), &[]);
+        check("a/SKILL.md", "---\nname: other\ndescription: d\n---\n", Intent::Certain, Some("other"), &[]);
         check(
             "a/SKILL.md",
             "---\nname: -A--b\ndescription: d\n---\n",
-            Meant::Surely,
+            Intent::Certain,
             Some("-A--b"),
             &[invalid, "name must not start or end with a hyphen", "name must not contain consecutive hyphens"],
         );
-        check("a/SKILL.md", "---\nname: 7\ndescription: ' '\n---\n", Meant::Surely, None, &["description is required"]);
-        check("README.md", "# Read me\n", Meant::Perhaps, None, &[]);
-        check("README.md", "# Read me\n", Meant::Surely, None, &["description is required", invalid]);
+        check(
+            "a/SKILL.md",
+            "---\nname: 7\ndescription: ' '\n---\n",
+            Intent::Certain,
+            None,
+            &["description is required"],
+        );
+        check("README.md", "# Read me\n", Intent::Perhaps, None, &[]);
+        check("README.md", "# Read me\n", Intent::Certain, None, &["description is required", invalid]);
     }
 
     #[test]
     fn what_a_skill_says_replaces_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = skill(dir.path(), "a/SKILL.md", "---\ndescription: d\n---\n\nBody $1\n");
-        let skill = read(&Listed::named(&path), Meant::Surely, &mut Vec::new()).unwrap();
+        let skill = read(&ListedFile::named(&path), Intent::Certain, &mut Vec::new()).unwrap();
         let folder = dir.path().join("a").display().to_string();
         let block = format!(
             "<skill name=\"a\" location=\"{folder}/SKILL.md\">\nReferences are relative to {folder}.\n\nBody $1\n</skill>"

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::collect::Listed;
+use super::collect::ListedFile;
 use super::frontmatter;
 use super::info::SourceInfo;
 use super::text_file;
@@ -53,7 +53,7 @@ impl Template {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn read(file: &Listed) -> Result<Option<Self>, String> {
+    pub fn read(file: &ListedFile) -> Result<Option<Self>, String> {
         let path = file.path.as_path();
         let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { return Ok(None) };
         match text_file::read_listed(file) {

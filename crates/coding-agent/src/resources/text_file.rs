@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pinch_stdx::text::bom_len;
 
-use super::collect::Listed;
+use super::collect::ListedFile;
 
 /// Bytes of such a file at most.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
@@ -15,14 +15,14 @@ pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 /// # Errors
 /// Why it cannot be used, in words.
 pub(super) fn read(path: &Path) -> Result<String, String> {
-    read_listed(&Listed::named(path))
+    read_listed(&ListedFile::named(path))
 }
 
 /// The same of a file that was found.
 ///
 /// # Errors
 /// Why it cannot be used, in words.
-pub(super) fn read_listed(file: &Listed) -> Result<String, String> {
+pub(super) fn read_listed(file: &ListedFile) -> Result<String, String> {
     match file.read(MAX_BYTES) {
         Ok(bytes) => Ok(text(bytes)),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err("is larger than 1 MiB".to_owned()),

@@ -14,21 +14,27 @@ use crate::document::{self, ChangeError, Problem, change_object};
 const IN_PROJECT_DIR: [&str; 8] =
     ["settings.json", "mcp.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
 
-/// What the user decided about folders.
-#[derive(Clone, Debug)]
+/// The user's decisions about which projects are trusted.
+#[derive(Clone, Debug, Default)]
 pub struct TrustStore {
-    path: PathBuf,
+    /// The file the decisions are kept in; `None`: in memory only.
+    path: Option<PathBuf>,
     entries: Map<String, Value>,
 }
 
 impl TrustStore {
-    /// Reads a `trust.json`. A damaged one counts as empty and is reported.
+    /// An empty store that is kept in memory only.
+    pub fn in_memory() -> Self {
+        Self::default()
+    }
+
+    /// Reads a `trust.json`. A damaged file counts as empty and is reported.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         let (entries, problems) = match document::read_object(path) {
             Ok(entries) => (entries, Vec::new()),
             Err(problem) => (Map::new(), vec![problem]),
         };
-        (Self { path: path.to_owned(), entries }, problems)
+        (Self { path: Some(path.to_owned()), entries }, problems)
     }
 
     /// The decision about a folder: its own, else that of the nearest folder above it. Links in the path are followed first.
@@ -41,31 +47,40 @@ impl TrustStore {
         real.ancestors().find_map(|folder| decided(self.entries.get(&*folder.to_string_lossy())?))
     }
 
-    /// Keeps a decision about a folder; `None` takes an earlier one back. The file is read again before, everything else in it stays, and it is
-    /// readable by the user alone.
+    /// Stores a decision about a directory; `None` removes an earlier one. The file is read again first, everything else in it is kept, and
+    /// only the user can read it.
     ///
     /// # Errors
     /// [`ChangeError`]; nothing was written then.
     pub fn decide(&mut self, folder: &Path, trusted: Option<bool>, host: &Host) -> Result<(), ChangeError> {
         let key = real(folder).to_string_lossy().into_owned();
-        let mut kept = Map::new();
-        change_object(&self.path, Access::Private, host, |entries| {
-            match trusted {
-                None => drop(entries.shift_remove(&key)),
-                Some(trusted) => match entries.get_mut(&key) {
-                    // Whoever writes more than a word keeps the rest of it.
-                    Some(Value::Object(members)) if members.contains_key("trusted") => {
-                        members.insert("trusted".into(), trusted.into());
-                        members.insert("at".into(), host.now_iso().into());
-                    }
-                    _ => drop(entries.insert(key, trusted.into())),
-                },
+        let mut kept = self.entries.clone();
+        match &self.path {
+            None => set(&mut kept, key, trusted, host),
+            Some(path) => {
+                change_object(path, Access::Private, host, |entries| {
+                    set(entries, key, trusted, host);
+                    kept.clone_from(entries);
+                    Ok(true)
+                })?;
             }
-            kept.clone_from(entries);
-            Ok(true)
-        })?;
+        }
         self.entries = kept;
         Ok(())
+    }
+}
+
+fn set(entries: &mut Map<String, Value>, key: String, trusted: Option<bool>, host: &Host) {
+    match trusted {
+        None => drop(entries.shift_remove(&key)),
+        Some(trusted) => match entries.get_mut(&key) {
+            // An entry may be an object with members of other programs: those are kept.
+            Some(Value::Object(members)) if members.contains_key("trusted") => {
+                members.insert("trusted".into(), trusted.into());
+                members.insert("at".into(), host.now_iso().into());
+            }
+            _ => drop(entries.insert(key, trusted.into())),
+        },
     }
 }
 
@@ -103,7 +118,13 @@ pub struct Project {
 }
 
 impl Project {
-    /// Looks.
+    /// A working directory of which nothing is looked up: it has no settings, no repository and no skills of its own.
+    pub fn none(cwd: &Path) -> Self {
+        let (repositories, agents_skills) = (Vec::new(), Vec::new());
+        Self { real_cwd: cwd.to_owned(), dir: None, repositories, agents_skills, needs_trust: false }
+    }
+
+    /// Looks the project up on disk.
     pub fn look(cwd: &Path, home: Option<&Path>) -> Self {
         let real_cwd = real(cwd);
         let dir = settings_dir(cwd, &real_cwd, home);

@@ -5,10 +5,10 @@ use pinch_stdx::cancel::Cancel;
 use tokio::sync::oneshot;
 
 use super::AgentSession;
-use super::attend::attended;
+use super::answering::answering;
 use super::control::SessionControl;
-use super::errands::Drafted;
-use super::tell::Tell;
+use super::emitter::SessionEmitter;
+use super::requests::PendingEntries;
 use crate::compaction::{estimate, prepare};
 use crate::entry::{Compaction, EntryBody, EntryId};
 use crate::extension::{BeforeSettle, Boundary, Draft, Outcome, Point};
@@ -22,7 +22,7 @@ impl SessionControl {
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
-        self.share(|state| state.drafted = Some(Drafted { drafts, reply }));
+        self.share(|state| state.drafted = Some(PendingEntries { drafts, reply }));
         answer.await.unwrap_or_else(|_| Err("The session is gone".to_owned()))
     }
 
@@ -32,12 +32,16 @@ impl SessionControl {
     }
 
     /// Appends the drafts that wait; true when the conversation may be another one.
-    pub(super) async fn take_drafts(&self, log: &mut SessionLog, tell: &Tell<'_>) -> Result<bool, StoreError> {
+    pub(super) async fn take_drafts(
+        &self,
+        log: &mut SessionLog,
+        emitter: &SessionEmitter<'_>,
+    ) -> Result<bool, StoreError> {
         if self.peek(|state| state.drafted.is_none()) {
             return Ok(false);
         }
-        let Some(Drafted { drafts, reply }) = self.share(|state| state.drafted.take()) else { return Ok(false) };
-        let done = append(drafts, log, tell).await?;
+        let Some(PendingEntries { drafts, reply }) = self.share(|state| state.drafted.take()) else { return Ok(false) };
+        let done = append(drafts, log, emitter).await?;
         let any = done.is_ok();
         // Who asked may have given up meanwhile.
         drop(reply.send(done));
@@ -48,7 +52,7 @@ impl SessionControl {
 /// Asks the extensions before the session comes to rest; true when the model is to be asked once more.
 pub(super) async fn before_settle(
     session: &mut AgentSession,
-    tell: &Tell<'_>,
+    emitter: &SessionEmitter<'_>,
     cancel: &Cancel,
 ) -> Result<bool, StoreError> {
     let (control, point) = (session.control.clone(), Point::AgentBeforeSettle);
@@ -58,8 +62,8 @@ pub(super) async fn before_settle(
     let answer = session.agent.messages.iter().rev().find_map(|message| message.as_assistant());
     let outcome = answer.map(|answer| Outcome::of(&answer.stop_reason)).unwrap_or_default();
     let asking = control.extensions().before_settle(BeforeSettle { outcome });
-    let Boundary { drafts, goes_on } = attended(&control, &session.log, asking).await;
-    if let Err(why) = append(drafts, &mut session.log, tell).await? {
+    let Boundary { drafts, goes_on } = answering(&control, &session.log, asking).await;
+    if let Err(why) = append(drafts, &mut session.log, emitter).await? {
         control.extensions().report_boundary(point, format!("Invalid boundary entries: {why}"));
         return Ok(false);
     }
@@ -78,12 +82,16 @@ pub(super) async fn before_settle(
 }
 
 /// Appends drafts in their order and tells of each. When one of them makes no sense, none is appended; the inner error says which.
-async fn append(drafts: Vec<Draft>, log: &mut SessionLog, tell: &Tell<'_>) -> Result<Result<(), String>, StoreError> {
+async fn append(
+    drafts: Vec<Draft>,
+    log: &mut SessionLog,
+    emitter: &SessionEmitter<'_>,
+) -> Result<Result<(), String>, StoreError> {
     if let Err(wrong) = drafts.iter().try_for_each(|draft| check(draft, log)) {
         return Ok(Err(wrong));
     }
     for draft in drafts {
-        let body = match tell.control.fitted_draft(draft).await {
+        let body = match emitter.control.admitted_draft(draft).await {
             Draft::Custom { custom_type, data } => EntryBody::Custom { custom_type, data },
             Draft::Message(message) => EntryBody::CustomMessage(message),
             Draft::Edit { target, replacement } => EntryBody::ContextEdit { target_id: target, replacement },
@@ -101,7 +109,7 @@ async fn append(drafts: Vec<Draft>, log: &mut SessionLog, tell: &Tell<'_>) -> Re
             }
         };
         let id = log.append(body).await?;
-        tell.entry_appended(log, &id).await;
+        emitter.entry_appended(log, &id).await;
     }
     Ok(Ok(()))
 }

@@ -7,8 +7,8 @@ use pinch_llm::model::{Model, thinking};
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::control::{Adopted, Change};
+use super::emitter::SessionEmitter;
 use super::models::{level_after, level_change, model_change};
-use super::tell::Tell;
 use super::{AgentSession, SessionError};
 use crate::event::SessionEvent;
 use crate::extension::ModelSource;
@@ -41,30 +41,35 @@ impl Standing {
     pub(super) async fn take_in(
         &mut self,
         log: &mut SessionLog,
-        tell: &Tell<'_>,
+        emitter: &SessionEmitter<'_>,
         at_end: bool,
     ) -> Result<bool, SessionError> {
-        let changes = tell.control.take_changes(at_end);
+        let changes = emitter.control.take_changes(at_end);
         let any = !changes.is_empty();
         for change in changes {
-            self.make(change, log, tell).await?;
+            self.make(change, log, emitter).await?;
         }
         Ok(any)
     }
 
-    async fn make(&mut self, change: Change, log: &mut SessionLog, tell: &Tell<'_>) -> Result<(), SessionError> {
+    async fn make(
+        &mut self,
+        change: Change,
+        log: &mut SessionLog,
+        emitter: &SessionEmitter<'_>,
+    ) -> Result<(), SessionError> {
         match change {
             Change::Model(model) => {
                 let wanted = level_after(&self.model, &model, self.thinking, self.usual);
                 log.append(model_change(&model)).await?;
                 self.news.model = Some(Arc::clone(&model));
                 let previous = std::mem::replace(&mut self.model, Arc::clone(&model));
-                tell.control.model_is(&model, &previous, ModelSource::Set, log).await;
-                self.set_level(wanted, log, tell).await?;
+                emitter.control.model_changed(&model, &previous, ModelSource::Set, log).await;
+                self.set_level(wanted, log, emitter).await?;
             }
-            Change::Thinking(level) => self.set_level(level, log, tell).await?,
+            Change::Thinking(level) => self.set_level(level, log, emitter).await?,
             Change::Tools(tools, system) => {
-                tell.control.tools_are(&tools, &system);
+                emitter.control.tools_changed(&tools, &system);
                 self.news.tools = Some(tools);
                 self.news.system = Some(system.clone());
                 self.system = Some(system);
@@ -72,15 +77,15 @@ impl Standing {
             Change::Name(name) => {
                 log.append_name(&name).await?;
                 let event = SessionEvent::InfoChanged { name: log.name() };
-                tell.control.name_is(&event, log).await;
-                tell.emit(event).await;
+                emitter.control.name_changed(&event, log).await;
+                emitter.emit(event).await;
             }
             Change::Entry(body) => {
                 let id = log.append(body).await?;
-                tell.entry_appended(log, &id).await;
+                emitter.entry_appended(log, &id).await;
             }
             Change::Bash(ran) => drop(log.append_message(ran.into_message()).await?),
-            Change::Note(message) => tell.note(tell.control.custom(&message), log).await?,
+            Change::Note(message) => emitter.record(emitter.control.custom(&message), log).await?,
         }
         Ok(())
     }
@@ -89,15 +94,15 @@ impl Standing {
         &mut self,
         level: ThinkingLevel,
         log: &mut SessionLog,
-        tell: &Tell<'_>,
+        emitter: &SessionEmitter<'_>,
     ) -> Result<(), SessionError> {
         let level = thinking::clamp(&self.model, level);
         if level != self.thinking {
             log.append(level_change(level)).await?;
             let previous = std::mem::replace(&mut self.thinking, level);
-            tell.control.level_is(level, previous, log).await;
+            emitter.control.level_changed(level, previous, log).await;
             self.news.thinking = Some(level);
-            tell.emit(SessionEvent::ThinkingLevelChanged { level }).await;
+            emitter.emit(SessionEvent::ThinkingLevelChanged { level }).await;
         }
         Ok(())
     }

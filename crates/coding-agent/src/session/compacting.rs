@@ -19,15 +19,15 @@ use crate::compaction::{
 };
 use crate::entry::BranchSummary;
 use crate::event::{SessionEvent, SummarySource};
-use crate::extension::Told;
+use crate::extension::Notification;
 use crate::recovery::TurnRetry;
 use crate::session_log::{Context, SessionLog};
 
 use super::AgentSession;
-use super::attend::attended;
+use super::answering::answering;
 use super::changes::Standing;
 use super::control::SessionControl;
-use super::tell::Listener;
+use super::emitter::Listener;
 
 /// Who makes summaries: the agent's model as it stands. A copy, because a run has the agent borrowed.
 pub(super) struct Summariser {
@@ -44,15 +44,15 @@ pub(super) struct Summariser {
 
 /// What compaction is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct CompactionTask<'a> {
     pub(super) reason: CompactionReason,
     pub(super) focus: Option<&'a str>,
     /// A failed prompt is tried again when it works.
     pub(super) will_retry: bool,
 }
 
-impl Wanted<'_> {
-    pub(super) fn by_itself(reason: CompactionReason, will_retry: bool) -> Self {
+impl CompactionTask<'_> {
+    pub(super) fn automatic(reason: CompactionReason, will_retry: bool) -> Self {
         Self { reason, focus: None, will_retry }
     }
 }
@@ -85,8 +85,8 @@ impl Summariser {
     pub(super) async fn compact(
         &self,
         log: &mut SessionLog,
-        wanted: Wanted<'_>,
-        tell: &dyn Listener,
+        wanted: CompactionTask<'_>,
+        emitter: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
         let preparation = compaction::prepare_log(log, &self.settings);
@@ -95,24 +95,24 @@ impl Summariser {
         {
             return Err(nothing);
         }
-        tell.event(SessionEvent::CompactionStart { reason: wanted.reason }).await;
+        emitter.event(SessionEvent::CompactionStart { reason: wanted.reason }).await;
         let made = match preparation {
-            Ok(preparation) => self.make(log, preparation, wanted, tell, cancel).await,
+            Ok(preparation) => self.make(log, preparation, wanted, emitter, cancel).await,
             Err(nothing) => Err(nothing),
         };
         match &made {
             Ok(done) => {
                 self.hooks.compacted(done);
-                self.control.tell_extensions(Told::Compacted(done), log).await;
+                self.control.notify_extensions(Notification::Compacted(done), log).await;
             }
             Err(error) => {
                 self.hooks.compaction_failed(wanted.reason, error);
                 let text = error.to_string();
-                let told = Told::CompactFailed { reason: wanted.reason, error: &text };
-                self.control.tell_extensions(told, log).await;
+                let notification = Notification::CompactFailed { reason: wanted.reason, error: &text };
+                self.control.notify_extensions(notification, log).await;
             }
         }
-        tell.event(end_of(&made, wanted)).await;
+        emitter.event(end_of(&made, wanted)).await;
         made
     }
 
@@ -120,11 +120,11 @@ impl Summariser {
         &self,
         log: &mut SessionLog,
         preparation: Preparation,
-        wanted: Wanted<'_>,
-        tell: &dyn Listener,
+        wanted: CompactionTask<'_>,
+        emitter: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
-        let Wanted { reason, focus, will_retry } = wanted;
+        let CompactionTask { reason, focus, will_retry } = wanted;
         let ahead = CompactionAhead { preparation: &preparation, reason, focus, will_retry };
         let asking = async {
             match self.hooks.before_compaction(&ahead, cancel).await {
@@ -132,16 +132,16 @@ impl Summariser {
                 other => other,
             }
         };
-        let before = cancel.run(attended(&self.control, log, asking)).await;
+        let before = cancel.run(answering(&self.control, log, asking)).await;
         let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
             BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
             BeforeCompaction::Instead(made) => *made,
             BeforeCompaction::GoOn => {
                 let build = |prompt: SummaryPrompt| self.request(&prompt);
-                let step = |step| tell.event(step_event(step, SummarySource::Compaction, Some(reason)));
-                let retry = SummaryRetry { plan: self.retry, host: &self.host, tell: &step };
+                let step = |step| emitter.event(step_event(step, SummarySource::Compaction, Some(reason)));
+                let retry = SummaryRetry { plan: self.retry, host: &self.host, on_step: &step };
                 let model = SummaryModel { focus: focus.map(str::to_owned), ..self.model(&build, retry) };
-                attended(&self.control, log, model.summarise(&preparation, cancel)).await?
+                answering(&self.control, log, model.summarise(&preparation, cancel)).await?
             }
         };
         cancel.check().map_err(|_| CompactError::Cancelled)?;
@@ -154,7 +154,7 @@ impl Summariser {
         left: &LeftBranch,
         reserve_tokens: u64,
         wanted: &BranchInstructions,
-        tell: &dyn Listener,
+        emitter: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<BranchSummary, CompactError> {
         let build = |prompt: SummaryPrompt| {
@@ -162,8 +162,8 @@ impl Summariser {
             request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Off);
             request
         };
-        let step = |step| tell.event(step_event(step, SummarySource::BranchSummary, None));
-        let retry = SummaryRetry { plan: self.retry, host: &self.host, tell: &step };
+        let step = |step| emitter.event(step_event(step, SummarySource::BranchSummary, None));
+        let retry = SummaryRetry { plan: self.retry, host: &self.host, on_step: &step };
         branch::summarise(left, &self.model(&build, retry), reserve_tokens, wanted, cancel).await
     }
 
@@ -229,7 +229,7 @@ fn step_event(step: SummaryStep, source: SummarySource, reason: Option<Compactio
 }
 
 /// How compaction ended, as it is told.
-fn end_of(made: &Result<Compacted, CompactError>, wanted: Wanted<'_>) -> SessionEvent {
+fn end_of(made: &Result<Compacted, CompactError>, wanted: CompactionTask<'_>) -> SessionEvent {
     let reason = wanted.reason;
     let (result, aborted, error_message) = match made {
         Ok(done) => (Some(Box::new(done.clone())), false, None),

@@ -12,13 +12,13 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use tokio::sync::Notify;
 
-use super::errands::{Drafted, Errands};
 use super::input::{expanded, user_message};
-use super::look::{Look, SessionView};
+use super::requests::{PendingEntries, RequestQueue};
 use super::tooling::Tooling;
+use super::view::{Observer, SessionView};
 use crate::entry::{CustomMessage, EntryBody, EntryId};
 use crate::extension::Extensions;
-use crate::extension::actions::SessionNow;
+use crate::extension::actions::SessionSnapshot;
 use crate::images::{Intake, Treatment};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::resources::Commands;
@@ -54,20 +54,20 @@ pub(super) struct State {
     /// What the run has taken in and the agent has not.
     adopted: Adopted,
     /// Who wants to look at the session.
-    pub(super) looks: Vec<Look>,
+    pub(super) observers: Vec<Observer>,
     switches: Switches,
     /// What is known of the session without having it.
-    pub(super) now: Arc<SessionNow>,
+    pub(super) now: Arc<SessionSnapshot>,
     /// What a slash stands for.
     pub(super) commands: Arc<Commands>,
     /// Which tools there are.
     pub(super) tooling: Tooling,
     /// What extensions ask for.
-    pub(super) errands: Errands,
+    pub(super) requests: RequestQueue,
     /// The whole system prompt that extensions want for the prompt under way: requests have it, the conversation keeps its own.
     pub(super) forced_system: Option<Arc<str>>,
     /// Entries that extensions want behind the turn under way.
-    pub(super) drafted: Option<Drafted>,
+    pub(super) drafted: Option<PendingEntries>,
     /// The entries of the turn under way.
     pub(super) turn: TurnEntries,
 }
@@ -148,7 +148,7 @@ impl SessionControl {
         host: Host,
         commands: Arc<Commands>,
         extensions: Extensions,
-        now: SessionNow,
+        now: SessionSnapshot,
         tooling: Tooling,
     ) -> Self {
         let state = State {
@@ -156,12 +156,12 @@ impl SessionControl {
             next_prompt: Vec::new(),
             changes: Vec::new(),
             adopted: Adopted::default(),
-            looks: Vec::new(),
+            observers: Vec::new(),
             switches: Switches::default(),
             now: Arc::new(now),
             commands,
             tooling,
-            errands: Errands::default(),
+            requests: RequestQueue::default(),
             forced_system: None,
             drafted: None,
             turn: TurnEntries::default(),
@@ -319,14 +319,14 @@ impl SessionControl {
     }
 
     /// Waits until somebody has a question that the log answers, or wants to look at the session.
-    pub(super) async fn wants_answers(&self) {
-        self.until(|state| state.errands.has_questions() || !state.looks.is_empty()).await;
+    pub(super) async fn has_queries(&self) {
+        self.until(|state| state.requests.has_queries() || !state.observers.is_empty()).await;
     }
 
     /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at
-    /// [`super::AgentSession::view`] itself; what still waits when a run ends is for [`super::AgentSession::answer_looks`].
-    pub fn look(&self, look: impl FnOnce(&SessionView<'_>) + Send + 'static) {
-        self.share(|state| state.looks.push(Look::new(look)));
+    /// [`super::AgentSession::view`] itself; what still waits when a run ends is for [`super::AgentSession::notify_observers`].
+    pub fn observe(&self, observe: impl FnOnce(&SessionView<'_>) + Send + 'static) {
+        self.share(|state| state.observers.push(Observer::new(observe)));
     }
 
     /// Switches compactions that happen by themselves on or off.
@@ -459,7 +459,7 @@ impl Drop for Entered {
         let cancel = before.as_ref().map(|running| running.prompt.clone()).unwrap_or_default();
         self.control.extensions.set_cancel(&cancel);
         self.control.share(|state| {
-            state.errands.is_busy &= before.is_some();
+            state.requests.is_busy &= before.is_some();
             state.running = before;
         });
     }

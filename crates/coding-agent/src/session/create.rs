@@ -45,7 +45,7 @@ pub(crate) use chooser::Chooser;
 #[derive(Clone)]
 pub struct SessionOptions {
     /// The model.
-    pub model: ModelWish,
+    pub model: ModelChoice,
     /// The thinking level; clamped to what the model has.
     pub thinking: Option<ThinkingLevel>,
     /// Patterns of the models to go through; `None`: as the settings say.
@@ -81,7 +81,7 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> Self {
         Self {
-            model: ModelWish::Usual,
+            model: ModelChoice::Default,
             thinking: None,
             scope: None,
             api_key: None,
@@ -103,10 +103,10 @@ impl Default for SessionOptions {
 
 /// Which model.
 #[derive(Clone, Debug, Default)]
-pub enum ModelWish {
+pub enum ModelChoice {
     /// The session's own, else the first of the scope, the configured one, one that there are credentials for.
     #[default]
-    Usual,
+    Default,
     /// The one that a pattern names.
     Named {
         /// Who serves it.
@@ -115,7 +115,7 @@ pub enum ModelWish {
         pattern: String,
     },
     /// This one.
-    This(Arc<Model>),
+    Exact(Arc<Model>),
 }
 
 /// Which tools there are not.
@@ -151,10 +151,10 @@ pub enum CreateError {
     #[error(transparent)]
     Model(#[from] NotFound),
     /// There is no model that could be asked.
-    #[error("No models available. Set a provider's key, or name a server in {}", models_json.display())]
+    #[error("No models available. Set a provider's key, or name a server in {}", file_or_name(models_json.as_deref(), "models.json"))]
     NoModel {
-        /// Where servers are named.
-        models_json: PathBuf,
+        /// The file in which servers are named, if there is an agent directory.
+        models_json: Option<PathBuf>,
     },
     /// There are no credentials for the model that was named.
     #[error("No API key found for {provider}")]
@@ -376,9 +376,17 @@ fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell,
     Ok(Shell {
         program,
         prefix: settings.shell_command_prefix.clone(),
-        env: Shell::with_programs(env, &services.agent_dir().join("bin")),
+        env: match services.agent_dir() {
+            Some(dir) => Shell::with_programs(env, &dir.join("bin")),
+            None => env,
+        },
         temp: host.temp().to_owned(),
     })
+}
+
+/// The path of a file, else its name.
+fn file_or_name(file: Option<&Path>, name: &str) -> String {
+    file.map_or_else(|| name.to_owned(), |file| file.display().to_string())
 }
 
 /// How answers come, where somebody wishes for more than the usual.

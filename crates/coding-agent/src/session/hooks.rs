@@ -52,7 +52,7 @@ impl Hooks for SessionHooks {
     fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         Box::pin(async move {
             let owned = self.owner.incoming(message).await;
-            self.control.fitted(owned.as_ref().unwrap_or(message)).await.or(owned)
+            self.control.admitted(owned.as_ref().unwrap_or(message)).await.or(owned)
         })
     }
 
@@ -61,7 +61,7 @@ impl Hooks for SessionHooks {
             let owned = self.owner.whole_message(message).await;
             let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await.or(owned)?;
             // As it was, its images have been looked at when it came in.
-            Some(self.control.fitted(&changed).await.unwrap_or(changed))
+            Some(self.control.admitted(&changed).await.unwrap_or(changed))
         })
     }
 
@@ -127,7 +127,7 @@ impl Hooks for SessionHooks {
                 theirs.clone().apply(&mut seen.to_mut().output);
                 patch.add(theirs);
             }
-            if let Some(fitted) = self.control.fitted_result(&seen.output).await {
+            if let Some(fitted) = self.control.admitted_result(&seen.output).await {
                 patch.add(fitted);
             }
             patch
@@ -140,7 +140,7 @@ impl Hooks for SessionHooks {
             if !self.extensions().wants(Point::TurnEnd) {
                 return owned;
             }
-            let (turn_index, entries) = self.control.peek(|state| (state.errands.turn_index, state.turn.clone()));
+            let (turn_index, entries) = self.control.peek(|state| (state.requests.turn_index, state.turn.clone()));
             let ended = TurnEnd {
                 turn_index,
                 message: &turn.message,

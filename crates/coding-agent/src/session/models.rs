@@ -74,7 +74,7 @@ impl AgentSession {
         let wanted = level_after(&self.agent.model, &model, self.agent.thinking, self.usual_thinking);
         self.log.append(model_change(&model)).await?;
         let previous = std::mem::replace(&mut self.agent.model, Arc::clone(&model));
-        self.control.model_is(&model, &previous, source, &self.log).await;
+        self.control.model_changed(&model, &previous, source, &self.log).await;
         self.set_thinking(wanted).await?;
         Ok(())
     }
@@ -111,7 +111,7 @@ impl AgentSession {
         if level != self.agent.thinking {
             self.log.append(level_change(level)).await?;
             let previous = std::mem::replace(&mut self.agent.thinking, level);
-            self.control.level_is(level, previous, &self.log).await;
+            self.control.level_changed(level, previous, &self.log).await;
         }
         Ok(level)
     }

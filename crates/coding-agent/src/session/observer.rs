@@ -10,7 +10,7 @@ use pinch_llm::request::CallObserver;
 use serde_json::Value;
 
 use crate::extension::host::header_texts;
-use crate::extension::{Extensions, Point, Told};
+use crate::extension::{Extensions, Notification, Point};
 
 /// Shows requests to the owner first, then to the extensions.
 struct Observer {
@@ -61,7 +61,7 @@ impl CallObserver for Observer {
             }
             if self.extensions.wants(Point::AfterProviderResponse) {
                 let headers = header_texts(headers);
-                self.extensions.tell(Told::Response { status: status.as_u16(), headers: &headers }).await;
+                self.extensions.notify(Notification::Response { status: status.as_u16(), headers: &headers }).await;
             }
             Ok(())
         })

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use pinch_llm::message::Message;
 
-use super::attend::attended;
+use super::answering::answering;
 use super::{AgentSession, SessionError};
 use crate::entry::EntryId;
-use crate::extension::{BeforeFork, BeforeSwitch, Leave, ResourcesDiscover, SessionReason, Told};
+use crate::extension::{BeforeFork, BeforeSwitch, Notification, ResourcesDiscover, SessionReason, SwitchDecision};
 use crate::recovery::RecoveryState;
 use crate::resources::ExtraPaths;
 use crate::session_log::{NewSession, SessionLog};
@@ -46,7 +46,7 @@ impl AgentSession {
     /// Goes over to a new, empty session with the same parts, in the same store; `parent` names the one it follows.
     ///
     /// # Errors
-    /// [`SessionError::Stayed`] when an extension does not want that, and when the store cannot make room for it; the old session stays then.
+    /// [`SessionError::SwitchCancelled`] when an extension does not want that, and when the store cannot make room for it; the old session stays then.
     pub async fn begin_new(&mut self, parent: Option<String>) -> Result<(), SessionError> {
         let new = NewSession { parent_session: parent, ..NewSession::in_folder(self.log.cwd()) };
         self.ask_to_leave(SessionReason::New, None).await?;
@@ -75,8 +75,8 @@ impl AgentSession {
         }
         let ask = BeforeFork { entry: entry.clone(), before: place == ForkAt::Before };
         let asking = self.control.extensions().before_fork(&ask);
-        if attended(&self.control, &self.log, asking).await == Leave::Stay {
-            return Err(SessionError::Stayed.into());
+        if answering(&self.control, &self.log, asking).await == SwitchDecision::Cancel {
+            return Err(SessionError::SwitchCancelled.into());
         }
         let leaf = if place == ForkAt::Entry { Some(entry) } else { found.parent_id.as_ref() };
         let log = match leaf {
@@ -95,7 +95,7 @@ impl AgentSession {
     /// Takes another log up. Tools that act in a working directory are the caller's to replace: see [`AgentSession::set_tools`].
     ///
     /// # Errors
-    /// [`SessionError::Stayed`] when an extension does not want that, and when what has changed cannot be written to the log.
+    /// [`SessionError::SwitchCancelled`] when an extension does not want that, and when what has changed cannot be written to the log.
     pub async fn switch_to(&mut self, log: SessionLog) -> Result<(), SessionError> {
         self.ask_to_leave(SessionReason::Resume, log.path().map(PathBuf::from)).await?;
         self.leave_for(log, SessionReason::Resume).await;
@@ -107,7 +107,7 @@ impl AgentSession {
     /// Tells the extensions that the session is over, once: call it before the program ends.
     pub async fn shut_down(&mut self, reason: SessionReason) {
         if !std::mem::replace(&mut self.is_shut_down, true) {
-            self.control.tell_extensions(Told::SessionShutdown { reason, target: None }, &self.log).await;
+            self.control.notify_extensions(Notification::SessionShutdown { reason, target: None }, &self.log).await;
         }
     }
 
@@ -118,17 +118,17 @@ impl AgentSession {
 
     async fn ask_to_leave(&self, reason: SessionReason, target: Option<PathBuf>) -> Result<(), SessionError> {
         let ask = BeforeSwitch { reason, target };
-        match attended(&self.control, &self.log, self.control.extensions().before_switch(&ask)).await {
-            Leave::Go => Ok(()),
-            Leave::Stay => Err(SessionError::Stayed),
+        match answering(&self.control, &self.log, self.control.extensions().before_switch(&ask)).await {
+            SwitchDecision::Proceed => Ok(()),
+            SwitchDecision::Cancel => Err(SessionError::SwitchCancelled),
         }
     }
 
     /// Leaves the log for another one, and takes everything that depends on it from there.
     async fn leave_for(&mut self, log: SessionLog, reason: SessionReason) {
         let target = log.path().map(PathBuf::from);
-        let told = Told::SessionShutdown { reason, target: target.as_ref() };
-        self.control.tell_extensions(told, &self.log).await;
+        let notification = Notification::SessionShutdown { reason, target: target.as_ref() };
+        self.control.notify_extensions(notification, &self.log).await;
         self.control.extensions().renew();
         let old = std::mem::replace(&mut self.log, log);
         self.left = old.path().map(PathBuf::from);
@@ -139,7 +139,7 @@ impl AgentSession {
         self.state = RecoveryState::default();
         self.is_shut_down = false;
         let log = &self.log;
-        self.control.note(|now| {
+        self.control.update_snapshot(|now| {
             now.session_id = log.id().to_owned();
             now.session_file = log.path().map(PathBuf::from);
             now.session_name = log.name();
@@ -152,16 +152,18 @@ impl AgentSession {
     /// Tells the extensions which session there is now, and takes what they have found: it counts from the next prompt on.
     pub(super) async fn arrive(&mut self, reason: SessionReason) {
         let previous = self.left.take();
-        self.control.tell_extensions(Told::SessionStart { reason, previous: previous.as_ref() }, &self.log).await;
+        self.control
+            .notify_extensions(Notification::SessionStart { reason, previous: previous.as_ref() }, &self.log)
+            .await;
         let reason = if reason == SessionReason::Reload { reason } else { SessionReason::Startup };
         let discovering = self.control.extensions().resources(ResourcesDiscover { reason });
-        let found = attended(&self.control, &self.log, discovering).await;
+        let found = answering(&self.control, &self.log, discovering).await;
         if found == self.found {
             return;
         }
         self.found = found;
         if let Some(load) = &self.load_found {
-            self.control.commands_are(load(&self.found));
+            self.control.commands_changed(load(&self.found));
         }
     }
 

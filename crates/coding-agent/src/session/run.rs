@@ -10,18 +10,18 @@ use pinch_llm::message::{Block, Content, Image, Message, StopReason};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::{Pulled, pulled};
 
-use super::attend::{answer_questions, attended};
+use super::answering::{answer_queries, answering};
 use super::boundary;
 use super::changes::{Standing, adopt};
-use super::compacting::{Summariser, Wanted};
+use super::compacting::{CompactionTask, Summariser};
 use super::control::TurnEntries;
+use super::emitter::{SessionEmitter, SessionItem};
 use super::input::{Prompt, expanded, user_message};
-use super::tell::{SessionItem, Tell};
 use super::{AgentSession, SessionError};
 use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
-use crate::extension::host::Heard;
-use crate::extension::{self, BeforeAgentStart, FoundCommand, Point, Told};
+use crate::extension::host::InputOutcome;
+use crate::extension::{self, BeforeAgentStart, FoundCommand, Notification, Point};
 use crate::prompt::Prompt as SystemPrompt;
 use crate::session_log::{SessionLog, roles};
 
@@ -50,12 +50,12 @@ pub(super) enum Input {
 
 impl<'a> SessionRun<'a> {
     pub(super) fn new(session: &'a mut AgentSession, input: Input, cancel: Cancel) -> Self {
-        let events = pulled(|emitter| async move {
+        let events = pulled(|items| async move {
             let _entered = session.control.enter(&cancel);
-            let tell = Tell::new(&emitter, session.control.clone());
-            let mut running = Running { session, tell, cancel };
+            let emitter = SessionEmitter::new(&items, session.control.clone());
+            let mut running = Running { session, emitter, cancel };
             if let Err(error) = running.drive(input).await {
-                emitter.emit(Err(error)).await;
+                items.emit(Err(error)).await;
             }
         });
         Self { events }
@@ -73,7 +73,7 @@ impl Stream for SessionRun<'_> {
 /// A prompt under way.
 struct Running<'r> {
     session: &'r mut AgentSession,
-    tell: Tell<'r>,
+    emitter: SessionEmitter<'r>,
     cancel: Cancel,
 }
 
@@ -106,8 +106,8 @@ impl Running<'_> {
             return self.command(&found, &args).await;
         }
         let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
-        let heard = attended(&control, &self.session.log, control.extensions().input(input)).await;
-        let Heard::Say(extension::Input { text, images, .. }) = heard else { return Ok(()) };
+        let heard = answering(&control, &self.session.log, control.extensions().input(input)).await;
+        let InputOutcome::Pass(extension::Input { text, images, .. }) = heard else { return Ok(()) };
         let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
         let message = user_message(text, images, self.session.host.now_ms());
         self.answer(Some(Arc::new(message))).await
@@ -121,7 +121,7 @@ impl Running<'_> {
             tokio::select! {
                 biased;
                 _ = &mut work => return Ok(()),
-                () = control.wants_attention() => {}
+                () = control.has_requests() => {}
             }
             let mut doing = pin!(self.rest());
             let mut is_done = false;
@@ -143,11 +143,11 @@ impl Running<'_> {
         let control = self.session.control.clone();
         loop {
             self.take_changes().await?;
-            answer_questions(&control, &self.session.log);
-            while self.session.run_errand(&self.tell, &self.cancel).await {}
-            self.tell.failures().await;
+            answer_queries(&control, &self.session.log);
+            while self.session.run_request(&self.emitter, &self.cancel).await {}
+            self.emitter.emit_failures().await;
             // A prompt that was cancelled starts no others.
-            let next = control.share(|state| state.errands.take_prompt()).filter(|_| !self.cancel.is_cancelled());
+            let next = control.share(|state| state.requests.take_prompt()).filter(|_| !self.cancel.is_cancelled());
             let Some(message) = next else { return Ok(()) };
             self.answer(Some(message)).await?;
         }
@@ -155,9 +155,9 @@ impl Running<'_> {
 
     /// Asks the model, with a message or with the conversation as it stands, until nothing goes on by itself.
     async fn answer(&mut self, message: Option<Arc<Message>>) -> Result<(), SessionError> {
-        self.session.control.share(|state| state.errands.is_busy = true);
+        self.session.control.share(|state| state.requests.is_busy = true);
         let done = self.ask_until_settled(message).await;
-        self.session.control.share(|state| state.errands.is_busy = false);
+        self.session.control.share(|state| state.requests.is_busy = false);
         let Some(aborted) = done? else { return Ok(()) };
         let settled = SessionEvent::Settled { aborted };
         self.tell_both(settled).await;
@@ -166,8 +166,8 @@ impl Running<'_> {
 
     /// Tells the extensions, and then the reader.
     async fn tell_both(&self, event: SessionEvent) {
-        self.tell.control.tell_extensions(Told::Event(&event), &self.session.log).await;
-        self.tell.emit(event).await;
+        self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
+        self.emitter.emit(event).await;
     }
 
     /// Says whether the last run was cancelled.
@@ -193,7 +193,7 @@ impl Running<'_> {
             if let Next::Settled = self.after_run(end).await? {
                 self.take_changes().await?;
                 if self.cancel.is_cancelled()
-                    || !boundary::before_settle(self.session, &self.tell, &self.cancel).await?
+                    || !boundary::before_settle(self.session, &self.emitter, &self.cancel).await?
                 {
                     // Also when it was the wait for another try that was cancelled.
                     return Ok(Some(is_aborted || self.cancel.is_cancelled()));
@@ -237,7 +237,7 @@ impl Running<'_> {
         let system = self.session.system.clone();
         let start = BeforeAgentStart { prompt: content.text(""), images, system, message_type };
         let asking = control.extensions().before_start(start);
-        let (messages, system) = attended(control, &self.session.log, asking).await;
+        let (messages, system) = answering(control, &self.session.log, asking).await;
         (messages.iter().map(|message| control.custom(message)).collect(), system)
     }
 
@@ -246,7 +246,7 @@ impl Running<'_> {
         // A program that was killed may have left calls without results.
         self.session.log.heal().await?;
         self.take_changes().await?;
-        self.tell.note(message, &mut self.session.log).await?;
+        self.emitter.record(message, &mut self.session.log).await?;
         self.session.reload();
         Ok(())
     }
@@ -256,10 +256,10 @@ impl Running<'_> {
         let mut standing = Standing::of(self.session);
         let mut summariser = Summariser::of(self.session);
         let AgentSession { agent, log, compaction, state, system, .. } = &mut *self.session;
-        let (tell, queues) = (&self.tell, agent.queues());
-        let (mut revision, mut n_waiting) = (queues.revision(), tell.control.n_waiting());
+        let (emitter, queues) = (&self.emitter, agent.queues());
+        let (mut revision, mut n_waiting) = (queues.revision(), emitter.control.n_waiting());
         let (mut moved, mut is_other, mut n_turns) = (false, false, 0);
-        tell.control.share(|state| state.drafted = None);
+        emitter.control.share(|state| state.drafted = None);
         let mut run = agent.run(input, self.cancel.clone())?;
         let end = loop {
             let event = tokio::select! {
@@ -271,66 +271,66 @@ impl Running<'_> {
                 },
                 // A message that is queued while a tool works is shown at once.
                 () = queues.changed_since(revision) => {
-                    (revision, n_waiting) = (queues.revision(), tell.control.n_waiting());
-                    tell.queues().await;
+                    (revision, n_waiting) = (queues.revision(), emitter.control.n_waiting());
+                    emitter.emit_queues().await;
                     None
                 }
-                () = tell.control.has_changes() => None,
-                () = tell.control.wants_answers() => None,
-                () = tell.control.has_drafts() => None,
+                () = emitter.control.has_changes() => None,
+                () = emitter.control.has_queries() => None,
+                () = emitter.control.has_drafts() => None,
             };
-            moved |= tell.control.take_drafts(log, tell).await?;
-            if standing.take_in(log, tell, false).await? {
+            moved |= emitter.control.take_drafts(log, emitter).await?;
+            if standing.take_in(log, emitter, false).await? {
                 summariser.follow(&standing, compaction);
-                tell.control.adopt(standing.take_news());
+                emitter.control.adopt(standing.take_news());
             }
             // Who changes something and looks then sees it.
-            answer_questions(&tell.control, log);
+            answer_queries(&emitter.control, log);
             let event = match event {
                 Some(AgentEvent::AgentEnd(end)) => break end,
                 Some(event) => event,
                 None => continue,
             };
             let delivers = matches!(&event, AgentEvent::MessageStart(m) if matches!(**m, Message::User(_)))
-                && n_waiting != tell.control.n_waiting();
+                && n_waiting != emitter.control.n_waiting();
             if delivers || revision != queues.revision() {
-                (revision, n_waiting) = (queues.revision(), tell.control.n_waiting());
-                tell.queues().await;
+                (revision, n_waiting) = (queues.revision(), emitter.control.n_waiting());
+                emitter.emit_queues().await;
             }
             if let AgentEvent::TurnStart = event {
                 let turn_index = n_turns;
                 n_turns += 1;
-                tell.control.share(|state| {
-                    state.errands.turn_index = turn_index;
+                emitter.control.share(|state| {
+                    state.requests.turn_index = turn_index;
                     state.turn = TurnEntries::default();
                 });
-                let told = Told::TurnStart { turn_index, timestamp: tell.control.now_ms() };
-                tell.control.tell_extensions(told, log).await;
+                let notification = Notification::TurnStart { turn_index, timestamp: emitter.control.now_ms() };
+                emitter.control.notify_extensions(notification, log).await;
             }
             match event {
                 AgentEvent::MessageEnd { ref message, .. } => {
                     let id = log.append(roles::entry_of(message)).await?;
-                    tell.control.note_entry(message, id);
-                    moved |= tell.conflicts(log).await;
+                    emitter.control.record_entry(message, id);
+                    moved |= emitter.emit_conflicts(log).await;
                     let is_good = message.as_assistant().is_some_and(|answer| {
                         !answer.stop_reason.is_failure() && answer.stop_reason != StopReason::Length
                     });
-                    tell.emit(SessionEvent::Agent(event)).await;
+                    emitter.emit(SessionEvent::Agent(event)).await;
                     if is_good {
                         let attempt = std::mem::take(state).attempt;
                         if attempt > 0 {
                             let end = SessionEvent::RetryEnd { success: true, attempt, final_error: None };
-                            tell.emit(end).await;
+                            emitter.emit(end).await;
                         }
                     }
                 }
                 AgentEvent::TurnEnd { continues, .. } => {
                     log.sync().await?;
-                    tell.emit(SessionEvent::Agent(event)).await;
+                    emitter.emit(SessionEvent::Agent(event)).await;
                     let follows = continues || !queues.is_empty();
                     if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context()) {
-                        let wanted = Wanted::by_itself(CompactionReason::Threshold, false);
-                        compact(tell, &summariser, log, wanted, &self.cancel).await?;
+                        let wanted = CompactionTask::automatic(CompactionReason::Threshold, false);
+                        compact(emitter, &summariser, log, wanted, &self.cancel).await?;
                         moved = true;
                     }
                     if std::mem::take(&mut moved) {
@@ -340,13 +340,13 @@ impl Running<'_> {
                 }
                 other => {
                     let event = SessionEvent::Agent(other);
-                    tell.control.tell_extensions(Told::Event(&event), log).await;
-                    tell.emit(event).await;
+                    emitter.control.notify_extensions(Notification::Event(&event), log).await;
+                    emitter.emit(event).await;
                 }
             }
         };
         drop(run);
-        tell.control.take_adopted(|rest| adopt(agent, rest));
+        emitter.control.take_adopted(|rest| adopt(agent, rest));
         if let Some(changed) = standing.into_system() {
             *system = changed;
         }
@@ -360,7 +360,7 @@ impl Running<'_> {
     /// Makes the changes that were asked for from outside while the agent is at rest.
     async fn take_changes(&mut self) -> Result<(), SessionError> {
         let mut standing = Standing::of(self.session);
-        if standing.take_in(&mut self.session.log, &self.tell, true).await? {
+        if standing.take_in(&mut self.session.log, &self.emitter, true).await? {
             adopt(&mut self.session.agent, &mut standing.take_news());
             if let Some(changed) = standing.into_system() {
                 self.session.system = changed;
@@ -373,12 +373,12 @@ impl Running<'_> {
     /// Tells the extensions that a run is over, does what they ask for at that, and tells the reader.
     async fn tell_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let revision = self.session.agent.queues().revision();
-        self.tell.control.tell_extensions(Told::Event(&event), &self.session.log).await;
+        self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
         self.take_changes().await?;
         if revision != self.session.agent.queues().revision() {
-            self.tell.queues().await;
+            self.emitter.emit_queues().await;
         }
-        self.tell.emit(event).await;
+        self.emitter.emit(event).await;
         Ok(())
     }
 
@@ -392,8 +392,8 @@ impl Running<'_> {
     /// Compacts and says so; true when it worked. A failure is told, not returned: the conversation goes on as it is.
     async fn compact(&mut self, reason: CompactionReason, will_retry: bool) -> Result<bool, SessionError> {
         let summariser = Summariser::of(self.session);
-        let wanted = Wanted::by_itself(reason, will_retry);
-        let compacted = compact(&self.tell, &summariser, &mut self.session.log, wanted, &self.cancel).await?;
+        let wanted = CompactionTask::automatic(reason, will_retry);
+        let compacted = compact(&self.emitter, &summariser, &mut self.session.log, wanted, &self.cancel).await?;
         self.session.reload();
         Ok(compacted)
     }
@@ -401,13 +401,13 @@ impl Running<'_> {
 
 /// Compacts and says so; true when it worked.
 async fn compact(
-    tell: &Tell<'_>,
+    emitter: &SessionEmitter<'_>,
     summariser: &Summariser,
     log: &mut SessionLog,
-    wanted: Wanted<'_>,
+    wanted: CompactionTask<'_>,
     cancel: &Cancel,
 ) -> Result<bool, SessionError> {
-    match summariser.compact(log, wanted, tell, cancel).await {
+    match summariser.compact(log, wanted, emitter, cancel).await {
         Ok(_) => Ok(true),
         Err(CompactError::Store(error)) => Err(error.into()),
         Err(_) => Ok(false),

@@ -7,16 +7,16 @@ use pinch_llm::model::{Model, thinking};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 
-use super::attend::attended;
+use super::answering::answering;
 use super::compacting::Summariser;
-use super::tell::{AtOnce, Listener};
+use super::emitter::{CallbackListener, Listener};
 use super::{AgentSession, SessionError};
 use crate::compaction::CompactError;
 use crate::compaction::branch::{self, BranchInstructions, LeftBranch};
 use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, Moved};
 use crate::entry::{BranchSummary, EntryBody, EntryId};
 use crate::event::SessionEvent;
-use crate::extension::{ModelSource, Told};
+use crate::extension::{ModelSource, Notification};
 
 /// Where to go, and what becomes of the branch that is left.
 #[derive(Clone, Debug)]
@@ -94,15 +94,15 @@ impl AgentSession {
     pub async fn navigate(
         &mut self,
         to: Navigation,
-        tell: &(dyn Fn(SessionEvent) + Send + Sync),
+        on_event: &(dyn Fn(SessionEvent) + Send + Sync),
     ) -> Result<Navigated, NavigateError> {
-        self.navigate_telling(to, &AtOnce(tell)).await
+        self.navigate_with(to, &CallbackListener(on_event)).await
     }
 
-    pub(super) async fn navigate_telling(
+    pub(super) async fn navigate_with(
         &mut self,
         to: Navigation,
-        tell: &dyn Listener,
+        emitter: &dyn Listener,
     ) -> Result<Navigated, NavigateError> {
         let old_leaf = self.log.leaf_id().cloned();
         if old_leaf.as_ref() == Some(&to.target) {
@@ -129,14 +129,14 @@ impl AgentSession {
                 other => other,
             }
         };
-        let changes = match cancel.run(attended(&self.control, &self.log, asking)).await {
+        let changes = match cancel.run(answering(&self.control, &self.log, asking)).await {
             Err(_) => return Ok(Navigated::stayed(true)),
             Ok(BeforeMove::Cancel) => return Ok(Navigated::stayed(false)),
             Ok(BeforeMove::GoOn(changes)) => changes,
         };
         let label = changes.label.clone().or(to.label.clone());
         let from_hook = changes.summary.is_some() && to.summarise;
-        let summary = match self.summary_of(&left, &to, changes, tell, &cancel).await {
+        let summary = match self.summary_of(&left, &to, changes, emitter, &cancel).await {
             Ok(summary) => summary,
             Err(CompactError::Cancelled) => return Ok(Navigated::stayed(true)),
             Err(error) => return Err(NavigateError::Summary(error)),
@@ -159,7 +159,7 @@ impl AgentSession {
         let new_leaf = self.log.leaf_id().cloned();
         let moved = Moved { new_leaf, old_leaf, summary: summary.clone(), from_hook };
         self.summaries.moved(&moved);
-        self.control.tell_extensions(Told::Moved(&moved), &self.log).await;
+        self.control.notify_extensions(Notification::Moved(&moved), &self.log).await;
         Ok(Navigated { editor_text, cancelled: false, aborted: false, summary })
     }
 
@@ -169,7 +169,7 @@ impl AgentSession {
         left: &LeftBranch,
         to: &Navigation,
         changes: MoveChanges,
-        tell: &dyn Listener,
+        emitter: &dyn Listener,
         cancel: &Cancel,
     ) -> Result<Option<BranchSummary>, CompactError> {
         if !to.summarise || left.entries.is_empty() {
@@ -184,7 +184,7 @@ impl AgentSession {
             replace: changes.replace_instructions.unwrap_or(to.replace_instructions),
         };
         let reserve = self.branch_reserve_tokens;
-        Summariser::of(self).summarise_branch(left, reserve, &wanted, tell, cancel).await.map(Some)
+        Summariser::of(self).summarise_branch(left, reserve, &wanted, emitter, cancel).await.map(Some)
     }
 
     /// Takes conversation, model and level from where the leaf stands now.
@@ -205,13 +205,13 @@ impl AgentSession {
         };
         if let Some(model) = chosen.or_else(of_branch) {
             let previous = std::mem::replace(&mut self.agent.model, Arc::clone(&model));
-            self.control.model_is(&model, &previous, ModelSource::Restore, &self.log).await;
+            self.control.model_changed(&model, &previous, ModelSource::Restore, &self.log).await;
         }
         let has_level = self.log.active_branch().has_level();
         let level = ThinkingLevel::parse(&context.thinking_level).filter(|_| has_level);
         let level = thinking::clamp(&self.agent.model, chosen_level.or(level).unwrap_or(self.agent.thinking));
         let previous = std::mem::replace(&mut self.agent.thinking, level);
-        self.control.level_is(level, previous, &self.log).await;
+        self.control.level_changed(level, previous, &self.log).await;
         self.agent.messages = context.messages;
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// What a value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueType {
     Flag,
     /// A flag, or one of some words.
     FlagOr(&'static [&'static str]),
@@ -38,110 +38,110 @@ pub(super) enum Kind {
 pub(super) struct Key {
     /// Its place; members of objects stand behind a dot.
     pub(super) path: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueType,
     /// JSON of the value that holds when nobody says anything; empty = none.
     default: &'static str,
     /// A project has no say in it.
     pub(super) user_only: bool,
 }
 
-const fn key(path: &'static str, kind: Kind, default: &'static str) -> Key {
+const fn key(path: &'static str, kind: ValueType, default: &'static str) -> Key {
     Key { path, kind, default, user_only: false }
 }
 
-const fn of_user(path: &'static str, kind: Kind, default: &'static str) -> Key {
+const fn of_user(path: &'static str, kind: ValueType, default: &'static str) -> Key {
     Key { path, kind, default, user_only: true }
 }
 
-const QUEUE: Kind = Kind::Word(&["all", "one-at-a-time"]);
+const QUEUE: ValueType = ValueType::Word(&["all", "one-at-a-time"]);
 const TREE_FILTERS: &[&str] = &["default", "no-tools", "user-only", "labeled-only", "all"];
 
 /// All keys.
 pub(super) const KEYS: &[Key] = &[
-    key("defaultProvider", Kind::Text, ""),
-    key("defaultModel", Kind::Text, ""),
-    key("defaultThinkingLevel", Kind::Level, ""),
-    key("modelThinkingLevels", Kind::Levels, ""),
-    key("enabledModels", Kind::Texts, ""),
-    key("thinkingBudgets.minimal", Kind::Count, ""),
-    key("thinkingBudgets.low", Kind::Count, ""),
-    key("thinkingBudgets.medium", Kind::Count, ""),
-    key("thinkingBudgets.high", Kind::Count, ""),
+    key("defaultProvider", ValueType::Text, ""),
+    key("defaultModel", ValueType::Text, ""),
+    key("defaultThinkingLevel", ValueType::Level, ""),
+    key("modelThinkingLevels", ValueType::Levels, ""),
+    key("enabledModels", ValueType::Texts, ""),
+    key("thinkingBudgets.minimal", ValueType::Count, ""),
+    key("thinkingBudgets.low", ValueType::Count, ""),
+    key("thinkingBudgets.medium", ValueType::Count, ""),
+    key("thinkingBudgets.high", ValueType::Count, ""),
     key("steeringMode", QUEUE, "\"one-at-a-time\""),
     key("followUpMode", QUEUE, "\"one-at-a-time\""),
-    key("compaction.enabled", Kind::Flag, "true"),
-    key("compaction.mode", Kind::Word(&["threshold", "overflow"]), "\"threshold\""),
-    key("compaction.reserveTokens", Kind::Count, "16384"),
-    key("compaction.keepRecentTokens", Kind::Count, "20000"),
-    key("compaction.modelOverrides", Kind::Compactions, ""),
-    key("branchSummary.reserveTokens", Kind::Count, "16384"),
-    key("branchSummary.skipPrompt", Kind::Flag, "false"),
-    key("retry.enabled", Kind::Flag, "true"),
-    key("retry.maxRetries", Kind::Count, "3"),
-    key("retry.baseDelayMs", Kind::Count, "2000"),
-    key("retry.maxAgentDelayMs", Kind::Count, "60000"),
-    key("retry.provider.timeoutMs", Kind::Count, ""),
-    key("retry.provider.maxRetries", Kind::Count, "0"),
-    key("retry.provider.maxRetryDelayMs", Kind::Count, "60000"),
-    key("transport", Kind::Word(&["sse", "websocket", "websocket-cached", "auto"]), "\"auto\""),
-    key("httpConnectTimeoutMs", Kind::Limit, ""),
-    key("httpHeadersTimeoutMs", Kind::Limit, ""),
-    key("httpFirstContentTimeoutMs", Kind::Limit, ""),
-    key("httpIdleTimeoutMs", Kind::Limit, ""),
-    key("websocketConnectTimeoutMs", Kind::Limit, "15000"),
-    of_user("httpProxy", Kind::Text, ""),
-    key("cacheWarming", Kind::Scalar, ""),
-    key("showCacheMissNotices", Kind::Flag, "false"),
-    key("shellPath", Kind::Text, ""),
-    key("shellCommandPrefix", Kind::Text, ""),
-    of_user("shellEnvironment.inherit", Kind::Word(&["all", "core", "none"]), ""),
-    of_user("shellEnvironment.include", Kind::Texts, "[]"),
-    of_user("shellEnvironment.exclude", Kind::Texts, "[]"),
-    key("defaultTools", Kind::Tools, ""),
-    key("npmCommand", Kind::Texts, ""),
-    of_user("selfUpdateCommand", Kind::Scalar, ""),
-    key("sessionDir", Kind::Text, ""),
-    key("maxInputBytes", Kind::AtLeastOne, "67108864"),
-    key("runTimeoutMs", Kind::Count, "0"),
-    key("durability", Kind::Word(&["os", "turn", "entry"]), "\"os\""),
-    key("sessionShareDestination", Kind::Text, ""),
-    of_user("defaultProjectTrust", Kind::Word(&["ask", "always", "never"]), "\"ask\""),
-    key("packages", Kind::Packages, "[]"),
-    key("extensions", Kind::Texts, "[]"),
-    key("skills", Kind::Texts, "[]"),
-    key("prompts", Kind::Texts, "[]"),
-    key("themes", Kind::Texts, "[]"),
-    key("enableSkillCommands", Kind::Flag, "true"),
-    key("codemode.mode", Kind::Word(&["on", "only"]), ""),
-    key("codemode.inlineBudget", Kind::Count, "3000"),
-    key("images.autoResize", Kind::Flag, "true"),
-    key("images.blockImages", Kind::Flag, "false"),
-    key("theme", Kind::Text, ""),
-    key("tuiMode", Kind::Text, ""),
-    key("quietStartup", Kind::FlagOr(&["header"]), "false"),
-    key("collapseChangelog", Kind::Flag, "false"),
-    key("lastChangelogVersion", Kind::Text, ""),
-    key("enableInstallTelemetry", Kind::Flag, "true"),
+    key("compaction.enabled", ValueType::Flag, "true"),
+    key("compaction.mode", ValueType::Word(&["threshold", "overflow"]), "\"threshold\""),
+    key("compaction.reserveTokens", ValueType::Count, "16384"),
+    key("compaction.keepRecentTokens", ValueType::Count, "20000"),
+    key("compaction.modelOverrides", ValueType::Compactions, ""),
+    key("branchSummary.reserveTokens", ValueType::Count, "16384"),
+    key("branchSummary.skipPrompt", ValueType::Flag, "false"),
+    key("retry.enabled", ValueType::Flag, "true"),
+    key("retry.maxRetries", ValueType::Count, "3"),
+    key("retry.baseDelayMs", ValueType::Count, "2000"),
+    key("retry.maxAgentDelayMs", ValueType::Count, "60000"),
+    key("retry.provider.timeoutMs", ValueType::Count, ""),
+    key("retry.provider.maxRetries", ValueType::Count, "0"),
+    key("retry.provider.maxRetryDelayMs", ValueType::Count, "60000"),
+    key("transport", ValueType::Word(&["sse", "websocket", "websocket-cached", "auto"]), "\"auto\""),
+    key("httpConnectTimeoutMs", ValueType::Limit, ""),
+    key("httpHeadersTimeoutMs", ValueType::Limit, ""),
+    key("httpFirstContentTimeoutMs", ValueType::Limit, ""),
+    key("httpIdleTimeoutMs", ValueType::Limit, ""),
+    key("websocketConnectTimeoutMs", ValueType::Limit, "15000"),
+    of_user("httpProxy", ValueType::Text, ""),
+    key("cacheWarming", ValueType::Scalar, ""),
+    key("showCacheMissNotices", ValueType::Flag, "false"),
+    key("shellPath", ValueType::Text, ""),
+    key("shellCommandPrefix", ValueType::Text, ""),
+    of_user("shellEnvironment.inherit", ValueType::Word(&["all", "core", "none"]), ""),
+    of_user("shellEnvironment.include", ValueType::Texts, "[]"),
+    of_user("shellEnvironment.exclude", ValueType::Texts, "[]"),
+    key("defaultTools", ValueType::Tools, ""),
+    key("npmCommand", ValueType::Texts, ""),
+    of_user("selfUpdateCommand", ValueType::Scalar, ""),
+    key("sessionDir", ValueType::Text, ""),
+    key("maxInputBytes", ValueType::AtLeastOne, "67108864"),
+    key("runTimeoutMs", ValueType::Count, "0"),
+    key("durability", ValueType::Word(&["os", "turn", "entry"]), "\"os\""),
+    key("sessionShareDestination", ValueType::Text, ""),
+    of_user("defaultProjectTrust", ValueType::Word(&["ask", "always", "never"]), "\"ask\""),
+    key("packages", ValueType::Packages, "[]"),
+    key("extensions", ValueType::Texts, "[]"),
+    key("skills", ValueType::Texts, "[]"),
+    key("prompts", ValueType::Texts, "[]"),
+    key("themes", ValueType::Texts, "[]"),
+    key("enableSkillCommands", ValueType::Flag, "true"),
+    key("codemode.mode", ValueType::Word(&["on", "only"]), ""),
+    key("codemode.inlineBudget", ValueType::Count, "3000"),
+    key("images.autoResize", ValueType::Flag, "true"),
+    key("images.blockImages", ValueType::Flag, "false"),
+    key("theme", ValueType::Text, ""),
+    key("tuiMode", ValueType::Text, ""),
+    key("quietStartup", ValueType::FlagOr(&["header"]), "false"),
+    key("collapseChangelog", ValueType::Flag, "false"),
+    key("lastChangelogVersion", ValueType::Text, ""),
+    key("enableInstallTelemetry", ValueType::Flag, "true"),
     // Accepted for pi's sake: nothing here counts or sends anything.
-    of_user("enableAnalytics", Kind::Flag, ""),
-    key("hideThinkingBlock", Kind::Flag, "false"),
-    key("doubleEscapeAction", Kind::Word(&["tree", "fork", "none"]), "\"tree\""),
-    key("treeFilterMode", Kind::Word(TREE_FILTERS), "\"default\""),
-    key("editorPaddingX", Kind::Within(0, 3), "0"),
-    key("autocompleteMaxVisible", Kind::Within(3, 20), "5"),
-    key("showHardwareCursor", Kind::Flag, "false"),
-    key("externalEditor", Kind::Text, ""),
-    key("outputPad", Kind::Scalar, ""),
-    key("markdown.codeBlockIndent", Kind::Text, "\"  \""),
-    key("markdown.mermaid", Kind::Scalar, ""),
-    key("warnings.anthropicExtraUsage", Kind::Flag, "true"),
-    key("terminal.showImages", Kind::Flag, "true"),
-    key("terminal.imageWidthCells", Kind::AtLeastOne, "60"),
-    key("terminal.clearOnShrink", Kind::Flag, "false"),
-    key("terminal.showTerminalProgress", Kind::Flag, "false"),
-    key("terminal.hyperlinks", Kind::Scalar, ""),
-    key("terminal.images", Kind::Scalar, ""),
-    key("terminal.trueColor", Kind::Scalar, ""),
+    of_user("enableAnalytics", ValueType::Flag, ""),
+    key("hideThinkingBlock", ValueType::Flag, "false"),
+    key("doubleEscapeAction", ValueType::Word(&["tree", "fork", "none"]), "\"tree\""),
+    key("treeFilterMode", ValueType::Word(TREE_FILTERS), "\"default\""),
+    key("editorPaddingX", ValueType::Within(0, 3), "0"),
+    key("autocompleteMaxVisible", ValueType::Within(3, 20), "5"),
+    key("showHardwareCursor", ValueType::Flag, "false"),
+    key("externalEditor", ValueType::Text, ""),
+    key("outputPad", ValueType::Scalar, ""),
+    key("markdown.codeBlockIndent", ValueType::Text, "\"  \""),
+    key("markdown.mermaid", ValueType::Scalar, ""),
+    key("warnings.anthropicExtraUsage", ValueType::Flag, "true"),
+    key("terminal.showImages", ValueType::Flag, "true"),
+    key("terminal.imageWidthCells", ValueType::AtLeastOne, "60"),
+    key("terminal.clearOnShrink", ValueType::Flag, "false"),
+    key("terminal.showTerminalProgress", ValueType::Flag, "false"),
+    key("terminal.hyperlinks", ValueType::Scalar, ""),
+    key("terminal.images", ValueType::Scalar, ""),
+    key("terminal.trueColor", ValueType::Scalar, ""),
 ];
 
 /// The key of a place.
@@ -191,7 +191,7 @@ pub(super) fn put(root: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-impl Kind {
+impl ValueType {
     /// The value as it is used, or what it must be.
     pub(super) fn read(self, value: &Value) -> Result<Value, String> {
         let keep = |is_good: bool, wanted: &str| if is_good { Ok(value.clone()) } else { Err(wanted.to_owned()) };

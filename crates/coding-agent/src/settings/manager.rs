@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Map, Value};
 
-use super::keys::{self, KEYS, Kind};
+use super::keys::{self, KEYS, ValueType};
 use super::layer::{Layer, Scope, SettingsProblem, lay_over};
 use super::values::Settings;
 use super::write::{self, Marks};
@@ -334,7 +334,7 @@ fn marks_of(key: &str, value: &Value) -> Result<Marks, SetError> {
 fn of_env(env: &Env) -> Map<String, Value> {
     let mut root = Map::new();
     for (variable, key) in [("HARDWARE_CURSOR", "showHardwareCursor"), ("CLEAR_ON_SHRINK", "terminal.clearOnShrink")] {
-        debug_assert!(keys::find(key).is_some_and(|key| key.kind == Kind::Flag), "{key} is a flag");
+        debug_assert!(keys::find(key).is_some_and(|key| key.kind == ValueType::Flag), "{key} is a flag");
         if of_name(env, variable) == Some("1") {
             keys::put(&mut root, key, true.into());
         }

@@ -242,7 +242,7 @@ fn timeout(input: &JsonObject) -> Result<Option<f64>, ToolError> {
 }
 
 /// The output so far, and whether its newest part was reported.
-struct Seen {
+struct OutputTracker {
     tail: OutputTail,
     unreported: bool,
 }
@@ -254,7 +254,7 @@ async fn follow(
     timeout: Option<f64>,
     cx: &ToolCx<'_>,
 ) -> Result<(OutputTail, ProcessEnd), ToolError> {
-    let seen = Mutex::new(Seen { tail, unreported: false });
+    let seen = Mutex::new(OutputTracker { tail, unreported: false });
     let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
     let report = || {
         let mut seen = lock();

@@ -18,7 +18,7 @@ mod mapped;
 pub mod matching;
 pub mod diff;
 
-use diff::Shown;
+use diff::RenderedDiff;
 use matching::Edit;
 
 /// Bytes of a file that can be edited; longer ones would have to be held in memory several times.
@@ -85,7 +85,7 @@ impl Tool for EditTool {
 }
 
 /// The new text of a file, and what is different.
-fn change(content: &[u8], edits: &[Edit], path: &str) -> Result<(String, Shown), ToolError> {
+fn change(content: &[u8], edits: &[Edit], path: &str) -> Result<(String, RenderedDiff), ToolError> {
     let old = std::str::from_utf8(content)
         .map_err(|_| ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead.")))?;
     let new = matching::apply(old, edits, path).map_err(ToolError::new)?;

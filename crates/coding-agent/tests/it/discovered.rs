@@ -8,7 +8,7 @@ use pinch_coding_agent::extension::{
     Answer, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Point, Points, Registrations,
     Resources, ResourcesDiscover,
 };
-use pinch_coding_agent::runtime::LogWish;
+use pinch_coding_agent::runtime::SessionTarget;
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ async fn prompt(client: &mut Client, text: &str) -> (String, String) {
 #[tokio::test]
 async fn what_extensions_find_is_loaded() {
     let (folder, finds) = folder();
-    let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), LogWish::InMemory, vec![finds]).await;
+    let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), SessionTarget::InMemory, vec![finds]).await;
     let own = ("anew", "sdk");
     let found = [own, ("greet", "extension:finder"), ("skill:sing", "extension:finder")];
     assert_eq!(commands(&mut client).await, pairs(&found));
@@ -129,7 +129,7 @@ async fn what_extensions_find_is_loaded() {
 
 #[tokio::test]
 async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
-    for log in [LogWish::InMemory, LogWish::New] {
+    for log in [SessionTarget::InMemory, SessionTarget::New] {
         let (folder, finds) = folder();
         let theirs = folder.path().join("theirs");
         let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), log.clone(), vec![finds]).await;
@@ -158,7 +158,7 @@ async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
             let text = std::fs::read_to_string(file).unwrap();
             assert_eq!(text.lines().filter(|line| line.contains("\"type\":\"session\"")).count(), 1);
         }
-        assert_eq!(member(&now, "sessionFile").is_null(), log == LogWish::InMemory);
+        assert_eq!(member(&now, "sessionFile").is_null(), log == SessionTarget::InMemory);
         let (done, heard) = client.leave().await;
         done.unwrap();
         assert!(heard.iter().all(|line| line["type"] != "session_error"));
@@ -169,7 +169,7 @@ async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
 async fn a_reload_finds_what_has_come_and_loses_what_has_gone() {
     let (folder, finds) = folder();
     let theirs = folder.path().join("theirs");
-    let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), LogWish::New, vec![finds]).await;
+    let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), SessionTarget::New, vec![finds]).await;
     prompt(&mut client, "hi").await;
     std::fs::remove_file(theirs.join("prompts/greet.md")).unwrap();
     std::fs::write(theirs.join("prompts/bye.md"), "Bye.").unwrap();

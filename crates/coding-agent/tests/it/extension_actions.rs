@@ -6,8 +6,8 @@ use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
 use pinch_agent_core::{Tool, ToolCx, ToolError};
 use pinch_coding_agent::extension::{
-    Answer, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Extensions, Point, Points,
-    Registrations, Told,
+    Answer, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Extensions, Notification,
+    Point, Points, Registrations,
 };
 use pinch_coding_agent::session::SessionParts;
 use pinch_coding_agent::session_log::SessionLog;
@@ -85,7 +85,7 @@ impl Extension for Brings {
         Ok(())
     }
 
-    fn told<'a>(&'a self, _: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, _: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
         (self.told)(cx)
     }
 }

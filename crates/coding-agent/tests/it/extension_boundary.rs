@@ -8,7 +8,7 @@ use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::ui::{Dialog, Reply, Show, Ui};
 use pinch_coding_agent::extension::{
     Answer, BeforeSettle, Boundary, BoundaryAction, Command, CommandCx, ContextAction, Draft, Extension, ExtensionCx,
-    ExtensionError, ExtensionHandle, Extensions, Point, Points, Registrations, Told, TurnEnd,
+    ExtensionError, ExtensionHandle, Extensions, Notification, Point, Points, Registrations, TurnEnd,
 };
 use pinch_coding_agent::session::{Prompt, SessionParts};
 use pinch_llm::message::{Content, Message};
@@ -270,11 +270,11 @@ impl Extension for Hears {
         Ok(())
     }
 
-    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
         Box::pin(async move {
-            let (word, dialog) = match told {
-                Told::DialogStart(dialog) => ("start", dialog),
-                Told::DialogEnd(dialog) => ("end", dialog),
+            let (word, dialog) = match notification {
+                Notification::DialogStart(dialog) => ("start", dialog),
+                Notification::DialogEnd(dialog) => ("end", dialog),
                 _ => return Ok(()),
             };
             self.0.lock().unwrap().push(format!("{word} {} {}", dialog.kind.as_str(), dialog.title));

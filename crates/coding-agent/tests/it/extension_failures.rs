@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::extension::{
-    Answer, Extension, ExtensionCx, ExtensionError, ExtensionFailure, Extensions, Point, Points, Told,
+    Answer, Extension, ExtensionCx, ExtensionError, ExtensionFailure, Extensions, Notification, Point, Points,
 };
 use pinch_coding_agent::modes::{json, print};
 use pinch_coding_agent::session::{Prompt, SessionParts};
@@ -23,7 +23,7 @@ impl Extension for Fails {
         Points::of([Point::TurnStart])
     }
 
-    fn told<'a>(&'a self, _: Told<'a>, _: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, _: Notification<'a>, _: &'a ExtensionCx) -> Answer<'a, ()> {
         Box::pin(async { Err(ExtensionError::new("broken")) })
     }
 }

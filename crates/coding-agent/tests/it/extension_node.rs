@@ -69,7 +69,7 @@ async fn a_handler_that_nobody_waits_for_tells_of_its_failure() {
     let text = r#"
         export default function (pi) {
           pi.on("turn_start", () => { throw new Error("broken"); });
-          // Told events are handled in their order: this one is waited for.
+          // Notification events are handled in their order: this one is waited for.
           pi.on("agent_end", () => {});
         }"#;
     let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
@@ -147,7 +147,7 @@ async fn a_script_hears_of_dialogs() {
     assert_eq!(failures(&stage.ask("/ask").await), []);
     let until = Instant::now() + Duration::from_secs(20);
     let heard = loop {
-        pull(stage.scene.session.attend(&Cancel::new())).await;
+        pull(stage.scene.session.run_requests(&Cancel::new())).await;
         let heard = states(&stage);
         if heard.len() == 2 {
             break heard;

@@ -7,9 +7,7 @@ use futures::future::BoxFuture;
 use pinch_coding_agent::extension::ui::{Dialog, Dialogs, Reply as Answered, Show, Ui};
 use pinch_coding_agent::extension::{Answer, Extension, ExtensionError, Point, Points, ProjectTrust, TrustAction};
 use pinch_coding_agent::resources::trust::TrustDecision;
-use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, SessionRuntime, create_agent_session};
-use pinch_coding_agent::session::SessionOptions;
-use pinch_coding_agent::session::create::ModelWish;
+use pinch_coding_agent::runtime::{AgentSessionOptions, SessionRuntime, SessionTarget, create_agent_session};
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_stdx::host::Host;
 use tempfile::TempDir;
@@ -56,16 +54,11 @@ async fn runtime(
 ) -> SessionRuntime {
     let env = Host::system().env().clone();
     let host = Host::builder().seed(1).env(env).home(folder).temp(folder).build();
-    let mut options = AgentSessionOptions {
-        log: LogWish::InMemory,
-        session: SessionOptions {
-            model: ModelWish::This(Arc::new(ScriptedProvider::model("scripted"))),
-            provider: Some(Arc::new(ScriptedProvider::new([Reply::text("x")]))),
-            extensions,
-            ..SessionOptions::default()
-        },
-        ..AgentSessionOptions::new(host, folder.join("w"), folder.join("agent"))
-    };
+    let mut options = AgentSessionOptions::new(host, folder.join("w"), folder.join("agent"))
+        .open(SessionTarget::InMemory)
+        .model(ScriptedProvider::model("scripted"))
+        .provider(Arc::new(ScriptedProvider::new([Reply::text("x")])));
+    options.session.extensions = extensions;
     change(&mut options);
     create_agent_session(options).await.unwrap()
 }

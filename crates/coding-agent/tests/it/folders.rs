@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use pinch_coding_agent::runtime::{AgentSessionOptions, create_agent_session};
-use pinch_coding_agent::session::create::ModelWish;
+use pinch_coding_agent::session::create::ModelChoice;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{JsonlStore, ListProgress, ListScope, SessionStore};
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
@@ -36,7 +36,7 @@ async fn programs_keep_sessions_where_settings_say() {
         let host = Host::builder().home(dir.path()).build();
         let mut options = AgentSessionOptions::new(host, &cwd, dir.path().join("agent"));
         options.services.trust = Some(trust);
-        options.session.model = ModelWish::This(Arc::new(ScriptedProvider::model("m")));
+        options.session.model = ModelChoice::Exact(Arc::new(ScriptedProvider::model("m")));
         options.session.provider = Some(Arc::new(ScriptedProvider::new([Reply::text("x")])));
         let runtime = create_agent_session(options).await.unwrap();
         assert_eq!(runtime.session().path().as_deref().and_then(Path::parent), Some(&*kept));

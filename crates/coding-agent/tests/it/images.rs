@@ -14,9 +14,8 @@ use pinch_coding_agent::extension::{
     Answer, Boundary, BoundaryAction, Command, CommandCx, Draft, Extension, ExtensionCx, ExtensionError,
     ExtensionHandle, Point, Points, Registrations, TurnEnd,
 };
-use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, SessionRuntime, create_agent_session};
-use pinch_coding_agent::session::create::ModelWish;
-use pinch_coding_agent::session::{Prompt, SessionOptions};
+use pinch_coding_agent::runtime::{AgentSessionOptions, SessionRuntime, SessionTarget, create_agent_session};
+use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::{Block, Content, Image};
 use pinch_llm::model::Model;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
@@ -121,7 +120,7 @@ async fn shown(client: &mut Client, role: &str) -> Vec<Vec<String>> {
 }
 
 async fn client(replies: impl IntoIterator<Item = Reply>) -> Client {
-    Client::with(replies, LogWish::InMemory, vec![Arc::new(Draws::new())]).await
+    Client::with(replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
 }
 
 fn narrow() -> Model {
@@ -134,7 +133,7 @@ fn narrow() -> Model {
 /// A client of a session with a model that takes small images only.
 async fn small(replies: impl IntoIterator<Item = Reply>) -> Client {
     let folder = tempfile::tempdir().unwrap();
-    Client::of(narrow(), folder, replies, LogWish::InMemory, vec![Arc::new(Draws::new())]).await
+    Client::of(narrow(), folder, replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
 }
 
 const SMALL: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 50x2. \
@@ -276,15 +275,10 @@ async fn what_was_made_fit_is_not_decoded_again_when_it_comes_in() {
     let input = json!({"path": "wide"}).as_object().unwrap().clone();
     let provider = ScriptedProvider::new([Reply::call("c1", "read", input), Reply::text("1"), Reply::text("2")]);
     let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
-    let options = AgentSessionOptions {
-        log: LogWish::InMemory,
-        session: SessionOptions {
-            model: ModelWish::This(Arc::new(narrow())),
-            provider: Some(Arc::new(provider)),
-            ..SessionOptions::default()
-        },
-        ..AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
-    };
+    let options = AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
+        .open(SessionTarget::InMemory)
+        .model(narrow())
+        .provider(Arc::new(provider));
     let mut runtime = create_agent_session(options).await.unwrap();
     let control = runtime.session_mut().control();
     pull(runtime.session_mut().prompt(Prompt::text("look"))).await;

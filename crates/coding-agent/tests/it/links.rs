@@ -19,7 +19,8 @@ fn instructions_behind_a_link_out_of_the_project_need_trust() {
     symlink("../secret", cwd.join("AGENTS.md")).unwrap();
     let load = |trust| {
         let host = Host::builder().home(dir.path().join("home")).build();
-        let options = ServiceOptions { trust, ..ServiceOptions::new(host, dir.path().join("agent")) };
+        let mut options = ServiceOptions::new(host, dir.path().join("agent"));
+        options.trust = trust;
         let services = Services::load(&options, &cwd);
         let texts: Vec<String> = services.resources().context_files.iter().map(|file| file.text.clone()).collect();
         (texts, services.take_problems().join("\n"))

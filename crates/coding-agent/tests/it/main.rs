@@ -19,6 +19,7 @@ mod extension_process;
 mod extension_trust;
 mod folders;
 mod images;
+mod in_memory;
 #[cfg(feature = "packages")]
 mod links;
 #[cfg(feature = "packages")]
@@ -29,6 +30,7 @@ mod private;
 mod refresh;
 mod resources;
 mod rpc;
+mod rpc_commands;
 #[cfg(unix)]
 mod rpc_load;
 mod rpc_sessions;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pinch_coding_agent::packages::{PackageError, PackageScope, Packages, RunError};
-use pinch_coding_agent::services::{Announce, ServiceOptions, Services};
+use pinch_coding_agent::resources::CommandLinePaths;
+use pinch_coding_agent::services::{Announce, ResourceOptions, ResourceSource, ServiceOptions, Services};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Value, json};
@@ -333,7 +334,8 @@ async fn what_is_missing_is_installed_before_a_session_begins() {
     let announced = Arc::clone(&told);
     let announce = Announce::new(move |package| announced.lock().unwrap().push(package.to_owned()));
     let mut options = ServiceOptions::new(place.packages.host.clone(), place.path("home/agent"));
-    options.paths.extensions = vec!["npm:two@1.0.0".into()];
+    let paths = CommandLinePaths { extensions: vec!["npm:two@1.0.0".into()], ..CommandLinePaths::default() };
+    options.resources = ResourceSource::Discover(ResourceOptions { paths, ..ResourceOptions::default() });
     let load = async |options: &ServiceOptions| {
         let services = Services::load_installing(options, &place.path("w")).await;
         let skills: Vec<String> = services.resources().skills().iter().map(|skill| skill.name.clone()).collect();

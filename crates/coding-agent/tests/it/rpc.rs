@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_coding_agent::extension::{
-    Answer, BeforeSwitch, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Leave, Point,
-    Points, Registrations, Told,
+    Answer, BeforeSwitch, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Notification,
+    Point, Points, Registrations, SwitchDecision,
 };
 use pinch_coding_agent::modes::rpc::{self, ClientUi, Incoming, Lines, RpcError};
-use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, create_agent_session};
-use pinch_coding_agent::session::SessionOptions;
-use pinch_coding_agent::session::create::ModelWish;
+use pinch_coding_agent::runtime::{AgentSessionOptions, SessionTarget, create_agent_session};
+use pinch_coding_agent::session::create::ModelChoice;
 use pinch_llm::model::Model;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_stdx::cancel::Cancel;
@@ -36,25 +35,25 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self::with(replies, LogWish::InMemory, Vec::new()).await
+        Self::with(replies, SessionTarget::InMemory, Vec::new()).await
     }
 
     pub(crate) async fn with(
         replies: impl IntoIterator<Item = Reply>,
-        log: LogWish,
+        target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
-        Self::at(tempfile::tempdir().unwrap(), replies, log, extensions).await
+        Self::at(tempfile::tempdir().unwrap(), replies, target, extensions).await
     }
 
     /// A client of a session that works in a folder.
     pub(crate) async fn at(
         folder: TempDir,
         replies: impl IntoIterator<Item = Reply>,
-        log: LogWish,
+        target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
-        Self::of(ScriptedProvider::model("scripted"), folder, replies, log, extensions).await
+        Self::of(ScriptedProvider::model("scripted"), folder, replies, target, extensions).await
     }
 
     /// A client of a session with a model of its own.
@@ -62,43 +61,51 @@ impl Client {
         asked: Model,
         folder: TempDir,
         replies: impl IntoIterator<Item = Reply>,
-        log: LogWish,
+        target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
-        Self::made(ModelWish::This(Arc::new(asked)), folder, replies, log, extensions).await
+        Self::made(ModelChoice::Exact(Arc::new(asked)), folder, replies, target, extensions).await
     }
 
     /// A client of a session whose model is wished for.
     pub(crate) async fn wishing(
-        wish: ModelWish,
+        wish: ModelChoice,
         folder: TempDir,
         replies: impl IntoIterator<Item = Reply>,
-        log: LogWish,
+        target: SessionTarget,
     ) -> Self {
-        Self::made(wish, folder, replies, log, Vec::new()).await
+        Self::made(wish, folder, replies, target, Vec::new()).await
     }
 
     async fn made(
-        asked: ModelWish,
+        asked: ModelChoice,
         folder: TempDir,
         replies: impl IntoIterator<Item = Reply>,
-        log: LogWish,
+        target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
+    ) -> Self {
+        let adjust = |options: &mut AgentSessionOptions| {
+            options.session.model = asked;
+            options.session.extensions = extensions;
+        };
+        Self::adjusted(folder, replies, target, adjust)
+    }
+
+    /// A client of a session whose options are changed before it is created.
+    pub(crate) fn adjusted(
+        folder: TempDir,
+        replies: impl IntoIterator<Item = Reply>,
+        target: SessionTarget,
+        adjust: impl FnOnce(&mut AgentSessionOptions),
     ) -> Self {
         let model = Arc::new(ScriptedProvider::new(replies));
         let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
         let ui = ClientUi::new(&host);
-        let options = AgentSessionOptions {
-            log,
-            session: SessionOptions {
-                model: asked,
-                provider: Some(Arc::clone(&model) as Arc<_>),
-                ui: Some(Arc::new(ui.clone())),
-                extensions,
-                ..SessionOptions::default()
-            },
-            ..AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
-        };
+        let mut options = AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
+            .open(target)
+            .provider(Arc::clone(&model) as Arc<_>);
+        options.session.ui = Some(Arc::new(ui.clone()));
+        adjust(&mut options);
         let (to, incoming) = mpsc::channel(16);
         let (outgoing, from) = mpsc::channel(16);
         let hung_up = Cancel::new();
@@ -147,7 +154,7 @@ impl Client {
 
 async fn serve(options: AgentSessionOptions, ui: ClientUi, lines: Lines) -> Result<(), RpcError> {
     let mut client = rpc::Client::new(&ui, lines, &Cancel::new()).unwrap();
-    let mut runtime = client.attend(create_agent_session(options)).await.unwrap();
+    let mut runtime = client.wait_for(create_agent_session(options)).await.unwrap();
     let done = client.serve(&mut runtime).await;
     runtime.close().await;
     done
@@ -269,7 +276,7 @@ async fn every_command_has_one_answer_whatever_its_members() {
 
 #[tokio::test]
 async fn what_needs_another_session_ends_the_run_first() {
-    let mut client = Client::with([], LogWish::New, Vec::new()).await;
+    let mut client = Client::with([], SessionTarget::New, Vec::new()).await;
     let _never = gated(&client.model, "never");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     let old = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
@@ -417,7 +424,7 @@ impl Command for Asks {
 
 #[tokio::test]
 async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
-    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(Asks)]).await;
+    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(Asks)]).await;
     let open = gated(&client.model, "done");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     client.say(json!({"id": 2, "type": "prompt", "message": "/ask one"})).await;
@@ -458,16 +465,18 @@ impl Extension for AsksAlways {
         ])
     }
 
-    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
         Box::pin(async move {
-            let point = told.point().map_or("none", Point::name);
+            let point = notification.point().map_or("none", Point::name);
             cx.ui().confirm(point, "", None).await;
             Ok(())
         })
     }
 
-    fn session_before_switch<'a>(&'a self, _: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
-        Box::pin(async move { Ok(if cx.ui().confirm("leave", "", None).await { Leave::Go } else { Leave::Stay }) })
+    fn session_before_switch<'a>(&'a self, _: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+        Box::pin(async move {
+            Ok(if cx.ui().confirm("leave", "", None).await { SwitchDecision::Proceed } else { SwitchDecision::Cancel })
+        })
     }
 }
 
@@ -486,7 +495,7 @@ pub(crate) async fn yes_until(client: &mut Client, id: impl Into<Value>) -> (Vec
 
 #[tokio::test]
 async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
-    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(AsksAlways)]).await;
+    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
     let mut titles = Vec::new();
     for (id, command) in [
         (1, json!({"type": "get_state"})),
@@ -523,7 +532,7 @@ async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
 
 #[tokio::test]
 async fn a_dialog_nobody_can_answer_any_more_is_over() {
-    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(Asks)]).await;
+    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(Asks)]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/ask one"})).await;
     client.event("extension_ui_request").await;
     let (done, heard) = client.leave().await;

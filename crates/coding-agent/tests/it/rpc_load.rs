@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pinch_coding_agent::modes::rpc::RpcError;
-use pinch_coding_agent::runtime::LogWish;
+use pinch_coding_agent::runtime::SessionTarget;
 use pinch_llm::provider::scripted::Reply;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::json;
@@ -83,7 +83,7 @@ async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() 
 
 #[tokio::test]
 async fn commands_that_wait_for_a_session_are_bounded() {
-    let mut client = Client::with([], LogWish::InMemory, vec![Arc::new(AsksAlways)]).await;
+    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
     client.say(json!({"id": "ready", "type": "get_state"})).await;
     yes_until(&mut client, "ready").await;
     client.say(json!({"id": "new", "type": "new_session"})).await;

@@ -187,7 +187,7 @@ fn a_session_is_shown_while_the_model_is_silent() {
                 }
                 control.change(Change::Model(model("other", true)));
                 let (saw, theirs) = (tokio::sync::oneshot::channel(), Arc::clone(&seen));
-                control.look(move |view| {
+                control.observe(move |view| {
                     theirs.lock().unwrap().push(format!("{} {}", view.model.id, view.messages().len()));
                     assert!(saw.0.send(()).is_ok());
                 });

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use pinch_coding_agent::runtime::{AgentSessionOptions, LogWish, SessionRuntime, create_agent_session};
-use pinch_coding_agent::session::create::ModelWish;
-use pinch_coding_agent::session::{Prompt, SessionOptions};
+use pinch_coding_agent::runtime::{AgentSessionOptions, SessionRuntime, SessionTarget, create_agent_session};
+use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_stdx::cancel::Cancel;
@@ -35,17 +34,11 @@ async fn runtime(settings: Value, dir: &tempfile::TempDir) -> (SessionRuntime, A
     .collect();
     let host = Host::builder().seed(1).home(dir.path()).temp(dir.path()).env(env).build();
     let provider = Arc::new(ScriptedProvider::new(replies));
-    let runtime = create_agent_session(AgentSessionOptions {
-        log: LogWish::InMemory,
-        session: SessionOptions {
-            model: ModelWish::This(Arc::new(ScriptedProvider::model("scripted"))),
-            provider: Some(Arc::clone(&provider) as Arc<_>),
-            ..SessionOptions::default()
-        },
-        ..AgentSessionOptions::new(host, dir.path(), agent)
-    })
-    .await
-    .unwrap();
+    let options = AgentSessionOptions::new(host, dir.path(), agent)
+        .open(SessionTarget::InMemory)
+        .model(ScriptedProvider::model("scripted"))
+        .provider(Arc::clone(&provider) as Arc<_>);
+    let runtime = create_agent_session(options).await.unwrap();
     (runtime, provider)
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use pinch_coding_agent::compaction::prepare::prepare_log;
 use pinch_coding_agent::export::{html, look};
 use pinch_coding_agent::resources::themes::Theme;
-use pinch_coding_agent::runtime::LogWish;
+use pinch_coding_agent::runtime::SessionTarget;
 use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::SessionRef;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -133,8 +134,10 @@ async fn rpc_answers_of_a_damaged_session_are_no_longer_than_its_file() {
     let path = folder.path().join("s.jsonl");
     // Forty entries of two ids, each the parent of the other: walked without care, every level doubles the answer.
     let soup: Vec<Ingredient> = (0..40).map(|n| (n % 2, Some((n + 1) % 2), 0)).collect();
-    std::fs::write(&path, text_of(&soup)).unwrap();
-    let log = LogWish::File(path);
+    // Its working directory has to exist.
+    let text = text_of(&soup).replace("\"/w\"", &json!(folder.path()).to_string());
+    std::fs::write(&path, text).unwrap();
+    let log = SessionTarget::Open(SessionRef::Path(path));
     let mut client = crate::rpc::Client::at(folder, [], log, Vec::new()).await;
     let answer =
         tokio::time::timeout(Duration::from_secs(20), client.ask(json!({"id": "1", "type": "get_tree"}))).await;

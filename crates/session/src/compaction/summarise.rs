@@ -52,7 +52,7 @@ pub struct SummaryRetry<'a> {
     /// Gives the chance that spreads the waits.
     pub host: &'a Host,
     /// Is told of every repetition.
-    pub tell: &'a (dyn Fn(SummaryStep) -> BoxFuture<'a, ()> + Send + Sync),
+    pub on_step: &'a (dyn Fn(SummaryStep) -> BoxFuture<'a, ()> + Send + Sync),
 }
 
 /// What happens to a summary request that failed.
@@ -187,20 +187,20 @@ impl SummaryModel<'_> {
             };
             let Some((retry, Again::After { attempt, nominal, at_least })) = next else {
                 if repeats && let Some(retry) = &self.retry {
-                    (retry.tell)(SummaryStep::Finished).await;
+                    (retry.on_step)(SummaryStep::Finished).await;
                 }
                 return Ok(end);
             };
             repeats = true;
             let error_message = end.message.error_message.clone().unwrap_or_default();
             let max_attempts = retry.plan.max_retries;
-            (retry.tell)(SummaryStep::Scheduled { attempt, max_attempts, delay: nominal, error_message }).await;
+            (retry.on_step)(SummaryStep::Scheduled { attempt, max_attempts, delay: nominal, error_message }).await;
             let pause = TurnRetry::wait(nominal, at_least, retry.host.ids().fraction());
             if cancel.run(tokio::time::sleep(pause)).await.is_err() {
-                (retry.tell)(SummaryStep::Finished).await;
+                (retry.on_step)(SummaryStep::Finished).await;
                 return Err(CompactError::Cancelled);
             }
-            (retry.tell)(SummaryStep::Started).await;
+            (retry.on_step)(SummaryStep::Started).await;
         }
     }
 

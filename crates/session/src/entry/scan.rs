@@ -10,7 +10,7 @@ use pinch_stdx::text::bom_len;
 
 /// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LineKind {
     /// A header.
     Session,
     Message,
@@ -44,7 +44,7 @@ pub(crate) enum Role {
 /// What one line is.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Line<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: LineKind,
     pub(crate) role: Role,
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) parent_id: Option<Cow<'a, str>>,
@@ -85,14 +85,14 @@ pub(crate) fn line(bytes: &[u8]) -> Option<Line<'_>> {
 /// Looks at the first line of a text, like [`line()`]; its end is found on the way.
 pub(crate) fn first_line(text: &[u8]) -> Option<(Line<'_>, Place)> {
     let mut walk = Walk::of_line(text);
-    let mut found = Line { kind: Kind::Unknown, role: Role::None, id: None, parent_id: None };
+    let mut found = Line { kind: LineKind::Unknown, role: Role::None, id: None, parent_id: None };
     let mut has_type = false;
     walk.object(0, |walk, key| {
         match key {
             b"type" => {
                 let value = walk.string_or_skip(0)?;
                 has_type = value.is_some();
-                found.kind = value.map_or(Kind::Unknown, |value| kind(&value));
+                found.kind = value.map_or(LineKind::Unknown, |value| kind(&value));
             }
             b"id" => found.id = walk.string_or_skip(0)?,
             b"parentId" => found.parent_id = walk.string_or_skip(0)?,
@@ -111,28 +111,28 @@ pub(crate) fn first_line(text: &[u8]) -> Option<(Line<'_>, Place)> {
         }
         Some(())
     })?;
-    if found.kind != Kind::Message {
+    if found.kind != LineKind::Message {
         found.role = Role::None;
     }
     let n_bytes = walk.n_walked();
     (has_type && walk.is_at_end()).then(|| (found, Place { n_bytes, line_end: walk.n_walked() }))
 }
 
-fn kind(word: &str) -> Kind {
+fn kind(word: &str) -> LineKind {
     match word {
-        "session" => Kind::Session,
-        "message" => Kind::Message,
-        "thinking_level_change" => Kind::ThinkingLevelChange,
-        "model_change" => Kind::ModelChange,
-        "compaction" => Kind::Compaction,
-        "branch_summary" => Kind::BranchSummary,
-        "custom" => Kind::Custom,
-        "custom_message" => Kind::CustomMessage,
-        "label" => Kind::Label,
-        "session_info" => Kind::SessionInfo,
-        "context_edit" => Kind::ContextEdit,
-        "usage" => Kind::Usage,
-        _ => Kind::Unknown,
+        "session" => LineKind::Session,
+        "message" => LineKind::Message,
+        "thinking_level_change" => LineKind::ThinkingLevelChange,
+        "model_change" => LineKind::ModelChange,
+        "compaction" => LineKind::Compaction,
+        "branch_summary" => LineKind::BranchSummary,
+        "custom" => LineKind::Custom,
+        "custom_message" => LineKind::CustomMessage,
+        "label" => LineKind::Label,
+        "session_info" => LineKind::SessionInfo,
+        "context_edit" => LineKind::ContextEdit,
+        "usage" => LineKind::Usage,
+        _ => LineKind::Unknown,
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     fn finds_what_matters_wherever_it_stands() {
         let text = br#" { "message":{"content":[{"role":"x"}, "a\"}"],"role":"user"},"n":-1.5e3, "parentId":null,"id":"\u0061b","type":"message"}"#;
         let line = line(text).unwrap();
-        assert_eq!((line.kind, line.role), (Kind::Message, Role::User));
+        assert_eq!((line.kind, line.role), (LineKind::Message, Role::User));
         assert_eq!((line.id.as_deref(), line.parent_id.as_deref()), (Some("ab"), None));
     }
 

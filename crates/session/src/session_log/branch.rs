@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::SessionLog;
 use super::circles;
 use super::index::{Index, Label};
-use crate::entry::scan::Kind;
+use crate::entry::scan::LineKind;
 use crate::entry::{Entry, EntryId};
 use crate::store::StoreError;
 
@@ -45,7 +45,7 @@ impl<'a> Branch<'a> {
 
     /// Whether any of its entries sets the thinking level.
     pub fn has_level(&self) -> bool {
-        self.path.iter().any(|at| self.index.slots()[*at].kind == Kind::ThinkingLevelChange)
+        self.path.iter().any(|at| self.index.slots()[*at].kind == LineKind::ThinkingLevelChange)
     }
 
     /// The places of its entries in the file, root first: what [`SessionLog::try_entry`] takes.
@@ -130,7 +130,7 @@ impl SessionLog {
         let mut tree = Tree::default();
         for (at, slot) in slots.iter().enumerate() {
             let type_name = match slot.kind {
-                Kind::Message => "message".to_owned(),
+                LineKind::Message => "message".to_owned(),
                 _ => self.index.entry(at).body.type_name().to_owned(),
             };
             let label = self.index.label(&slot.id).cloned();

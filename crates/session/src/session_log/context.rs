@@ -8,7 +8,7 @@ use pinch_llm::message::{Content, Message};
 
 use super::index::Index;
 use super::roles;
-use crate::entry::scan::{Kind, Role};
+use crate::entry::scan::{LineKind, Role};
 use crate::entry::{Entry, EntryBody, EntryId};
 
 /// What a branch gives a model, before roles of this layer are converted.
@@ -66,7 +66,7 @@ pub fn context_of(path: &[Arc<Entry>]) -> Context {
 /// The context of a path of slots: only what the model is shown is parsed; of the live branch it stays parsed for the next time.
 pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Context {
     let slots = index.slots();
-    let compaction = path.iter().rposition(|at| slots[*at].kind == Kind::Compaction);
+    let compaction = path.iter().rposition(|at| slots[*at].kind == LineKind::Compaction);
     let mut shown: Vec<usize> = Vec::new();
     let rest = match compaction {
         None => 0,
@@ -76,7 +76,7 @@ pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Contex
             shown.push(path[place]);
             let kept = &path[kept.unwrap_or(place)..place];
             shown.extend(
-                kept.iter().filter(|at| slots[**at].kind != Kind::Compaction && slots[**at].role != Role::System),
+                kept.iter().filter(|at| slots[**at].kind != LineKind::Compaction && slots[**at].role != Role::System),
             );
             place + 1
         }
@@ -85,7 +85,11 @@ pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Contex
     shown.retain(|at| {
         matches!(
             slots[*at].kind,
-            Kind::Message | Kind::CustomMessage | Kind::BranchSummary | Kind::ContextEdit | Kind::Compaction
+            LineKind::Message
+                | LineKind::CustomMessage
+                | LineKind::BranchSummary
+                | LineKind::ContextEdit
+                | LineKind::Compaction
         )
     });
     let entries = index.entries(&shown);
@@ -94,11 +98,11 @@ pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Contex
     }
     let mut context = emit(&entries);
     let slots = path.iter().rev().map(|at| (*at, slots[*at].kind, slots[*at].role));
-    let mut levels = slots.clone().filter(|(_, kind, _)| *kind == Kind::ThinkingLevelChange);
+    let mut levels = slots.clone().filter(|(_, kind, _)| *kind == LineKind::ThinkingLevelChange);
     if let Some(level) = levels.find_map(|(at, ..)| level_of(&index.entry(at))) {
         context.thinking_level = level;
     }
-    let mut models = slots.filter(|(_, kind, role)| *kind == Kind::ModelChange || *role == Role::Assistant);
+    let mut models = slots.filter(|(_, kind, role)| *kind == LineKind::ModelChange || *role == Role::Assistant);
     context.model = models.find_map(|(at, ..)| model_of(&index.entry(at)));
     context
 }

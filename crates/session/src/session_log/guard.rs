@@ -8,7 +8,7 @@ use pinch_llm::message::{Message, ToolCall};
 use super::index::Index;
 use super::roles::BASH_EXECUTION;
 use crate::entry::EntryBody;
-use crate::entry::scan::{Kind, Role};
+use crate::entry::scan::{LineKind, Role};
 
 /// What an append has to do.
 #[derive(Debug)]
@@ -71,21 +71,21 @@ pub(super) fn awaited_at(index: &Index, leaf: Option<usize>) -> Vec<ToolCall> {
     for at in index.path(leaf).into_iter().rev() {
         let slot = &index.slots()[at];
         match (slot.kind, slot.role) {
-            (Kind::Message, Role::ToolResult) => {
+            (LineKind::Message, Role::ToolResult) => {
                 if let EntryBody::Message(message) = &index.entry(at).body
                     && let Message::ToolResult(result) = &**message
                 {
                     answered.insert(result.tool_call_id.clone());
                 }
             }
-            (Kind::Message, Role::BashExecution) => {}
-            (Kind::Message, Role::Assistant) => {
+            (LineKind::Message, Role::BashExecution) => {}
+            (LineKind::Message, Role::Assistant) => {
                 let entry = index.entry(at);
                 let mut calls = entry.body.as_message().map(|message| calls_of(message)).unwrap_or_default();
                 calls.retain(|call| !answered.contains(&call.id));
                 return calls;
             }
-            (Kind::Message | Kind::CustomMessage, _) => return Vec::new(),
+            (LineKind::Message | LineKind::CustomMessage, _) => return Vec::new(),
             _ => {}
         }
     }

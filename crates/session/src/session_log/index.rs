@@ -14,9 +14,9 @@ use super::parts::{self, Part};
 use super::segment::{Segment, Window};
 use super::slots::{NONE, Slot, Slots, number};
 use super::threads;
-use crate::entry::scan::{self, Kind};
+use crate::entry::scan::{self, LineKind};
 use crate::entry::{Entry, EntryBody, EntryId};
-use crate::store::Stored;
+use crate::store::StoredText;
 
 /// A mark on an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Index {
     ///
     /// # Errors
     /// When the text cannot be read.
-    pub(crate) fn of_stored(text: Arc<dyn Stored>) -> io::Result<Self> {
+    pub(crate) fn of_stored(text: Arc<dyn StoredText>) -> io::Result<Self> {
         let mut parts = parts::of_stored(&*text)?;
         let torn = parts.iter_mut().map(|part| std::mem::take(&mut part.torn)).find(|torn| !torn.is_empty());
         let mut index = Self::default();
@@ -107,7 +107,7 @@ impl Index {
         }
         self.segments.push(text);
         for at in first..self.slots.len() {
-            if self.slots[at].kind == Kind::Label {
+            if self.slots[at].kind == LineKind::Label {
                 self.note_label(at);
             }
         }

@@ -9,8 +9,8 @@ use pinch_stdx::text::bom_len;
 use super::slots::{NONE, Slot, number};
 use super::threads;
 use crate::entry::EntryId;
-use crate::entry::scan::{self, Kind, Line};
-use crate::store::Stored;
+use crate::entry::scan::{self, Line, LineKind};
+use crate::store::StoredText;
 
 /// Bytes of a stored text that are looked at together.
 const BUFFER: usize = 1 << 18;
@@ -58,7 +58,7 @@ impl Part {
 
     fn add(&mut self, seen: Line<'_>, start: u64, len: usize) {
         match (seen.kind, seen.id) {
-            (Kind::Session, _) => {}
+            (LineKind::Session, _) => {}
             (_, None) => self.n_skipped += 1,
             (kind, Some(id)) => {
                 let before = self.found.last().map(|found| found.id.as_str());
@@ -98,17 +98,17 @@ fn whole_lines(text: &[u8], n_parts: usize) -> Vec<Range<usize>> {
 }
 
 /// The entries of a stored text, of which no more than a buffer is in memory at a time.
-pub(super) fn of_stored(text: &dyn Stored) -> io::Result<Vec<Part>> {
+pub(super) fn of_stored(text: &dyn StoredText) -> io::Result<Vec<Part>> {
     in_parts(text, threads::worth(usize::try_from(text.len()).unwrap_or(usize::MAX)), BUFFER)
 }
 
-fn in_parts(text: &dyn Stored, n_parts: usize, buffer: usize) -> io::Result<Vec<Part>> {
+fn in_parts(text: &dyn StoredText, n_parts: usize, buffer: usize) -> io::Result<Vec<Part>> {
     let part = text.len().div_ceil(n_parts as u64);
     let ranges: Vec<_> = (0..n_parts as u64).map(|n| n * part..((n + 1) * part).min(text.len())).collect();
     threads::map(&ranges, n_parts, |range| of_range(text, range.clone(), vec![0; buffer])).into_iter().collect()
 }
 
-fn of_range(text: &dyn Stored, range: Range<u64>, mut buffer: Vec<u8>) -> io::Result<Part> {
+fn of_range(text: &dyn StoredText, range: Range<u64>, mut buffer: Vec<u8>) -> io::Result<Part> {
     let mut part = Part::default();
     // What stands before the first line end belongs to the part before, unless that ends with it.
     let mut is_others = range.start > 0;
@@ -151,7 +151,7 @@ mod tests {
     #[derive(Debug)]
     struct Memory(Vec<u8>);
 
-    impl Stored for Memory {
+    impl StoredText for Memory {
         fn len(&self) -> u64 {
             self.0.len() as u64
         }

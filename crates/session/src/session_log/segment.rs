@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use memchr::memrchr;
 
-use crate::store::Stored;
+use crate::store::StoredText;
 
 /// Bytes that are read at once when many lines are wanted: lines of a branch stand near each other.
 const WINDOW: u64 = 256 * 1024;
@@ -19,7 +19,7 @@ pub(super) enum Segment {
     Kept(Bytes),
     /// Where it is stored.
     Stored {
-        text: Arc<dyn Stored>,
+        text: Arc<dyn StoredText>,
         /// What stands behind the last line end.
         torn: Vec<u8>,
     },

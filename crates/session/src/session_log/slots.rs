@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::entry::EntryId;
-use crate::entry::scan::{Kind, Role};
+use crate::entry::scan::{LineKind, Role};
 
 /// Stands for "no entry" in a slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -20,7 +20,7 @@ pub(crate) struct Slot {
     pub(super) len: u32,
     pub(super) parent: u32,
     pub(crate) id: EntryId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: LineKind,
     pub(crate) role: Role,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn slot(id: &str) -> Slot {
-        Slot { segment: 0, start: 0, len: 0, parent: NONE, id: id.into(), kind: Kind::Custom, role: Role::None }
+        Slot { segment: 0, start: 0, len: 0, parent: NONE, id: id.into(), kind: LineKind::Custom, role: Role::None }
     }
 
     #[test]

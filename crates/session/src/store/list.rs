@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use pinch_llm::message::{Block, Content, Message};
 use pinch_stdx::host::ms_from_iso;
 
-use crate::entry::scan::{self, Kind, Role};
+use crate::entry::scan::{self, LineKind, Role};
 use crate::entry::{Entry, EntryBody, Header};
 
 mod cache;
@@ -207,12 +207,12 @@ impl Reader {
             return self.header(line).is_some();
         }
         match (seen.kind, seen.role) {
-            (Kind::SessionInfo, _) => {
+            (LineKind::SessionInfo, _) => {
                 if let Some(Entry { body: EntryBody::SessionInfo { name }, .. }) = Entry::parse(line) {
                     self.summary.name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
                 }
             }
-            (Kind::Message, role) => {
+            (LineKind::Message, role) => {
                 self.summary.message_count += 1;
                 if matches!(role, Role::User | Role::Assistant) {
                     self.newest = self.newest.max(self.message(line, role));

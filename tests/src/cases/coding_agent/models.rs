@@ -7,7 +7,7 @@ use pinch_agent_core::llm::model::Model;
 use pinch_agent_core::llm::provider::scripted::ScriptedProvider;
 use pinch_agent_core::llm::thinking::ThinkingLevel;
 use pinch_coding_agent::auth::{AuthStorage, RequestAuth};
-use pinch_coding_agent::models::pattern::{self, Found};
+use pinch_coding_agent::models::pattern::{self, ModelMatch};
 use pinch_coding_agent::models::{ModelRegistry, ProviderConfig, RegistryAuth, initial, scope};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -42,7 +42,7 @@ pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
         "model_cli_resolution" => resolve(&models, input),
         "model_scope" => {
             let (chosen, warnings) = scope::choose(&available, &texts(&input["patterns"]));
-            let shown = |found: &Found| json!({"model": name_of(&found.model), "thinkingLevel": found.thinking.map(ThinkingLevel::as_str)});
+            let shown = |found: &ModelMatch| json!({"model": name_of(&found.model), "thinkingLevel": found.thinking.map(ThinkingLevel::as_str)});
             let warnings: Vec<String> = warnings.iter().map(|warning| format!("Warning: {warning}")).collect();
             json!({"models": chosen.iter().map(shown).collect::<Vec<_>>(), "warnings": warnings})
         }
@@ -92,19 +92,19 @@ fn resolve(models: &[Arc<Model>], input: &Value) -> Value {
 
 fn begin(models: &[Arc<Model>], available: &[Arc<Model>], input: &Value) -> Value {
     let level = |value: &Value| value.as_str().and_then(ThinkingLevel::parse);
-    let scope: Vec<Found> = (input["scopedModels"].as_array().into_iter().flatten())
+    let scope: Vec<ModelMatch> = (input["scopedModels"].as_array().into_iter().flatten())
         .filter_map(|one| {
             let model = pattern::exact(models, one["model"].as_str()?)?;
-            Some(Found { model, thinking: level(&one["thinkingLevel"]), warning: None })
+            Some(ModelMatch { model, thinking: level(&one["thinkingLevel"]), warning: None })
         })
         .collect();
     let default = input["defaultProvider"].as_str().zip(input["defaultModelId"].as_str());
-    let wishes = initial::Wishes {
+    let wishes = initial::InitialModelOptions {
         scope: &scope,
         is_continued: input["isContinuing"] == true,
         default,
         default_thinking: level(&input["defaultThinkingLevel"]),
-        ..initial::Wishes::default()
+        ..initial::InitialModelOptions::default()
     };
     let chosen = initial::choose(available, &wishes);
     json!({"model": chosen.model.map(|model| name_of(&model)), "thinkingLevel": chosen.thinking.as_str()})

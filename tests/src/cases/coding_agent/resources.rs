@@ -6,7 +6,7 @@ use pinch_coding_agent::agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, 
 use pinch_coding_agent::prompt::{self, Prompt, PromptParts, ToolNote};
 use pinch_coding_agent::resources::context_files::ContextFile;
 use pinch_coding_agent::resources::info::SourceInfo;
-use pinch_coding_agent::resources::skills::{self, Meant, Skill};
+use pinch_coding_agent::resources::skills::{self, Intent, Skill};
 use pinch_coding_agent::resources::{ResourceInputs, ResourceLoader};
 use pinch_coding_agent::tools::CODING;
 use pinch_llm::schema::Schema;
@@ -51,7 +51,7 @@ fn load_skills(input: &Value, wanted: &Value) -> Result<(), String> {
             let path = root.join(path);
             match skills::find_at(&path) {
                 Ok(files) => found.extend(files.into_iter().map(|file| {
-                    let meant = if path.is_file() { Meant::Surely } else { skills::meant(&file.path) };
+                    let meant = if path.is_file() { Intent::Certain } else { skills::meant(&file.path) };
                     (file, meant, SourceInfo::default())
                 })),
                 Err(problem) => problems.push(problem),

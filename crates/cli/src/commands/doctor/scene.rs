@@ -36,7 +36,8 @@ impl Scene {
         let folders = Folders::find(agent_dir, host)?;
         let services = Services::load(&ServiceOptions::new(host.clone(), &folders.agent_dir), &folders.cwd);
         let settings = services.settings().settings();
-        let session_dir = open_log::session_folder(&Options::default(), &settings, host)
+        let session_dir = open_log::session_folder(&Options::default(), host)
+            .or_else(|| open_log::folder_of_settings(&settings, host))
             .map_or_else(|| folders.agent_dir.join("sessions"), |dir| folders.cwd.join(dir));
         // What is wrong with it is asked for later: all of it, which a start does not look for.
         let (registry, _) = ModelRegistry::load(&folders.agent_dir.join("models.json"));

@@ -1,6 +1,6 @@
 //! The arguments of package commands. They are read by hand: what is said about mistakes is relied upon by scripts.
 
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, FailureKind};
 
 use super::name::Name;
 use super::texts::usage;
@@ -159,7 +159,7 @@ fn update(given: &mut Given<'_>) -> Update {
 }
 
 fn check(name: Name, given: &Given<'_>) -> Result<(), Failure> {
-    let refused = |text: String| Failure::bare(Kind::User, text);
+    let refused = |text: String| Failure::bare(FailureKind::User, text);
     let with_usage = |text: String| Err(refused(format!("{text}\nUsage: {}", usage(name))));
     if let Some(option) = given.unknown {
         let command = name.as_str();

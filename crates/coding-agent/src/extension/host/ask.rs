@@ -17,28 +17,28 @@ use crate::extension::context::{is_system, with_system, without_system};
 use crate::extension::ui::{Approval, ToolApproval};
 use crate::extension::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSettle, BeforeSwitch, Boundary, ContextAction,
-    ExtensionError, Input, InputAction, Leave, MessageAction, PayloadAction, Point, Resources, ResourcesDiscover, Told,
-    TurnEnd, UserBash, UserBashAction,
+    ExtensionError, Input, InputAction, MessageAction, Notification, PayloadAction, Point, Resources,
+    ResourcesDiscover, SwitchDecision, TurnEnd, UserBash, UserBashAction,
 };
 use crate::prompt::Prompt;
 use crate::resources::ExtraPaths;
 
 /// What came of asking about something the user says.
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum InputOutcome {
     /// It is said, as it is now.
-    Say(Input),
+    Pass(Input),
     /// An extension has dealt with it.
     Handled,
 }
 
 impl Extensions {
     /// Tells all that want to know.
-    pub(crate) async fn tell(&self, told: Told<'_>) {
-        let Some(point) = told.point() else { return };
+    pub(crate) async fn notify(&self, notification: Notification<'_>) {
+        let Some(point) = notification.point() else { return };
         for one in self.wanting(point) {
             let call = self.call(one, point);
-            call.attempt(|| one.extension.told(told, &call.cx)).await;
+            call.attempt(|| one.extension.notified(notification, &call.cx)).await;
         }
     }
 
@@ -55,28 +55,28 @@ impl Extensions {
         all
     }
 
-    pub(crate) async fn before_switch(&self, to: &BeforeSwitch) -> Leave {
+    pub(crate) async fn before_switch(&self, to: &BeforeSwitch) -> SwitchDecision {
         let point = Point::SessionBeforeSwitch;
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let answer = call.attempt(|| one.extension.session_before_switch(to, &call.cx));
-            if answer.await == Some(Leave::Stay) {
-                return Leave::Stay;
+            if answer.await == Some(SwitchDecision::Cancel) {
+                return SwitchDecision::Cancel;
             }
         }
-        Leave::Go
+        SwitchDecision::Proceed
     }
 
-    pub(crate) async fn before_fork(&self, fork: &BeforeFork) -> Leave {
+    pub(crate) async fn before_fork(&self, fork: &BeforeFork) -> SwitchDecision {
         let point = Point::SessionBeforeFork;
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let answer = call.attempt(|| one.extension.session_before_fork(fork, &call.cx));
-            if answer.await == Some(Leave::Stay) {
-                return Leave::Stay;
+            if answer.await == Some(SwitchDecision::Cancel) {
+                return SwitchDecision::Cancel;
             }
         }
-        Leave::Go
+        SwitchDecision::Proceed
     }
 
     pub(crate) async fn before_compact(&self, ahead: &CompactionAhead<'_>) -> BeforeCompaction {
@@ -314,21 +314,21 @@ impl Extensions {
         UserBashAction::Run
     }
 
-    pub(crate) async fn input(&self, mut input: Input) -> Heard {
+    pub(crate) async fn input(&self, mut input: Input) -> InputOutcome {
         let point = Point::Input;
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let answer = call.attempt(|| one.extension.input(&input, &call.cx)).await;
             match answer {
                 None | Some(InputAction::Continue) => {}
-                Some(InputAction::Handled) => return Heard::Handled,
+                Some(InputAction::Handled) => return InputOutcome::Handled,
                 Some(InputAction::Transform { text, images }) => {
                     input.text = text;
                     input.images = images.unwrap_or(input.images);
                 }
             }
         }
-        Heard::Say(input)
+        InputOutcome::Pass(input)
     }
 }
 

@@ -160,7 +160,7 @@ impl Link {
         if let Some(clock) = clock {
             locked(&self.clocks).insert(id, clock);
         }
-        let mut asked = Asked { link: self, id, is_sent: false };
+        let mut asked = OutstandingRequest { link: self, id, is_sent: false };
         self.send(make(id)).await?;
         asked.is_sent = true;
         // The process may have ended between the look and the note.
@@ -253,13 +253,13 @@ impl Link {
 }
 
 /// A request that is under way.
-struct Asked<'a> {
+struct OutstandingRequest<'a> {
     link: &'a Link,
     id: u64,
     is_sent: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OutstandingRequest<'_> {
     fn drop(&mut self) {
         locked(&self.link.clocks).remove(&self.id);
         let was_waiting = locked(&self.link.waiting).remove(&self.id).is_some();

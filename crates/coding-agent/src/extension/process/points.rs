@@ -14,7 +14,7 @@ use crate::compaction::{ByExtension, Compacted, Summarised};
 use crate::entry::{CustomMessage, EntryId};
 use crate::extension::{
     AgentStartAction, BeforeAgentStart, Boundary, BoundaryAction, ContextAction, Draft, ExtensionError, Input,
-    InputAction, Leave, MessageAction, Outcome, Resources, Told, TrustAction, TurnEnd, UserBashAction,
+    InputAction, MessageAction, Notification, Outcome, Resources, SwitchDecision, TrustAction, TurnEnd, UserBashAction,
 };
 use crate::prompt::Prompt;
 use crate::tools::bash::UserCommand;
@@ -71,35 +71,39 @@ pub(super) fn custom(from: &Value) -> Answer<CustomMessage> {
 }
 
 /// Of what an event of the session does not say itself.
-pub(super) fn told(told: &Told<'_>) -> Option<Value> {
+pub(super) fn notification(notification: &Notification<'_>) -> Option<Value> {
     let path = |path: Option<&std::path::PathBuf>| path.map(|path| value(&path.to_string_lossy()));
-    Some(match told {
-        Told::Event(_) => return None,
-        Told::TurnStart { turn_index, timestamp } => json!({"turnIndex": turn_index, "timestamp": timestamp}),
-        Told::SessionStart { reason, previous } => {
+    Some(match notification {
+        Notification::Event(_) => return None,
+        Notification::TurnStart { turn_index, timestamp } => json!({"turnIndex": turn_index, "timestamp": timestamp}),
+        Notification::SessionStart { reason, previous } => {
             object([("reason", Some(reason.as_str().into())), ("previousSessionFile", path(*previous))])
         }
-        Told::SessionShutdown { reason, target } => {
+        Notification::SessionShutdown { reason, target } => {
             object([("reason", Some(reason.as_str().into())), ("targetSessionFile", path(*target))])
         }
-        Told::Compacted(done) => json!({"compactionEntry": compacted(done), "fromExtension": done.from_extension}),
-        Told::CompactFailed { reason, error } => json!({"reason": reason.as_str(), "errorMessage": error}),
-        Told::Moved(moved) => object([
+        Notification::Compacted(done) => {
+            json!({"compactionEntry": compacted(done), "fromExtension": done.from_extension})
+        }
+        Notification::CompactFailed { reason, error } => json!({"reason": reason.as_str(), "errorMessage": error}),
+        Notification::Moved(moved) => object([
             ("newLeafId", Some(value(&moved.new_leaf.as_ref().map(EntryId::as_str)))),
             ("oldLeafId", Some(value(&moved.old_leaf.as_ref().map(EntryId::as_str)))),
             ("summaryEntryId", moved.summary.as_ref().map(|id| id.as_str().into())),
             ("fromExtension", Some(moved.from_hook.into())),
         ]),
-        Told::Response { status, headers } => {
+        Notification::Response { status, headers } => {
             let headers: Map<String, Value> =
                 headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
             json!({"status": status, "headers": headers})
         }
-        Told::Model { model, previous, source } => {
+        Notification::Model { model, previous, source } => {
             json!({"model": model.to_record(), "previousModel": previous.to_record(), "source": source.as_str()})
         }
-        Told::Thinking { level, previous } => json!({"level": level.as_str(), "previousLevel": previous.as_str()}),
-        Told::DialogStart(dialog) | Told::DialogEnd(dialog) => {
+        Notification::Thinking { level, previous } => {
+            json!({"level": level.as_str(), "previousLevel": previous.as_str()})
+        }
+        Notification::DialogStart(dialog) | Notification::DialogEnd(dialog) => {
             json!({"reason": "ui_prompt", "kind": dialog.kind.as_str(), "title": dialog.title})
         }
     })
@@ -134,8 +138,8 @@ pub(super) fn is_cancelled(answer: &Value) -> Answer<bool> {
     Ok(member(answer, "cancel")?.unwrap_or(false))
 }
 
-pub(super) fn leave(answer: &Value) -> Answer<Leave> {
-    Ok(if is_cancelled(answer)? { Leave::Stay } else { Leave::Go })
+pub(super) fn leave(answer: &Value) -> Answer<SwitchDecision> {
+    Ok(if is_cancelled(answer)? { SwitchDecision::Cancel } else { SwitchDecision::Proceed })
 }
 
 pub(super) fn compaction(ahead: &CompactionAhead<'_>) -> Value {

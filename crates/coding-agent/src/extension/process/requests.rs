@@ -13,7 +13,7 @@ use super::manifest::tool_of;
 use super::points::{custom, member, needed, object, value};
 use crate::entry::EntryId;
 use crate::extension::actions::{Delivery, NavigateTree};
-use crate::extension::cx::{CommandCx, ExtensionCx, Left};
+use crate::extension::cx::{CommandCx, ExtensionCx, Replaced};
 use crate::extension::ui::{Dialogs, NoteKind, Show, WidgetPlace};
 use crate::extension::{ExecOptions, ExtensionError, FlagValue};
 
@@ -218,7 +218,7 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
 }
 
 async fn session(cx: &CommandCx, method: &str, params: &Value) -> Done {
-    let left = |left: Left| {
+    let left = |left: Replaced| {
         let generation = left.cx.generation();
         object([
             ("cancelled", Some(left.cancelled.into())),

@@ -6,11 +6,11 @@ use super::*;
 const NONE: ImageLimits =
     ImageLimits { max_width: u32::MAX, max_height: u32::MAX, max_encoded_bytes: u64::MAX, jpeg_quality: 80 };
 
-fn fit(content: impl Into<Bytes>, mime_type: &'static str, resize: bool) -> Result<Fitted, Refused> {
+fn fit(content: impl Into<Bytes>, mime_type: &'static str, resize: bool) -> Result<Fitted, RejectedImage> {
     fit_to(&if resize { ImageLimits::default() } else { NONE }, content, mime_type)
 }
 
-fn fit_to(limits: &ImageLimits, content: impl Into<Bytes>, mime_type: &'static str) -> Result<Fitted, Refused> {
+fn fit_to(limits: &ImageLimits, content: impl Into<Bytes>, mime_type: &'static str) -> Result<Fitted, RejectedImage> {
     let fitted = super::fit(content.into(), mime_type, limits)?;
     let picture = reopened(&fitted);
     assert!(has_room(fitted.sides, limits) && can_be_sent(fitted.content.len(), limits));
@@ -190,7 +190,7 @@ fn bmp_becomes_png_whether_or_not_images_are_made_smaller() {
     let noisy = fit(written(&noise(1500, 1500), ImageFormat::Bmp), "image/bmp", true).unwrap();
     assert_eq!(noisy.notes[0], "[Image converted from image/bmp to image/jpeg.]");
     assert_eq!(noisy.mime_type, "image/jpeg");
-    assert_eq!(fit(small[..60].to_vec(), "image/bmp", true), Err(Refused::NotConverted));
+    assert_eq!(fit(small[..60].to_vec(), "image/bmp", true), Err(RejectedImage::NotConverted));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn the_limits_of_a_model_hold() {
     assert_eq!(sides(ImageLimits { max_height: 100, ..usual }), Ok((200, 100)));
     assert_eq!(sides(ImageLimits { max_width: 100, max_height: 20, ..usual }), Ok((40, 20)));
     assert_eq!(sides(ImageLimits { max_width: 1, max_height: 1, ..usual }), Ok((1, 1)));
-    assert_eq!(sides(ImageLimits { max_encoded_bytes: 1, ..usual }), Err(Refused::TooLarge));
+    assert_eq!(sides(ImageLimits { max_encoded_bytes: 1, ..usual }), Err(RejectedImage::TooLarge));
     // More than usual is fine where a model takes it.
     let large = written(&quarters(2500, 2200), ImageFormat::Png);
     let more = ImageLimits { max_width: 3000, max_height: 3000, ..usual };
@@ -262,8 +262,8 @@ fn the_quality_of_a_model_is_where_jpeg_begins() {
 fn what_cannot_be_decoded_is_refused_and_no_bytes_make_it_panic() {
     let whole = written(&quarters(64, 64), ImageFormat::Png);
     for resize in [true, false] {
-        assert_eq!(fit(whole[..40].to_vec(), "image/png", resize), Err(Refused::TooLarge));
-        assert_eq!(fit(b"GIF89a\x01\0".to_vec(), "image/gif", resize), Err(Refused::TooLarge));
+        assert_eq!(fit(whole[..40].to_vec(), "image/png", resize), Err(RejectedImage::TooLarge));
+        assert_eq!(fit(b"GIF89a\x01\0".to_vec(), "image/gif", resize), Err(RejectedImage::TooLarge));
     }
     let formats = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif, ImageFormat::WebP, ImageFormat::Bmp];
     for format in formats {
@@ -283,7 +283,7 @@ fn what_takes_too_much_memory_is_refused_though_it_is_whole() {
     let bomb = written(&GrayImage::new(10_000, 5_001).into(), ImageFormat::Png);
     assert!(bomb.len() < 1_000_000);
     for resize in [true, false] {
-        assert_eq!(fit(bomb.clone(), "image/png", resize), Err(Refused::TooLarge));
+        assert_eq!(fit(bomb.clone(), "image/png", resize), Err(RejectedImage::TooLarge));
     }
 }
 

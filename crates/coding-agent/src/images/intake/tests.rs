@@ -15,7 +15,7 @@ async fn images_are_what_their_bytes_say() {
     let mut wrapped = DOT.trim_end_matches('=').to_owned();
     wrapped.insert(40, '\n');
     let odd = [block(&wrapped, "image/jpeg"), Block::text("a"), block("AAAA", "image/png"), block("?", "image/png")];
-    let note = Block::text(Refused::NotConverted.note());
+    let note = Block::text(RejectedImage::NotConverted.note());
     let made = [block(DOT, "image/png"), Block::text("a"), note.clone(), note];
     assert_eq!(intake.admit_blocks(&odd, &limits).await.as_deref(), Some(&made[..]));
     assert_eq!(intake.admit_blocks(&[], &limits).await, None);
@@ -28,7 +28,7 @@ async fn what_has_more_bytes_than_the_limits_say_stays_out() {
     let limits = ImageLimits { max_encoded_bytes: 4, ..ImageLimits::default() };
     for treatment in [Treatment::Checked, Treatment::Resized] {
         let made = Intake::new(treatment).admit_blocks(&[block(DOT, "image/png")], &limits).await;
-        assert_eq!(made, Some(vec![Block::text(Refused::TooLarge.note())]), "{treatment:?}");
+        assert_eq!(made, Some(vec![Block::text(RejectedImage::TooLarge.note())]), "{treatment:?}");
     }
 }
 
@@ -89,7 +89,7 @@ mod decoded {
         let intake = Intake::new(Treatment::Checked);
         let image = block(&STANDARD.encode(picture(300, 30, ImageFormat::Png)), "image/png");
         let broken = block(&STANDARD.encode(&picture(300, 30, ImageFormat::Png)[..40]), "image/png");
-        let made = [image.clone(), Block::text(Refused::TooLarge.note())];
+        let made = [image.clone(), Block::text(RejectedImage::TooLarge.note())];
         assert_eq!(intake.admit_blocks(&[image, broken], &wide(1)).await.as_deref(), Some(&made[..]));
     }
 }

@@ -1,4 +1,4 @@
-//! What a client may do while a prompt runs or a conversation is compacted.
+//! Serving a client while a prompt runs or the conversation is compacted.
 
 use futures::{Stream, StreamExt};
 use pinch_agent_core::event::AgentEvent;
@@ -7,142 +7,148 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, EMPTY_NAME, Question, Status};
-use super::io::{Dealt, Heard, Incoming, Io, MAX_WAITING, Ran, TOO_MANY};
-use super::meanwhile::Left;
+use super::context::{EMPTY_NAME, PendingQuery, RpcContext, Status};
+use super::io::{FinishedBash, FinishedTask, Incoming, Io, IoEvent, MAX_WAITING, TOO_MANY};
+use super::waiting::Backlog;
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
-use crate::protocol::command::{Command, Request, Said};
+use crate::protocol::command::{Command, Mutation, Request, RunCommand, UserInput};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::session::{self, Change, SessionError, SessionView};
 
-/// Events that are told before the client is listened to again.
-const PIECES_IN_A_ROW: usize = 64;
+/// Events that are sent before the client is read from again.
+const ITEMS_IN_A_ROW: usize = 64;
 
-/// A piece of what the session is at.
-pub(super) enum Work {
-    /// Something happened.
+/// An item of the stream that the session's work is.
+pub(super) enum WorkItem {
+    /// An event of the session.
     Event(SessionEvent),
     /// The session cannot go on.
     Failed(SessionError),
-    /// The conversation is compacted, or is not.
+    /// The compaction has ended.
     Compacted(Result<Compacted, CompactError>),
 }
 
 /// What comes next.
 enum Next {
-    Piece(Option<Work>),
-    Heard(Heard),
+    Work(Option<WorkItem>),
+    Io(IoEvent),
 }
 
-/// What the session is at.
+/// What the session is working on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Activity {
     Prompt,
     Compaction,
 }
 
-/// A client and a session at work.
+/// A client and a session that is busy.
 pub(super) struct Busy<'a> {
     io: &'a mut Io,
-    desk: &'a Desk,
-    kind: Kind,
+    context: &'a RpcContext,
+    activity: Activity,
     /// Stops the work.
     cancel: Cancel,
-    /// Who asked for it, until it is answered.
-    asker: Option<Answerer>,
-    /// Who waits for the end.
+    /// The command that started it, until it is answered.
+    starter: Option<Answerer>,
+    /// Commands that wait for the end.
     aborts: Vec<Answerer>,
-    /// Who waits for the end of the wait.
+    /// Commands that wait for the end of the wait for a retry.
     retry_aborts: Vec<Answerer>,
     waits_for_retry: bool,
     is_compacting: bool,
-    /// The run is over, as the client knows: what it says next comes after it.
+    /// The client was told that the run is over: what it writes next comes after it.
     has_ended: bool,
     /// Nothing follows any more.
     is_settled: bool,
-    left: Left,
+    backlog: Backlog,
 }
 
 impl<'a> Busy<'a> {
-    pub(super) fn new(io: &'a mut Io, desk: &'a Desk, kind: Kind, cancel: Cancel, asker: Option<Answerer>) -> Self {
+    pub(super) fn new(
+        io: &'a mut Io,
+        context: &'a RpcContext,
+        activity: Activity,
+        cancel: Cancel,
+        starter: Option<Answerer>,
+    ) -> Self {
         Self {
             io,
-            desk,
-            kind,
+            context,
+            activity,
             cancel,
-            asker,
+            starter,
             aborts: Vec::new(),
             retry_aborts: Vec::new(),
             waits_for_retry: false,
             is_compacting: false,
             has_ended: false,
             is_settled: false,
-            left: Left::default(),
+            backlog: Backlog::default(),
         }
     }
 
     /// Pulls the work to its end and serves the client meanwhile.
-    pub(super) async fn pull(mut self, work: impl Stream<Item = Work>) -> Left {
+    pub(super) async fn pull(mut self, work: impl Stream<Item = WorkItem>) -> Backlog {
         let mut work = std::pin::pin!(work);
-        let mut n_pieces = 0_usize;
+        let mut n_items = 0_usize;
         loop {
-            n_pieces += 1;
+            n_items += 1;
             let listens = !self.is_settled;
-            // What has happened is told before what is asked next, but a long answer does not keep the client waiting. Who has read that the
-            // session is at rest talks to one that is.
-            let next = if n_pieces.is_multiple_of(PIECES_IN_A_ROW) {
+            // Events come before the next command, but a long answer does not keep the client waiting. A client that has read that the session is
+            // idle finds it idle.
+            let next = if n_items.is_multiple_of(ITEMS_IN_A_ROW) {
                 tokio::select! {
                     biased;
-                    heard = self.io.hear(), if listens => Next::Heard(heard),
-                    piece = work.next() => Next::Piece(piece),
+                    event = self.io.next_event(), if listens => Next::Io(event),
+                    item = work.next() => Next::Work(item),
                 }
             } else {
                 tokio::select! {
                     biased;
-                    piece = work.next() => Next::Piece(piece),
-                    heard = self.io.hear(), if listens => Next::Heard(heard),
+                    item = work.next() => Next::Work(item),
+                    event = self.io.next_event(), if listens => Next::Io(event),
                 }
             };
             match next {
-                Next::Piece(Some(piece)) => self.take(piece).await,
-                Next::Piece(None) => break,
-                Next::Heard(Heard::Line(line)) => self.line(line).await,
-                Next::Heard(Heard::Ran(ran)) => self.ran(*ran).await,
-                Next::Heard(Heard::Dealt(dealt)) => self.desk.dealt(self.io, dealt).await,
+                Next::Work(Some(item)) => self.take(item).await,
+                Next::Work(None) => break,
+                Next::Io(IoEvent::Line(line)) => self.line(line).await,
+                Next::Io(IoEvent::BashFinished(finished)) => self.bash_finished(*finished).await,
+                Next::Io(IoEvent::TaskFinished(finished)) => self.context.finish(self.io, finished).await,
                 // The work is cancelled already.
-                Next::Heard(Heard::End) => self.desk.ui.close(),
+                Next::Io(IoEvent::Closed) => self.context.ui.close(),
             }
         }
-        // A prompt that went through without a word was somebody else's: an extension took it.
-        if let Some(asker) = self.asker.take() {
-            self.io.write(asker.with(&json!({"disposition": "handled"}))).await;
+        // A prompt without any event was taken by an extension.
+        if let Some(starter) = self.starter.take() {
+            self.io.write(starter.with(&json!({"disposition": "handled"}))).await;
         }
         for answerer in self.retry_aborts.drain(..).chain(self.aborts.drain(..)) {
             self.io.write(answerer.done()).await;
         }
-        self.left
+        self.backlog
     }
 
-    async fn take(&mut self, piece: Work) {
-        match piece {
-            Work::Event(event) => self.event(event).await,
-            Work::Failed(error) => {
+    async fn take(&mut self, item: WorkItem) {
+        match item {
+            WorkItem::Event(event) => self.event(event).await,
+            WorkItem::Failed(error) => {
                 self.is_settled = true;
                 let text = with_causes(&error);
-                let line = match self.asker.take() {
-                    Some(asker) => asker.failed(&text),
+                let line = match self.starter.take() {
+                    Some(starter) => starter.failed(&text),
                     None => format!("{}\n", json!({"type": "session_error", "error": text})).into_bytes(),
                 };
                 self.io.write(line).await;
             }
-            Work::Compacted(end) => {
+            WorkItem::Compacted(end) => {
                 self.is_settled = true;
-                if let Some(asker) = self.asker.take() {
+                if let Some(starter) = self.starter.take() {
                     let line = match end {
-                        Ok(done) => asker.with(&results::compacted(&done)),
-                        Err(error) => asker.failed(&with_causes(&error)),
+                        Ok(done) => starter.with(&results::compacted(&done)),
+                        Err(error) => starter.failed(&with_causes(&error)),
                     };
                     self.io.write(line).await;
                 }
@@ -151,12 +157,12 @@ impl<'a> Busy<'a> {
     }
 
     async fn event(&mut self, event: SessionEvent) {
-        // What extensions failed at says nothing about whether the prompt was taken.
-        if self.kind == Kind::Prompt
+        // A failure of an extension says nothing about whether the prompt was accepted.
+        if self.activity == Activity::Prompt
             && !matches!(event, SessionEvent::ExtensionError(_))
-            && let Some(asker) = self.asker.take()
+            && let Some(starter) = self.starter.take()
         {
-            self.io.write(asker.with(&json!({"disposition": "started"}))).await;
+            self.io.write(starter.with(&json!({"disposition": "started"}))).await;
         }
         match &event {
             SessionEvent::CompactionStart { .. } => self.is_compacting = true,
@@ -177,137 +183,148 @@ impl<'a> Busy<'a> {
     }
 
     async fn line(&mut self, line: Incoming) {
-        if let Some(request) = self.io.command_of(&line, &self.desk.ui).await {
+        if let Some(request) = self.io.command_of(&line, &self.context.ui).await {
             self.command(request).await;
         }
     }
 
     async fn command(&mut self, request: Request) {
         let answerer = Answerer::of(&request);
-        if let Some(line) = self.desk.answer(&answerer, &request.command).await {
-            return self.io.write(line).await;
-        }
-        let status = Status {
-            is_streaming: self.kind == Kind::Prompt,
-            is_compacting: self.is_compacting || self.kind == Kind::Compaction,
-        };
-        let command = match Question::new(self.desk, answerer.clone(), request.command.clone(), status) {
-            Ok(question) => return self.look(move |view| question.answer(view)),
-            Err(command) => command,
-        };
-        match command {
-            Command::Prompt { queue, .. } if queue.is_none() && (self.kind == Kind::Compaction || self.has_ended) => {
-                self.io.postpone(request).await;
-            }
-            Command::Prompt { said, queue } => self.prompt(answerer, said, queue).await,
-            Command::Steer(said) => self.desk.queue(self.io, answerer, QueueKind::Steering, said).await,
-            Command::FollowUp(said) => self.desk.queue(self.io, answerer, QueueKind::FollowUp, said).await,
-            Command::ClearQueue => {
-                let line = self.desk.clear_queues(self.io, &answerer).await;
+        match request.command {
+            Command::Control(command) => {
+                let line = self.context.control_command(&answerer, command).await;
                 self.io.write(line).await;
             }
-            Command::Abort => {
-                self.cancel.cancel(CancelReason::User);
-                match self.aborts.len() < MAX_WAITING {
-                    true => self.aborts.push(answerer),
-                    false => self.io.write(answerer.failed(TOO_MANY)).await,
-                }
-            }
-            Command::AbortRetry if self.waits_for_retry && self.retry_aborts.len() < MAX_WAITING => {
-                self.retry_aborts.push(answerer);
-                self.desk.control.cancel_retry();
-            }
-            Command::AbortRetry => self.io.write(answerer.done()).await,
-            Command::AbortBash => {
-                self.io.stop_commands();
-                self.io.write(answerer.done()).await;
+            Command::Query(query) => {
+                let status = Status {
+                    is_streaming: self.activity == Activity::Prompt,
+                    is_compacting: self.is_compacting || self.activity == Activity::Compaction,
+                };
+                let pending = PendingQuery { answerer, query, context: self.context.clone(), status };
+                self.observe(move |view| pending.answer(view));
             }
             Command::ExportHtml { path } => {
-                let look = self.desk.write_page(self.io, answerer, path);
-                self.desk.control.look(look);
+                let snapshot = self.context.write_page(self.io, answerer, path);
+                self.context.control.observe(snapshot);
             }
-            Command::Bash { command, exclude } => {
-                self.io.start(answerer, self.desk.control.clone(), self.desk.shell(), command, exclude)
+            // A prompt with no queue to wait in is for the next run when this one is over for the client, and while there is none.
+            Command::Run(RunCommand::Prompt { queue: None, .. })
+                if self.activity == Activity::Compaction || self.has_ended =>
+            {
+                self.io.postpone(request).await;
             }
-            Command::SetModel { provider, model } => match self.desk.available(&provider, &model) {
-                Ok(model) => {
-                    self.desk.control.change(Change::Model(std::sync::Arc::clone(&model)));
-                    self.look(move |view| answerer.with(&view.model.to_shown_record()));
-                }
-                Err(why) => self.io.write(answerer.failed(&why)).await,
-            },
-            Command::CycleModel => {
-                let desk = self.desk.clone();
-                self.look(move |view| answerer.with(&desk.cycle_model_in_run(view)));
-            }
-            Command::SetThinkingLevel { level } => {
-                let desk = self.desk.clone();
-                self.look(move |view| {
-                    let level = pinch_llm::model::thinking::clamp_word(view.model, &level);
-                    desk.control.change(Change::Thinking(level));
-                    answerer.done()
-                });
-            }
-            Command::CycleThinkingLevel => {
-                let desk = self.desk.clone();
-                self.look(move |view| answerer.with(&desk.cycle_thinking_in_run(view)));
-            }
-            Command::SetSessionName { name } if name.trim().is_empty() => {
-                self.io.write(answerer.failed(EMPTY_NAME)).await;
-            }
-            Command::SetSessionName { name } => {
-                self.desk.control.change(Change::Name(name));
-                self.look(move |_| answerer.done());
-            }
-            // What is left needs the session for itself; the run under way ends first, and in order.
-            _ => {
+            Command::Run(command) => self.run_command(answerer, command).await,
+            Command::Mutation(mutation) => self.mutate(answerer, mutation).await,
+            Command::Exclusive(_) => {
                 self.cancel.cancel(CancelReason::Superseded);
                 self.io.postpone(request).await;
             }
         }
     }
 
-    async fn prompt(&mut self, answerer: Answerer, said: Said, queue: Option<QueueKind>) {
-        let control = &self.desk.control;
-        if let Some((found, args)) = control.find_command(&said.text) {
+    async fn run_command(&mut self, answerer: Answerer, command: RunCommand) {
+        match command {
+            RunCommand::Prompt { input, queue } => self.prompt(answerer, input, queue).await,
+            RunCommand::Steer(input) => self.context.queue(self.io, answerer, QueueKind::Steering, input).await,
+            RunCommand::FollowUp(input) => self.context.queue(self.io, answerer, QueueKind::FollowUp, input).await,
+            RunCommand::ClearQueue => {
+                let line = self.context.clear_queues(self.io, &answerer).await;
+                self.io.write(line).await;
+            }
+            RunCommand::Abort => {
+                self.cancel.cancel(CancelReason::User);
+                match self.aborts.len() < MAX_WAITING {
+                    true => self.aborts.push(answerer),
+                    false => self.io.write(answerer.failed(TOO_MANY)).await,
+                }
+            }
+            RunCommand::AbortRetry if self.waits_for_retry && self.retry_aborts.len() < MAX_WAITING => {
+                self.retry_aborts.push(answerer);
+                self.context.control.cancel_retry();
+            }
+            RunCommand::AbortRetry => self.io.write(answerer.done()).await,
+            RunCommand::Bash { command, exclude } => {
+                let (control, shell) = (self.context.control.clone(), self.context.shell());
+                self.io.start_bash(answerer, control, shell, command, exclude);
+            }
+            RunCommand::AbortBash => {
+                self.io.stop_commands();
+                self.io.write(answerer.done()).await;
+            }
+        }
+    }
+
+    async fn mutate(&mut self, answerer: Answerer, mutation: Mutation) {
+        let context = self.context.clone();
+        match mutation {
+            Mutation::SetModel { provider, model } => match context.available(&provider, &model) {
+                Ok(model) => {
+                    context.control.change(Change::Model(model));
+                    self.observe(move |view| answerer.with(&view.model.to_shown_record()));
+                }
+                Err(why) => self.io.write(answerer.failed(&why)).await,
+            },
+            Mutation::CycleModel => self.observe(move |view| answerer.with(&context.cycle_model_in_run(view))),
+            Mutation::SetThinkingLevel { level } => self.observe(move |view| {
+                let level = pinch_llm::model::thinking::clamp_word(view.model, &level);
+                context.control.change(Change::Thinking(level));
+                answerer.done()
+            }),
+            Mutation::CycleThinkingLevel => {
+                self.observe(move |view| answerer.with(&context.cycle_thinking_in_run(view)));
+            }
+            Mutation::SetSessionName { name } if name.trim().is_empty() => {
+                self.io.write(answerer.failed(EMPTY_NAME)).await;
+            }
+            Mutation::SetSessionName { name } => {
+                context.control.change(Change::Name(name));
+                self.observe(move |_| answerer.done());
+            }
+        }
+    }
+
+    async fn prompt(&mut self, answerer: Answerer, input: UserInput, queue: Option<QueueKind>) {
+        let control = &self.context.control;
+        if let Some((found, args)) = control.find_command(&input.text) {
             let control = control.clone();
-            return self.io.beside(async move {
+            return self.io.start_task(async move {
                 control.run_command(&found, &args).await;
-                Dealt::Command(answerer)
+                FinishedTask::ExtensionCommand(answerer)
             });
         }
         match queue {
-            Some(kind) => self.desk.queue(self.io, answerer, kind, said).await,
+            Some(kind) => self.context.queue(self.io, answerer, kind, input).await,
             None => self.io.write(answerer.failed(&session::Busy.to_string())).await,
         }
     }
 
-    /// Answers with what the session shows as soon as it can be looked at.
-    fn look(&self, answer: impl FnOnce(&SessionView<'_>) -> Vec<u8> + Send + 'static) {
+    /// Sends an answer made from the session, as soon as the session can be observed.
+    fn observe(&self, answer: impl FnOnce(&SessionView<'_>) -> Vec<u8> + Send + 'static) {
         let aside = self.io.aside();
-        self.desk.control.look(move |view| aside.push(answer(view)));
+        self.context.control.observe(move |view| aside.push(answer(view)));
     }
 
-    async fn ran(&mut self, ran: Ran) {
-        if self.kind == Kind::Compaction {
-            self.left.ran.push(ran);
+    async fn bash_finished(&mut self, finished: FinishedBash) {
+        if self.activity == Activity::Compaction {
+            self.backlog.bash.push(finished);
             return;
         }
-        let line = match ran.end {
+        let line = match finished.end {
             Ok(done) => {
-                let line = ran.answerer.with(&results::user_command(&done));
-                let record = done.into_record(&ran.command, ran.exclude, self.desk.services.host().now_ms());
-                self.desk.control.change(Change::Bash(record));
+                let line = finished.answerer.with(&results::user_command(&done));
+                let record =
+                    done.into_record(&finished.command, finished.exclude, self.context.services.host().now_ms());
+                self.context.control.change(Change::Bash(record));
                 line
             }
-            Err(error) => ran.answerer.failed(&error.to_string()),
+            Err(error) => finished.answerer.failed(&error.to_string()),
         };
         self.io.write(line).await;
     }
 }
 
-impl Desk {
-    /// Goes on to the next model while a run is under way.
+impl RpcContext {
+    /// Changes to the next model during a run.
     fn cycle_model_in_run(&self, view: &SessionView<'_>) -> Value {
         let models = self.models_to_cycle();
         let Some(next) = crate::session::models::next_of(&models, view.model, crate::session::Direction::Forward)
@@ -322,7 +339,7 @@ impl Desk {
         json!({"model": next.model.to_shown_record(), "thinkingLevel": level.as_str(), "isScoped": self.is_scoped()})
     }
 
-    /// Goes on to the next thinking level while a run is under way.
+    /// Changes to the next thinking level during a run.
     fn cycle_thinking_in_run(&self, view: &SessionView<'_>) -> Value {
         match crate::session::models::next_level(view.model, view.thinking) {
             Some(level) => {

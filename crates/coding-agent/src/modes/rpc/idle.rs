@@ -1,6 +1,4 @@
-//! What a client may do while nothing runs, and the turns between rest and work.
-
-use std::path::Path;
+//! Serving a client while the session is idle, and the changes between idle and busy.
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -11,45 +9,45 @@ use pinch_stdx::pull::{Emitter, pulled};
 use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
-use super::busy::{Busy, Kind, Work};
-use super::desk::{Desk, EMPTY_NAME, Question, Status};
-use super::io::{Heard, Incoming, Io, Ran};
-use super::meanwhile::{Left, meanwhile};
+use super::busy::{Activity, Busy, WorkItem};
+use super::context::{EMPTY_NAME, PendingQuery, RpcContext, Status};
+use super::io::{FinishedBash, Incoming, Io, IoEvent};
+use super::waiting::{Backlog, serve_during};
 use super::{Client, RpcError};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::InputSource;
-use crate::protocol::command::{Command, Request, Said};
+use crate::protocol::command::{Command, ExclusiveCommand, Mutation, Request, RunCommand, UserInput};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::runtime::SessionRuntime;
 use crate::session::{
-    AgentSession, CompactRequest, Direction, ForkAt, ForkError, Listener, Prompt, SessionError, Wish,
+    AgentSession, CompactRequest, Direction, ForkAt, ForkError, HostRequest, Listener, Prompt, SessionError,
 };
-use crate::store::StoreError;
+use crate::store::{SessionRef, StoreError};
 
-/// A client at rest.
+/// A client and a session that is idle.
 pub(super) struct Server<'a> {
     runtime: &'a mut SessionRuntime,
     io: Io,
-    desk: Desk,
+    context: RpcContext,
     stop: Cancel,
-    /// What has come while the session was made, left or changed.
-    left: Left,
+    /// What has finished while the session was created, replaced or changed.
+    backlog: Backlog,
 }
 
 impl<'a> Server<'a> {
     pub(super) fn new(runtime: &'a mut SessionRuntime, client: Client) -> Self {
-        let Client { io, ui, stop, left } = client;
-        let desk = Desk::of(runtime, &ui);
-        Self { runtime, io, desk, stop, left }
+        let Client { io, ui, stop, backlog } = client;
+        let context = RpcContext::of(runtime, &ui);
+        Self { runtime, io, context, stop, backlog }
     }
 
-    /// Serves the client to its last word.
+    /// Serves the client until it closes.
     pub(super) async fn serve(mut self) -> Result<(), RpcError> {
         loop {
-            let left = std::mem::take(&mut self.left);
-            self.after_work(left).await;
+            let backlog = std::mem::take(&mut self.backlog);
+            self.after_work(backlog).await;
             if let Some(request) = self.io.next_postponed() {
                 self.command(request).await;
                 continue;
@@ -57,105 +55,125 @@ impl<'a> Server<'a> {
             if self.io.has_ended() && !self.io.runs_commands() {
                 break;
             }
-            let control = self.desk.control.clone();
-            let heard = tokio::select! {
+            let control = self.context.control.clone();
+            let event = tokio::select! {
                 biased;
-                heard = self.io.hear() => Some(heard),
-                // Extensions want something of the session at rest.
-                () = control.wants_attention() => None,
+                event = self.io.next_event() => Some(event),
+                // Extensions have requests for the idle session.
+                () = control.has_requests() => None,
             };
-            match heard {
-                Some(Heard::Line(line)) => self.line(line).await,
-                Some(Heard::Ran(ran)) => self.ran(*ran).await,
-                Some(Heard::Dealt(dealt)) => self.desk.dealt(&mut self.io, dealt).await,
-                Some(Heard::End) => self.desk.ui.close(),
-                None => self.attend().await,
+            match event {
+                Some(IoEvent::Line(line)) => self.line(line).await,
+                Some(IoEvent::BashFinished(finished)) => self.bash_finished(*finished).await,
+                Some(IoEvent::TaskFinished(finished)) => self.context.finish(&mut self.io, finished).await,
+                Some(IoEvent::Closed) => self.context.ui.close(),
+                None => self.run_requests().await,
             }
-            match control.take_wish() {
-                Some(Wish::Shutdown) => break,
-                Some(Wish::Reload) => self.reload().await,
+            match control.take_host_request() {
+                Some(HostRequest::Shutdown) => break,
+                Some(HostRequest::Reload) => self.reload().await,
                 None => {}
             }
         }
-        self.desk.ui.close();
+        self.context.ui.close();
         if self.io.nobody_reads() { Err(RpcError::NobodyReads) } else { Ok(()) }
     }
 
     async fn line(&mut self, line: Incoming) {
-        if let Some(request) = self.io.command_of(&line, &self.desk.ui).await {
+        if let Some(request) = self.io.command_of(&line, &self.context.ui).await {
             self.command(request).await;
         }
     }
 
     async fn command(&mut self, request: Request) {
         let answerer = Answerer::of(&request);
-        if let Some(line) = self.desk.answer(&answerer, &request.command).await {
-            return self.io.write(line).await;
-        }
-        let command = match Question::new(&self.desk, answerer.clone(), request.command, Status::default()) {
-            Ok(question) => {
-                let line = question.answer(&self.session().view());
-                return self.io.write(line).await;
+        let line = match request.command {
+            Command::Control(command) => self.context.control_command(&answerer, command).await,
+            Command::Query(query) => {
+                let pending =
+                    PendingQuery { answerer, query, context: self.context.clone(), status: Status::default() };
+                pending.answer(&self.session().view())
             }
-            Err(command) => command,
-        };
-        let line = match command {
-            Command::Prompt { said, .. } => return self.prompt(answerer, said).await,
-            Command::Compact { focus } => return self.compact(answerer, focus).await,
             Command::ExportHtml { path } => {
-                let look = self.desk.write_page(&mut self.io, answerer, path);
-                return look(&self.session().view());
+                let snapshot = self.context.write_page(&mut self.io, answerer, path);
+                return snapshot(&self.session().view());
             }
-            Command::Bash { command, exclude } => {
-                return self.io.start(answerer, self.desk.control.clone(), self.desk.shell(), command, exclude);
+            Command::Run(command) => return self.run_command(answerer, command).await,
+            Command::Mutation(mutation) => self.mutate(&answerer, mutation).await,
+            Command::Exclusive(command) => return self.exclusive(answerer, command).await,
+        };
+        self.io.write(line).await;
+    }
+
+    async fn run_command(&mut self, answerer: Answerer, command: RunCommand) {
+        let line = match command {
+            RunCommand::Prompt { input, .. } => return self.prompt(answerer, input).await,
+            RunCommand::Steer(input) => {
+                return self.context.queue(&mut self.io, answerer, QueueKind::Steering, input).await;
             }
-            Command::Steer(said) => {
-                return self.desk.queue(&mut self.io, answerer, QueueKind::Steering, said).await;
+            RunCommand::FollowUp(input) => {
+                return self.context.queue(&mut self.io, answerer, QueueKind::FollowUp, input).await;
             }
-            Command::FollowUp(said) => {
-                return self.desk.queue(&mut self.io, answerer, QueueKind::FollowUp, said).await;
+            RunCommand::Bash { command, exclude } => {
+                let (control, shell) = (self.context.control.clone(), self.context.shell());
+                return self.io.start_bash(answerer, control, shell, command, exclude);
             }
-            Command::ClearQueue => self.desk.clear_queues(&mut self.io, &answerer).await,
-            Command::AbortBash => {
+            RunCommand::ClearQueue => self.context.clear_queues(&mut self.io, &answerer).await,
+            // There is no run to cancel.
+            RunCommand::Abort | RunCommand::AbortRetry => answerer.done(),
+            RunCommand::AbortBash => {
                 self.io.stop_commands();
                 answerer.done()
             }
-            Command::SetModel { provider, model } => self.set_model(&answerer, &provider, &model).await,
-            Command::CycleModel => self.cycle_model(&answerer).await,
-            Command::SetThinkingLevel { level } => {
+        };
+        self.io.write(line).await;
+    }
+
+    async fn mutate(&mut self, answerer: &Answerer, mutation: Mutation) -> Vec<u8> {
+        match mutation {
+            Mutation::SetModel { provider, model } => self.set_model(answerer, &provider, &model).await,
+            Mutation::CycleModel => self.cycle_model(answerer).await,
+            Mutation::SetThinkingLevel { level } => {
                 let level = thinking::clamp_word(self.session().model(), &level);
                 let done = self.change_level(async |session| session.set_thinking(level).await.map(Some)).await;
                 done.map_or_else(|error| answerer.failed(&with_causes(&error)), |_| answerer.done())
             }
-            Command::CycleThinkingLevel => {
+            Mutation::CycleThinkingLevel => {
                 match self.change_level(async |session| session.cycle_thinking().await).await {
                     Ok(Some(level)) => answerer.with(&json!({"level": level.as_str()})),
                     Ok(None) => answerer.with(&Value::Null),
                     Err(error) => answerer.failed(&with_causes(&error)),
                 }
             }
-            Command::SetSessionName { name } => self.set_name(&answerer, &name).await,
-            Command::NewSession { parent } => {
+            Mutation::SetSessionName { name } => self.set_name(answerer, &name).await,
+        }
+    }
+
+    async fn exclusive(&mut self, answerer: Answerer, command: ExclusiveCommand) {
+        let line = match command {
+            ExclusiveCommand::Compact { focus } => return self.compact(answerer, focus).await,
+            ExclusiveCommand::NewSession { parent } => {
                 let work = self.runtime.new_session(parent);
-                let done = meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await;
+                let done = serve_during(&mut self.io, &self.context.ui, &mut self.backlog, work).await;
                 let done = done.map(|()| None).map_err(ForkError::Session);
                 self.replaced(done, false, &answerer)
             }
-            Command::SwitchSession { path } => {
-                let work = self.runtime.switch_session(Path::new(&path));
-                match meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await {
+            ExclusiveCommand::SwitchSession { path } => {
+                let target = SessionRef::Path(path.into());
+                let work = self.runtime.switch_session(&target);
+                match serve_during(&mut self.io, &self.context.ui, &mut self.backlog, work).await {
                     Ok(is_done) => {
-                        self.desk = Desk::of(self.runtime, &self.desk.ui.clone());
+                        self.context = RpcContext::of(self.runtime, &self.context.ui.clone());
                         answerer.with(&json!({"cancelled": !is_done}))
                     }
                     Err(error) => answerer.failed(&with_causes(&error)),
                 }
             }
-            Command::Fork { entry } => {
+            ExclusiveCommand::Fork { entry } => {
                 let done = self.fork(&entry, ForkAt::Before).await;
                 self.replaced(done, true, &answerer)
             }
-            Command::Clone => {
+            ExclusiveCommand::Clone => {
                 let log = self.session().log();
                 if log.is_saved() && log.leaf_id().is_none() {
                     answerer.failed("Cannot clone session: no current entry selected")
@@ -165,8 +183,6 @@ impl<'a> Server<'a> {
                     self.replaced(done, false, &answerer)
                 }
             }
-            // Nothing runs that could be stopped.
-            _ => answerer.done(),
         };
         self.io.write(line).await;
     }
@@ -177,61 +193,61 @@ impl<'a> Server<'a> {
 
     async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
         let work = self.runtime.fork(entry, place);
-        meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await
+        serve_during(&mut self.io, &self.context.ui, &mut self.backlog, work).await
     }
 
-    async fn prompt(&mut self, answerer: Answerer, said: Said) {
+    async fn prompt(&mut self, answerer: Answerer, input: UserInput) {
         let cancel = self.stop.child();
         let prompt = Prompt {
-            text: said.text,
-            images: said.images,
+            text: input.text,
+            images: input.images,
             cancel: cancel.clone(),
             source: InputSource::Rpc,
             ..Prompt::default()
         };
-        let busy = Busy::new(&mut self.io, &self.desk, Kind::Prompt, cancel, Some(answerer));
+        let busy = Busy::new(&mut self.io, &self.context, Activity::Prompt, cancel, Some(answerer));
         let run = self.runtime.session_mut().prompt(prompt);
-        let left = busy.pull(run.map(|item| item.map_or_else(Work::Failed, Work::Event))).await;
-        self.after_work(left).await;
+        let backlog = busy.pull(run.map(|item| item.map_or_else(WorkItem::Failed, WorkItem::Event))).await;
+        self.after_work(backlog).await;
     }
 
     async fn compact(&mut self, answerer: Answerer, focus: Option<String>) {
         let cancel = self.stop.child();
         let request = CompactRequest { cancel: cancel.clone(), ..CompactRequest::manual(focus) };
-        let busy = Busy::new(&mut self.io, &self.desk, Kind::Compaction, cancel, Some(answerer));
+        let busy = Busy::new(&mut self.io, &self.context, Activity::Compaction, cancel, Some(answerer));
         let session = self.runtime.session_mut();
         let work = pulled(|emitter| async move {
-            let end = session.compact_telling(request, &Gives(&emitter)).await;
-            emitter.emit(Work::Compacted(end)).await;
+            let end = session.compact_with(request, &WorkListener(&emitter)).await;
+            emitter.emit(WorkItem::Compacted(end)).await;
         });
-        let left = busy.pull(work).await;
-        self.after_work(left).await;
+        let backlog = busy.pull(work).await;
+        self.after_work(backlog).await;
     }
 
-    /// Catches up with what was asked for while the session was at work.
-    async fn after_work(&mut self, left: Left) {
-        self.runtime.session().answer_looks();
-        for ran in left.ran {
-            self.ran(ran).await;
+    /// Catches up with what has finished while the session was busy.
+    async fn after_work(&mut self, backlog: Backlog) {
+        self.runtime.session().notify_observers();
+        for finished in backlog.bash {
+            self.bash_finished(finished).await;
         }
-        for dealt in left.dealt {
-            self.desk.dealt(&mut self.io, dealt).await;
+        for finished in backlog.tasks {
+            self.context.finish(&mut self.io, finished).await;
         }
     }
 
-    /// Does what extensions have asked for while the session was at rest.
-    async fn attend(&mut self) {
+    /// Does what extensions have requested while the session was idle.
+    async fn run_requests(&mut self) {
         let cancel = self.stop.child();
-        let busy = Busy::new(&mut self.io, &self.desk, Kind::Prompt, cancel.clone(), None);
-        let run = self.runtime.session_mut().attend(&cancel);
-        let left = busy.pull(run.map(|item| item.map_or_else(Work::Failed, Work::Event))).await;
-        self.after_work(left).await;
+        let busy = Busy::new(&mut self.io, &self.context, Activity::Prompt, cancel.clone(), None);
+        let run = self.runtime.session_mut().run_requests(&cancel);
+        let backlog = busy.pull(run.map(|item| item.map_or_else(WorkItem::Failed, WorkItem::Event))).await;
+        self.after_work(backlog).await;
     }
 
-    /// Reads settings, resources and extensions anew.
+    /// Loads settings, resources and extensions again.
     async fn reload(&mut self) {
-        match meanwhile(&mut self.io, &self.desk.ui, &mut self.left, self.runtime.reload()).await {
-            Ok(()) => self.desk = Desk::of(self.runtime, &self.desk.ui.clone()),
+        match serve_during(&mut self.io, &self.context.ui, &mut self.backlog, self.runtime.reload()).await {
+            Ok(()) => self.context = RpcContext::of(self.runtime, &self.context.ui.clone()),
             Err(error) => {
                 let line = json!({"type": "session_error", "error": with_causes(&error)});
                 self.io.write(format!("{line}\n").into_bytes()).await;
@@ -240,7 +256,7 @@ impl<'a> Server<'a> {
     }
 
     async fn set_model(&mut self, answerer: &Answerer, provider: &str, id: &str) -> Vec<u8> {
-        let model = match self.desk.available(provider, id) {
+        let model = match self.context.available(provider, id) {
             Ok(model) => model,
             Err(why) => return answerer.failed(&why),
         };
@@ -253,7 +269,7 @@ impl<'a> Server<'a> {
     }
 
     async fn cycle_model(&mut self, answerer: &Answerer) -> Vec<u8> {
-        let models = self.desk.models_to_cycle();
+        let models = self.context.models_to_cycle();
         let mut next = None;
         let done = self
             .change_level(async |session| {
@@ -265,7 +281,7 @@ impl<'a> Server<'a> {
             (Err(error), _) => answerer.failed(&with_causes(&error)),
             (Ok(_), None) => answerer.with(&Value::Null),
             (Ok(_), Some(next)) => {
-                let is_scoped = self.desk.is_scoped();
+                let is_scoped = self.context.is_scoped();
                 let level = self.session().thinking();
                 answerer.with(
                     &json!({"model": next.model.to_shown_record(), "thinkingLevel": level.as_str(), "isScoped": is_scoped}),
@@ -274,14 +290,14 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Does something that may change the thinking level, and says so when it did.
+    /// Makes a change that may change the thinking level, and emits the event when it did.
     async fn change_level<T>(
         &mut self,
         change: impl AsyncFnOnce(&mut AgentSession) -> Result<Option<T>, SessionError>,
     ) -> Result<Option<T>, SessionError> {
         let before = self.session().thinking();
         let work = change(self.runtime.session_mut());
-        let done = meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await?;
+        let done = serve_during(&mut self.io, &self.context.ui, &mut self.backlog, work).await?;
         let level = self.session().thinking();
         if level != before {
             self.io.event(&SessionEvent::ThinkingLevelChanged { level }).await;
@@ -294,7 +310,7 @@ impl<'a> Server<'a> {
             return answerer.failed(EMPTY_NAME);
         }
         let work = self.runtime.session_mut().set_name(name);
-        if let Err(error) = meanwhile(&mut self.io, &self.desk.ui, &mut self.left, work).await {
+        if let Err(error) = serve_during(&mut self.io, &self.context.ui, &mut self.backlog, work).await {
             return answerer.failed(&with_causes(&error));
         }
         let name = self.session().log().name();
@@ -302,45 +318,45 @@ impl<'a> Server<'a> {
         answerer.done()
     }
 
-    /// The answer to a command that may have brought another session. An extension may have stood against it.
-    fn replaced(&mut self, done: Result<Option<String>, ForkError>, tells_text: bool, answerer: &Answerer) -> Vec<u8> {
+    /// The answer to a command that replaces the session, unless an extension has cancelled it.
+    fn replaced(&mut self, done: Result<Option<String>, ForkError>, with_text: bool, answerer: &Answerer) -> Vec<u8> {
         let (text, cancelled) = match done {
             Ok(text) => {
-                self.desk = Desk::of(self.runtime, &self.desk.ui.clone());
+                self.context = RpcContext::of(self.runtime, &self.context.ui.clone());
                 (text.unwrap_or_default(), false)
             }
-            Err(ForkError::Session(SessionError::Stayed)) => (String::new(), true),
+            Err(ForkError::Session(SessionError::SwitchCancelled)) => (String::new(), true),
             Err(error) => return answerer.failed(&fork_error(&error)),
         };
-        match tells_text {
+        match with_text {
             true => answerer.with(&json!({"text": text, "cancelled": cancelled})),
             false => answerer.with(&json!({"cancelled": cancelled})),
         }
     }
 
-    async fn ran(&mut self, ran: Ran) {
-        let line = match ran.end {
+    async fn bash_finished(&mut self, finished: FinishedBash) {
+        let line = match finished.end {
             Ok(done) => {
-                let line = ran.answerer.with(&results::user_command(&done));
-                let now = self.desk.services.host().now_ms();
-                let record = done.into_record(&ran.command, ran.exclude, now);
+                let line = finished.answerer.with(&results::user_command(&done));
+                let now = self.context.services.host().now_ms();
+                let record = done.into_record(&finished.command, finished.exclude, now);
                 match self.session().record_bash(record).await {
                     Ok(()) => line,
-                    Err(error) => ran.answerer.failed(&with_causes(&error)),
+                    Err(error) => finished.answerer.failed(&with_causes(&error)),
                 }
             }
-            Err(error) => ran.answerer.failed(&error.to_string()),
+            Err(error) => finished.answerer.failed(&error.to_string()),
         };
         self.io.write(line).await;
     }
 }
 
-/// Gives what a compaction tells to whoever pulls it.
-struct Gives<'g>(&'g Emitter<Work>);
+/// Passes the events of a compaction on as items of the work.
+struct WorkListener<'g>(&'g Emitter<WorkItem>);
 
-impl Listener for Gives<'_> {
+impl Listener for WorkListener<'_> {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.emit(Work::Event(event)))
+        Box::pin(self.0.emit(WorkItem::Event(event)))
     }
 }
 

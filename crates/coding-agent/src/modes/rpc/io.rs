@@ -1,4 +1,4 @@
-//! What goes in and out: lines of the client, and lines for it.
+//! Input and output: lines of the client, lines for it, and the tasks that run beside the session.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use super::outbox::Outbox;
 use crate::event::SessionEvent;
 use crate::extension::UserBashAction;
 use crate::protocol::EventWriter;
-use crate::protocol::command::{self, ClientLine, Command, Refused, Request};
+use crate::protocol::command::{self, ClientLine, Command, RejectedLine, Request, RunCommand};
 use crate::protocol::response::Answerer;
 use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
 
 /// Pages that are written at the same time; others wait.
 const PAGES_AT_ONCE: usize = 4;
-/// Lines of the client that are taken in while nobody can hear them.
+/// Lines of the client that are read ahead while nobody handles them.
 const AHEAD: usize = 16;
 
 /// Commands that may wait for the session, or run beside it; further ones are refused.
 pub(super) const MAX_WAITING: usize = 1024;
 
-/// What is said of commands beyond that.
+/// The error of commands beyond that.
 pub(super) const TOO_MANY: &str =
     "1024 commands are waiting already. Wait for their answers before you send more, or send abort";
 
@@ -60,73 +60,81 @@ pub enum Incoming {
 
 impl Incoming {
     /// What it says.
-    fn read(&self) -> Result<ClientLine, Refused> {
+    fn read(&self) -> Result<ClientLine, RejectedLine> {
         match self {
             Self::Line(line) => command::parse(line),
-            Self::TooLong => Err(Refused::no_command(&format!("the line is longer than {} MiB", MAX_LINE >> 20))),
+            Self::TooLong => Err(RejectedLine::no_command(&format!("the line is longer than {} MiB", MAX_LINE >> 20))),
         }
     }
 }
 
-/// Whether a command may be worked on beside the session.
-fn runs_beside(command: &Command) -> bool {
-    use Command::{Bash, ExportHtml, FollowUp, Prompt, Steer};
-    matches!(command, Bash { .. } | ExportHtml { .. } | FollowUp(_) | Prompt { .. } | Steer(_))
+/// Whether a command may start a task beside the session.
+fn starts_task(command: &Command) -> bool {
+    match command {
+        Command::ExportHtml { .. } => true,
+        Command::Run(run) => match run {
+            RunCommand::Prompt { .. } | RunCommand::Steer(_) | RunCommand::FollowUp(_) | RunCommand::Bash { .. } => {
+                true
+            }
+            RunCommand::ClearQueue | RunCommand::Abort | RunCommand::AbortRetry | RunCommand::AbortBash => false,
+        },
+        Command::Control(_) | Command::Query(_) | Command::Mutation(_) | Command::Exclusive(_) => false,
+    }
 }
 
-/// What happens outside of a session.
-pub(super) enum Heard {
-    /// The client says something.
+/// What happens outside of the session.
+pub(super) enum IoEvent {
+    /// The client wrote a line.
     Line(Incoming),
-    /// A command of the user has ended.
-    Ran(Box<Ran>),
-    /// Something was dealt with beside the session.
-    Dealt(Dealt),
-    /// The client has nothing more to say, or does not read any more.
-    End,
+    /// A shell command of the user has ended.
+    BashFinished(Box<FinishedBash>),
+    /// Another task beside the session has ended.
+    TaskFinished(FinishedTask),
+    /// The client writes nothing more, or does not read any more.
+    Closed,
 }
 
-/// What was dealt with beside the session.
-pub(super) enum Dealt {
-    /// A command of theirs has ended.
-    Command(Answerer),
-    /// They let a message pass, which waits in a queue now, or have kept it.
-    Said { answerer: Answerer, is_queued: bool },
-    /// A page has been written, or has not.
+/// A task beside the session that has ended.
+pub(super) enum FinishedTask {
+    /// A command of an extension.
+    ExtensionCommand(Answerer),
+    /// The extensions that see input have let a message pass, so that it waits in a queue now, or have taken it.
+    Input { answerer: Answerer, is_queued: bool },
+    /// An HTML page, with the answer to its command.
     Page(Vec<u8>),
 }
 
-/// A command of the user that has ended.
-pub(super) struct Ran {
+/// A shell command of the user that has ended.
+pub(super) struct FinishedBash {
     pub(super) answerer: Answerer,
     pub(super) command: String,
     pub(super) exclude: bool,
     pub(super) end: Result<UserCommand, ToolError>,
 }
 
-/// Both directions, and the commands of the user that run beside the session.
+/// Both directions, and the tasks that run beside the session.
 pub(super) struct Io {
     lines: Lines,
-    /// What the client has said and nobody has heard yet.
+    /// Lines that were read and not handled yet.
     ahead: VecDeque<Incoming>,
     /// Commands that wait for the session.
     postponed: VecDeque<Request>,
-    /// The client says nothing more.
+    /// The client writes nothing more.
     is_silent: bool,
-    /// Everybody knows that the client has said its last word.
+    /// [`IoEvent::Closed`] was returned.
     ended: bool,
     /// The program is asked to end.
     asked: Cancel,
     /// The same, also when the client goes.
     stop: Cancel,
     events: EventWriter,
-    /// What the client was told of the queues last.
+    /// The queues as the client saw them last.
     queues: (Vec<String>, Vec<String>),
     /// Lines of those who cannot wait for the client.
     aside: Outbox,
     /// Commands of the user that were started.
     n_commands: u64,
-    running: FuturesUnordered<BoxFuture<'static, Heard>>,
+    running: FuturesUnordered<BoxFuture<'static, IoEvent>>,
     commands: Cancel,
     /// Bounds the pages that are written at the same time.
     pages: Arc<Semaphore>,
@@ -136,7 +144,7 @@ impl Io {
     /// The command of a line. Replies reach those who wait for them, and what is no line of the protocol is refused.
     pub(super) async fn command_of(&mut self, line: &Incoming, ui: &ClientUi) -> Option<Request> {
         match line.read() {
-            Ok(ClientLine::Command(request)) if self.running.len() >= MAX_WAITING && runs_beside(&request.command) => {
+            Ok(ClientLine::Command(request)) if self.running.len() >= MAX_WAITING && starts_task(&request.command) => {
                 self.write(Answerer::of(&request).failed(TOO_MANY)).await;
             }
             Ok(ClientLine::Command(request)) => return Some(*request),
@@ -258,14 +266,14 @@ impl Io {
         }
     }
 
-    /// Shows the queues, unless the client knows them like this.
+    /// Sends the queues, unless they are as the client saw them last.
     pub(super) async fn queues(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
         if self.queues.0 != steering || self.queues.1 != follow_up {
             self.show_queues(steering, follow_up).await;
         }
     }
 
-    /// Shows the queues, also to a client that knows them like this.
+    /// Sends the queues in any case.
     pub(super) async fn show_queues(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
         self.queues = (steering.clone(), follow_up.clone());
         let event = SessionEvent::QueueUpdate { steering, follow_up };
@@ -274,13 +282,13 @@ impl Io {
         }
     }
 
-    /// Waits for the next thing that happens. Dropping the wait loses nothing.
-    pub(super) async fn hear(&mut self) -> Heard {
+    /// Waits for the next event. Dropping the future loses nothing.
+    pub(super) async fn next_event(&mut self) -> IoEvent {
         loop {
-            // A client that does not read is not listened to either: the answers would have nowhere to go.
+            // A client that does not read is not read from either: the answers would have nowhere to go.
             if self.aside.has_room() && !self.ended {
                 if let Some(line) = self.ahead.pop_front() {
-                    return Heard::Line(line);
+                    return IoEvent::Line(line);
                 }
                 if self.is_silent {
                     return self.end();
@@ -298,7 +306,7 @@ impl Io {
                 () = self.aside.filled(), if !has_lines => {}
                 () = self.lines.outgoing.closed(), if !self.ended => is_over = true,
                 _ = self.asked.cancelled(), if !self.ended => is_over = true,
-                Some(heard) = self.running.next() => return heard,
+                Some(event) = self.running.next() => return event,
                 line = self.lines.incoming.recv(), if !self.is_silent && self.ahead.len() < AHEAD => match line {
                     Some(line) => self.ahead.push_back(line),
                     None => {
@@ -317,10 +325,10 @@ impl Io {
         }
     }
 
-    fn end(&mut self) -> Heard {
+    fn end(&mut self) -> IoEvent {
         self.ended = true;
         self.stop.cancel(CancelReason::Shutdown);
-        Heard::End
+        IoEvent::Closed
     }
 
     /// Is cancelled when the program is asked to end.
@@ -338,7 +346,7 @@ impl Io {
         self.lines.outgoing.is_closed()
     }
 
-    /// Whether the client has said its last word.
+    /// Whether the end of the client was reported.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -353,14 +361,14 @@ impl Io {
         Arc::clone(&self.pages)
     }
 
-    /// Waits for something beside everything else.
-    pub(super) fn beside(&mut self, work: impl Future<Output = Dealt> + Send + 'static) {
-        self.running.push(work.map(Heard::Dealt).boxed());
+    /// Runs a task beside everything else.
+    pub(super) fn start_task(&mut self, task: impl Future<Output = FinishedTask> + Send + 'static) {
+        self.running.push(task.map(IoEvent::TaskFinished).boxed());
     }
 
-    /// Starts a command of the user, if no extension stands against it; what it prints is written as it comes, and it pauses while the client does
+    /// Starts a shell command of the user, unless an extension blocks it. Its output is written as it comes, and it pauses while the client does
     /// not read.
-    pub(super) fn start(
+    pub(super) fn start_bash(
         &mut self,
         answerer: Answerer,
         control: SessionControl,
@@ -373,17 +381,19 @@ impl Io {
         self.n_commands += 1;
         let number = self.n_commands;
         let work = async move {
-            let mut tell = |text: &str| aside.push_text(number, answerer.id(), text);
+            let mut on_output = |text: &str| aside.push_text(number, answerer.id(), text);
             let end = match control.before_bash(&command, exclude).await {
-                UserBashAction::Run => aside.paced(shell.run_for_user(&command, &mut tell, &cancel), &cancel).await,
+                UserBashAction::Run => {
+                    aside.paced(shell.run_for_user(&command, &mut on_output, &cancel), &cancel).await
+                }
                 UserBashAction::RunOn(machine) => {
                     let shell = shell.on(machine);
-                    aside.paced(shell.run_for_user(&command, &mut tell, &cancel), &cancel).await
+                    aside.paced(shell.run_for_user(&command, &mut on_output, &cancel), &cancel).await
                 }
                 UserBashAction::Instead(ran) => Ok(ran),
                 UserBashAction::Block { reason } => Err(ToolError::new(reason)),
             };
-            Heard::Ran(Box::new(Ran { answerer, command, exclude, end }))
+            IoEvent::BashFinished(Box::new(FinishedBash { answerer, command, exclude, end }))
         };
         self.running.push(work.boxed());
     }

@@ -1,4 +1,4 @@
-//! The page of a session, written while everything else goes on.
+//! The HTML page of a session, written beside everything else.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use pinch_stdx::text::with_causes;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::desk::Desk;
-use super::io::{Dealt, Io};
+use super::context::RpcContext;
+use super::io::{FinishedTask, Io};
 use crate::export::{html, look};
 use crate::protocol::response::Answerer;
 use crate::session::SessionView;
@@ -18,24 +18,24 @@ use crate::session_log::SessionLog;
 /// How long pages are waited for when the client has said its last word: a pipe may never be read.
 const GRACE: Duration = Duration::from_secs(30);
 
-impl Desk {
-    /// Begins to write a page beside everything else. It shows the session as it is when the look that is returned is taken.
+impl RpcContext {
+    /// Starts writing a page beside everything else. The page shows the session that is passed to the returned function.
     pub(super) fn write_page(
         &self,
         io: &mut Io,
         answerer: Answerer,
         path: Option<String>,
     ) -> impl FnOnce(&SessionView<'_>) + Send + use<> {
-        let (give, taken) = oneshot::channel();
-        let (desk, permits) = (self.clone(), io.pages());
+        let (send, taken) = oneshot::channel();
+        let (context, permits) = (self.clone(), io.pages());
         let (asked, stop) = (io.asked().clone(), io.stop().clone());
-        io.beside(async move {
+        io.start_task(async move {
             let written = async {
                 let log = taken.await.map_err(|_| "The session is gone".to_owned())?;
                 let permit = permits.acquire_owned().await;
                 let done = tokio::task::spawn_blocking(move || {
                     let _permit = permit;
-                    desk.page(&log, path.as_deref().map(Path::new))
+                    context.page(&log, path.as_deref().map(Path::new))
                 });
                 done.await.unwrap_or_else(|error| Err(error.to_string()))
             };
@@ -44,13 +44,13 @@ impl Desk {
                 done = written => done,
                 () = end_of_patience(&asked, &stop) => Err("The program ends before the page is written".to_owned()),
             };
-            Dealt::Page(match done {
+            FinishedTask::Page(match done {
                 Ok(path) => answerer.with(&json!({ "path": path })),
                 Err(why) => answerer.failed(&why),
             })
         });
         // Who waits for the log may have given up.
-        move |view| drop(give.send(view.log.snapshot()))
+        move |view| drop(send.send(view.log.snapshot()))
     }
 
     /// Writes a page and says where. Blocks.

@@ -7,9 +7,9 @@ use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::{CreateError, ModelWish, SessionOptions};
-use crate::models::initial::{self, Wishes};
-use crate::models::pattern::{self, Found};
+use super::{CreateError, ModelChoice, SessionOptions};
+use crate::models::initial::{self, InitialModelOptions};
+use crate::models::pattern::{self, ModelMatch};
 use crate::models::{ProviderConfig, local_servers, scope};
 use crate::services::Services;
 use crate::session::ScopedModel;
@@ -19,7 +19,7 @@ use crate::settings::Settings;
 /// Chooses a model, for the first conversation of a session and for those that take its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Chooser {
-    model: ModelWish,
+    model: ModelChoice,
     thinking: Option<ThinkingLevel>,
     scope: Option<Vec<String>>,
     /// There are credentials for every model.
@@ -80,7 +80,7 @@ impl Chooser {
         }
         match model {
             Some(model) => Ok(Choice { model, thinking, scope, lost }),
-            None => Err(CreateError::NoModel { models_json: services.agent_dir().join("models.json") }),
+            None => Err(CreateError::NoModel { models_json: services.agent_dir().map(|dir| dir.join("models.json")) }),
         }
     }
 
@@ -95,7 +95,7 @@ impl Chooser {
         let has_auth = |provider: &ProviderId| self.given_for_all || services.auth().is_configured(provider);
         let patterns = self.scope.as_ref().or(settings.enabled_models.as_ref());
         let available = || registry.available(&has_auth);
-        let scoped: Vec<Found> = match patterns {
+        let scoped: Vec<ModelMatch> = match patterns {
             Some(patterns) if !patterns.is_empty() => {
                 let (scoped, warnings) = scope::choose(&available(), patterns);
                 notes.extend(warnings);
@@ -109,13 +109,13 @@ impl Chooser {
             Ok(Choice { model, thinking: self.thinking.or(thinking), scope, lost })
         };
         match &self.model {
-            ModelWish::This(model) => return chosen(Some(Arc::clone(model)), None, None),
-            ModelWish::Named { provider, pattern } => {
+            ModelChoice::Exact(model) => return chosen(Some(Arc::clone(model)), None, None),
+            ModelChoice::Named { provider, pattern } => {
                 let found = pattern::resolve(registry, provider.as_deref(), pattern, &has_auth)?;
                 notes.extend(found.warning);
                 return chosen(Some(found.model), found.thinking, None);
             }
-            ModelWish::Usual => {}
+            ModelChoice::Default => {}
         }
         // A conversation that nobody has said anything in has no past that its model would matter to.
         let is_continued = !context.messages.is_empty();
@@ -129,7 +129,7 @@ impl Chooser {
         let default = settings.default_provider.as_deref().zip(settings.default_model.as_deref());
         // The catalog is large: the configured model is looked up by itself, and providers one by one.
         let configured = default.and_then(|(provider, id)| registry.find(&provider.into(), id));
-        let is_configured = |one: &&Found| {
+        let is_configured = |one: &&ModelMatch| {
             configured.as_ref().is_some_and(|model| model.provider == one.model.provider && model.id == one.model.id)
         };
         let of_scope = scoped.iter().find(is_configured).or(scoped.first()).filter(|_| !is_continued);
@@ -139,7 +139,7 @@ impl Chooser {
                 configured
                     .filter(|model| has_auth(&model.provider))
                     .or_else(|| usual_model(services, &has_auth))
-                    .or_else(|| initial::choose(&available(), &Wishes::default()).model),
+                    .or_else(|| initial::choose(&available(), &InitialModelOptions::default()).model),
                 None,
             ),
         };

@@ -50,7 +50,14 @@ async fn start(
     options: &SessionOptions,
     notes: &mut Vec<String>,
 ) -> Vec<Arc<dyn Extension>> {
-    let (cwd, agent_dir, has_ui) = (services.cwd(), services.agent_dir(), options.ui.is_some());
+    let Some(agent_dir) = services.agent_dir() else {
+        let skipped = |entry: &ExtensionEntry| {
+            format!("extension {} was not started: extensions in files need an agent directory", entry.path.display())
+        };
+        notes.extend(entries.iter().map(skipped));
+        return Vec::new();
+    };
+    let (cwd, has_ui) = (services.cwd(), options.ui.is_some());
     let (started, problems) = launch::start(entries, cwd, agent_dir, has_ui, services.host()).await;
     notes.extend(problems);
     started

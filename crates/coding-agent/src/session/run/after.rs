@@ -5,7 +5,7 @@ use std::time::Duration;
 use pinch_agent_core::event::{EndReason, RunEnd};
 
 use super::super::SessionError;
-use super::super::attend::attended;
+use super::super::answering::answering;
 use super::{Next, Running};
 use crate::compaction::CompactionReason;
 use crate::event::SessionEvent;
@@ -63,12 +63,12 @@ impl Running<'_> {
                     will_retry: false,
                     error_message,
                 };
-                self.tell.emit(end).await;
+                self.emitter.emit(end).await;
                 Ok(Next::Settled)
             }
             Recovery::GiveUp { attempt, final_error } => {
                 let final_error = Some(final_error);
-                self.tell.emit(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
+                self.emitter.emit(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
                 self.compact_when_due().await?;
                 Ok(Next::Settled)
             }
@@ -95,14 +95,14 @@ impl Running<'_> {
             delay_ms: u64::try_from(nominal.as_millis()).unwrap_or(u64::MAX),
             error_message,
         };
-        self.tell.emit(start).await;
+        self.emitter.emit(start).await;
         self.omit_failed_answer().await?;
         let pause = TurnRetry::wait(nominal, at_least, self.session.host.ids().fraction());
         let waited = wait.run(tokio::time::sleep(pause));
-        if attended(&self.session.control, &self.session.log, waited).await.is_err() {
+        if answering(&self.session.control, &self.session.log, waited).await.is_err() {
             self.session.state.attempt = 0;
             let final_error = Some("Retry cancelled".to_owned());
-            self.tell.emit(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
+            self.emitter.emit(SessionEvent::RetryEnd { success: false, attempt, final_error }).await;
             return Ok(Next::Settled);
         }
         Ok(Next::Again)
@@ -111,7 +111,7 @@ impl Running<'_> {
     /// Leaves a failed answer out of the context.
     pub(super) async fn omit_failed_answer(&mut self) -> Result<(), SessionError> {
         if let Some(id) = self.session.omit_failed_answer().await? {
-            self.tell.entry_appended(&self.session.log, &id).await;
+            self.emitter.entry_appended(&self.session.log, &id).await;
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Running<'_> {
     /// Leaves an answer out of the context although it is no failure.
     async fn omit_last_answer(&mut self) -> Result<(), SessionError> {
         if let Some(id) = self.session.omit_last(|_| true).await? {
-            self.tell.entry_appended(&self.session.log, &id).await;
+            self.emitter.entry_appended(&self.session.log, &id).await;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A change of one file in both forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct RenderedDiff {
     /// Lines with sign and number; gaps are dots.
     pub diff: String,
     /// A unified diff.
@@ -23,13 +23,13 @@ pub struct Shown {
 }
 
 /// Compares two versions of a file; line ends count as line feeds.
-pub fn show(old: &str, new: &str, path: &str) -> Shown {
+pub fn show(old: &str, new: &str, path: &str) -> RenderedDiff {
     let (old, new) = (comparable(old), comparable(new));
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
     let last_place = old.split('\n').count().max(new.split('\n').count());
     let view = View { old: lines(&old), new: lines(&new), ops: diff.ops(), last_place };
     let first_changed_line = view.ops.iter().find(|op| !is_equal(op)).map_or(1, |op| op.new_range().start + 1);
-    Shown { diff: view.numbered(), patch: view.patch(&diff, path, &old, &new), first_changed_line }
+    RenderedDiff { diff: view.numbered(), patch: view.patch(&diff, path, &old, &new), first_changed_line }
 }
 
 fn comparable(text: &str) -> Cow<'_, str> {

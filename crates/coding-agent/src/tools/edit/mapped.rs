@@ -7,14 +7,14 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 /// How often a text stands in another one.
 #[derive(Clone, Copy)]
-pub(super) enum Found {
+pub(super) enum Occurrences {
     Never,
     /// Here.
     Once(usize),
     Often(usize),
 }
 
-impl Found {
+impl Occurrences {
     /// How often.
     pub(super) fn count(self) -> usize {
         match self {
@@ -138,15 +138,15 @@ impl Mapped {
     }
 
     /// Where a text stands. Occurrences do not overlap.
-    pub(super) fn occurrences(&self, needle: &str) -> Found {
+    pub(super) fn occurrences(&self, needle: &str) -> Occurrences {
         if needle.is_empty() {
-            return Found::Never;
+            return Occurrences::Never;
         }
         let mut places = self.text.match_indices(needle).map(|(at, _)| at);
         match (places.next(), places.count()) {
-            (None, _) => Found::Never,
-            (Some(at), 0) => Found::Once(at),
-            (Some(_), more) => Found::Often(1 + more),
+            (None, _) => Occurrences::Never,
+            (Some(at), 0) => Occurrences::Once(at),
+            (Some(_), more) => Occurrences::Often(1 + more),
         }
     }
 }

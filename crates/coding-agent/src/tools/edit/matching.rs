@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pinch_stdx::text::to_line_feeds;
 
-use super::mapped::{Found, Mapped};
+use super::mapped::{Mapped, Occurrences};
 
 /// One replacement as a model asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ fn find(
 ) -> Result<Range<usize>, String> {
     let needle = to_line_feeds(old);
     let exact = plain.occurrences(&needle);
-    if let Found::Once(at) = exact {
+    if let Occurrences::Once(at) = exact {
         return Ok(plain.original(at..at + needle.len()));
     }
     let nearly = nearly.get_or_insert_with(|| Mapped::nearly(body));
@@ -89,8 +89,8 @@ fn find(
     }
     let near = nearly.occurrences(&needle);
     match near {
-        Found::Never if exact.count() == 0 => Err(words.not_found()),
-        Found::Once(at) if exact.count() == 0 => Ok(nearly.original(at..at + needle.len())),
+        Occurrences::Never if exact.count() == 0 => Err(words.not_found()),
+        Occurrences::Once(at) if exact.count() == 0 => Ok(nearly.original(at..at + needle.len())),
         _ => Err(words.duplicate(near.count().max(exact.count()))),
     }
 }

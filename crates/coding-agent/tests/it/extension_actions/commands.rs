@@ -6,7 +6,7 @@ use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::event::{ExtensionFailure, SessionEvent};
 use pinch_coding_agent::extension::actions::{Delivery, NavigateTree};
 use pinch_coding_agent::extension::{ExtensionCx, ExtensionError, ExtensionHandle, Point, Registrations};
-use pinch_coding_agent::session::{Prompt, Wish};
+use pinch_coding_agent::session::{HostRequest, Prompt};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Content;
 use pinch_llm::provider::scripted::Reply as Says;
@@ -98,8 +98,8 @@ async fn a_command_speaks_to_the_session_at_rest() {
     assert_eq!((scene.session.model().id.as_str(), scene.session.thinking()), ("other", ThinkingLevel::High));
     assert!(entries(&scene.session).contains(&"custom".to_owned()));
     assert_eq!(events.iter().filter(|event| matches!(event, SessionEvent::Settled { .. })).count(), 2);
-    assert_eq!(scene.session.control().take_wish(), Some(Wish::Shutdown));
-    assert_eq!(scene.session.control().take_wish(), None);
+    assert_eq!(scene.session.control().take_host_request(), Some(HostRequest::Shutdown));
+    assert_eq!(scene.session.control().take_host_request(), None);
 }
 
 #[tokio::test]
@@ -113,8 +113,8 @@ async fn what_is_asked_for_between_prompts_is_done_by_attending() {
     let cx = handle.cx().unwrap();
     cx.send_user_message(Content::Text("hello".into()), Delivery::Steer).await.unwrap();
     cx.send_message(custom("later"), Delivery::NextPrompt, true).await.unwrap();
-    scene.session.control().wants_attention().await;
-    pull(scene.session.attend(&Cancel::new())).await;
+    scene.session.control().has_requests().await;
+    pull(scene.session.run_requests(&Cancel::new())).await;
     assert_eq!(texts(&scene), ["system", "hello", "custom", "1"]);
     drop(scene);
     assert_eq!(cx.session().unwrap_err(), ExtensionError::Stale);
@@ -203,8 +203,8 @@ async fn a_command_may_run_beside_a_run() {
     let session = async {
         let mut events = pull(scene.session.prompt(Prompt::text("hi"))).await;
         // What the command asks for after the run waits for somebody who looks after it.
-        control.wants_attention().await;
-        events.extend(pull(scene.session.attend(&Cancel::new())).await);
+        control.has_requests().await;
+        events.extend(pull(scene.session.run_requests(&Cancel::new())).await);
         events
     };
     let command = async {

@@ -10,8 +10,8 @@ use pinch_coding_agent::compaction::{ByExtension, Summarised};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::{
     AgentStartAction, Answer, BeforeAgentStart, BeforeFork, BeforeSwitch, Boundary, BoundaryAction, ContextAction,
-    Extension, ExtensionCx, ExtensionError, HeaderChanges, Input, InputAction, Leave, MessageAction, PayloadAction,
-    Points, Resources, ResourcesDiscover, Told, TurnEnd, UserBash, UserBashAction,
+    Extension, ExtensionCx, ExtensionError, HeaderChanges, Input, InputAction, MessageAction, Notification,
+    PayloadAction, Points, Resources, ResourcesDiscover, SwitchDecision, TurnEnd, UserBash, UserBashAction,
 };
 use pinch_coding_agent::prompt::Prompt as SystemPrompt;
 use pinch_coding_agent::tools::bash::UserCommand;
@@ -78,19 +78,23 @@ impl Extension for Probe {
         self.points
     }
 
-    fn told<'a>(&'a self, told: Told<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
-        self.note(match told {
-            Told::SessionStart { reason, previous } => format!("start {} {}", reason.as_str(), previous.is_some()),
-            Told::SessionShutdown { reason, target } => format!("shutdown {} {}", reason.as_str(), target.is_some()),
-            Told::Model { model, previous, source } => {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+        self.note(match notification {
+            Notification::SessionStart { reason, previous } => {
+                format!("start {} {}", reason.as_str(), previous.is_some())
+            }
+            Notification::SessionShutdown { reason, target } => {
+                format!("shutdown {} {}", reason.as_str(), target.is_some())
+            }
+            Notification::Model { model, previous, source } => {
                 format!("model {} {} {}", model.id, previous.id, source.as_str())
             }
-            Told::Thinking { level, previous } => format!("level {} {}", level.as_str(), previous.as_str()),
-            Told::TurnStart { turn_index, .. } => format!("turn_start {turn_index}"),
-            Told::Response { status, .. } => format!("response {status}"),
-            Told::Compacted(done) => format!("compacted {}", done.from_extension),
-            Told::CompactFailed { error, .. } => format!("compact failed {error}"),
-            Told::Event(SessionEvent::InfoChanged { name }) => format!("name {name:?}"),
+            Notification::Thinking { level, previous } => format!("level {} {}", level.as_str(), previous.as_str()),
+            Notification::TurnStart { turn_index, .. } => format!("turn_start {turn_index}"),
+            Notification::Response { status, .. } => format!("response {status}"),
+            Notification::Compacted(done) => format!("compacted {}", done.from_extension),
+            Notification::CompactFailed { error, .. } => format!("compact failed {error}"),
+            Notification::Event(SessionEvent::InfoChanged { name }) => format!("name {name:?}"),
             other => other.point().unwrap().name().to_owned(),
         });
         self.answer((), cx)
@@ -101,14 +105,14 @@ impl Extension for Probe {
         self.answer(Resources { skills: vec![self.name.into()], ..Resources::default() }, cx)
     }
 
-    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
         self.note(format!("before_switch {}", to.reason.as_str()));
-        self.answer(Leave::Stay, cx)
+        self.answer(SwitchDecision::Cancel, cx)
     }
 
-    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, Leave> {
+    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
         self.note(format!("before_fork {}", fork.before));
-        self.answer(Leave::Stay, cx)
+        self.answer(SwitchDecision::Cancel, cx)
     }
 
     fn session_before_compact<'a>(

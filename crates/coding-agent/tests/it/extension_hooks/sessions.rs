@@ -50,11 +50,11 @@ async fn a_session_is_left_only_when_nobody_minds() {
     minds.ask("q").await;
     minds.notes();
     let id = minds.scene.session.log().id().to_owned();
-    assert!(matches!(minds.scene.session.begin_new(None).await, Err(SessionError::Stayed)));
-    assert!(matches!(minds.scene.session.switch_to(in_memory()).await, Err(SessionError::Stayed)));
+    assert!(matches!(minds.scene.session.begin_new(None).await, Err(SessionError::SwitchCancelled)));
+    assert!(matches!(minds.scene.session.switch_to(in_memory()).await, Err(SessionError::SwitchCancelled)));
     let point: EntryId = minds.scene.session.fork_points()[0].0.clone();
     let forked = minds.scene.session.fork(&point, ForkAt::Before).await;
-    assert!(matches!(forked, Err(ForkError::Session(SessionError::Stayed))));
+    assert!(matches!(forked, Err(ForkError::Session(SessionError::SwitchCancelled))));
     assert_eq!(minds.scene.session.log().id(), id);
     assert_eq!(minds.notes(), ["a before_switch new", "a before_switch resume", "a before_fork true"]);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_stdx::fs::{Access, create_private_dir, creating_private, make_private, write_atomic};
 
-use super::super::{Appended, Durability, Journal, StoreError, Stored, aside};
+use super::super::{Appended, Durability, Journal, StoreError, StoredText, aside};
 
 /// How often, and how long after the last time, a file held by somebody else is tried again: five seconds in all.
 const LOCK_TRIES: u32 = 500;
@@ -245,7 +245,7 @@ impl Drop for Locked<'_> {
 }
 
 impl Journal for JsonlJournal {
-    fn stored(&mut self) -> Option<Arc<dyn Stored>> {
+    fn stored(&mut self) -> Option<Arc<dyn StoredText>> {
         let stored = super::long_file::LongFile::open(&self.path)?;
         self.exists = true;
         Some(Arc::new(stored))

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use super::super::Stored;
+use super::super::StoredText;
 
 /// A file that is left on the disk.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl LongFile {
     }
 }
 
-impl Stored for LongFile {
+impl StoredText for LongFile {
     fn len(&self) -> u64 {
         self.n_bytes
     }

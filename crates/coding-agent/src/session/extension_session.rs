@@ -1,4 +1,4 @@
-//! What a session does for its extensions without anybody having it.
+//! What a session does for its extensions without its owner.
 
 use std::sync::Arc;
 
@@ -10,77 +10,81 @@ use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
 use pinch_stdx::cancel::CancelReason;
 
 use super::control::{Change, SessionControl, State};
-use super::errands::Wish;
 use super::models::FindModel;
+use super::requests::HostRequest;
 use super::tooling::Tooling;
 use crate::extension::ExtensionError;
-use crate::extension::actions::{Act, Acted, Delivery, SessionActions, SessionNow};
-use crate::extension::host::Heard;
+use crate::extension::actions::{ActionOutcome, Delivery, SessionAction, SessionActions, SessionSnapshot};
+use crate::extension::host::InputOutcome;
 use crate::extension::{FoundCommand, Input, InputSource, UserBash, UserBashAction};
 use crate::resources::Commands;
 
-/// A session to its extensions.
-pub(super) struct Acting {
+/// A session as its extensions see it.
+pub(super) struct ExtensionSession {
     control: SessionControl,
     find_model: Option<FindModel>,
 }
 
-impl Acting {
+impl ExtensionSession {
     pub(super) fn new(control: SessionControl, find_model: Option<FindModel>) -> Self {
         Self { control, find_model }
     }
 
-    fn model(&self, provider: &ProviderId, id: &ModelId) -> Acted {
+    fn model(&self, provider: &ProviderId, id: &ModelId) -> ActionOutcome {
         let found = self.find_model.as_ref().and_then(|find| find(provider, id));
         let is_found = found.is_some();
         if let Some(model) = found {
             self.control.change(Change::Model(model));
         }
-        Acted::Found(is_found)
+        ActionOutcome::Found(is_found)
     }
 
     /// Says something as the user, or as an extension with `trigger` set: into a queue, or as a prompt.
-    fn ask_model(&self, message: Message, delivery: Delivery) -> Result<Acted, ExtensionError> {
-        if self.control.peek(|state| state.errands.is_busy) {
+    fn ask_model(&self, message: Message, delivery: Delivery) -> Result<ActionOutcome, ExtensionError> {
+        if self.control.peek(|state| state.requests.is_busy) {
             self.control.push_message(delivery.queue(), message);
-            return Ok(Acted::Done);
+            return Ok(ActionOutcome::Done);
         }
-        self.control.share(|state| state.errands.push_prompt(Arc::new(message)))?;
-        Ok(Acted::Done)
+        self.control.share(|state| state.requests.push_prompt(Arc::new(message)))?;
+        Ok(ActionOutcome::Done)
     }
 
     /// Does what can be done at once; gives back what only somebody who has the session can do.
-    fn act_now(&self, act: Act) -> Result<Result<Acted, ExtensionError>, Act> {
+    fn act_now(&self, act: SessionAction) -> Result<Result<ActionOutcome, ExtensionError>, SessionAction> {
         let control = &self.control;
         match act {
-            Act::SendMessage { message, delivery: Delivery::NextPrompt, .. } => control.with_next_prompt(&message),
-            Act::SendMessage { message, delivery, .. } if control.peek(|state| state.errands.is_busy) => {
+            SessionAction::SendMessage { message, delivery: Delivery::NextPrompt, .. } => {
+                control.with_next_prompt(&message)
+            }
+            SessionAction::SendMessage { message, delivery, .. } if control.peek(|state| state.requests.is_busy) => {
                 control.queue_custom(delivery.queue(), &message);
             }
-            Act::SendMessage { message, trigger: false, .. } => control.change(Change::Note(message)),
-            Act::SendMessage { message, delivery, .. } => {
+            SessionAction::SendMessage { message, trigger: false, .. } => control.change(Change::Note(message)),
+            SessionAction::SendMessage { message, delivery, .. } => {
                 let message = Arc::unwrap_or_clone(control.custom(&message));
                 return Ok(self.ask_model(message, delivery));
             }
-            Act::SendUserMessage { content, delivery } => {
+            SessionAction::SendUserMessage { content, delivery } => {
                 let message = Message::User(UserMessage { content: as_prompt(content), timestamp: control.now_ms() });
                 return Ok(self.ask_model(message, delivery));
             }
-            Act::Append(body) => control.change(Change::Entry(*body)),
-            Act::Name(name) => control.change(Change::Name(name)),
-            Act::ActiveTools(names) => control.choose_tools(|tooling, all| {
+            SessionAction::Append(body) => control.change(Change::Entry(*body)),
+            SessionAction::Name(name) => control.change(Change::Name(name)),
+            SessionAction::ActiveTools(names) => control.choose_tools(|tooling, all| {
                 tooling.active = names.into_iter().filter(|name| all.get(name).is_some()).collect();
             }),
-            Act::ToolsChanged => control.choose_tools(|tooling, _| tooling.take_in(control.extensions())),
-            Act::Model(provider, id) => return Ok(Ok(self.model(&provider, &id))),
-            Act::Thinking(level) => control.change(Change::Thinking(level)),
-            Act::Abort => control.cancel(CancelReason::User),
-            Act::Shutdown => control.share(|state| state.errands.wish = Some(Wish::Shutdown)),
-            // A program that is to end is not to begin anew.
-            Act::Reload => control.share(|state| state.errands.wish = state.errands.wish.or(Some(Wish::Reload))),
+            SessionAction::ToolsChanged => control.choose_tools(|tooling, _| tooling.take_in(control.extensions())),
+            SessionAction::Model(provider, id) => return Ok(Ok(self.model(&provider, &id))),
+            SessionAction::Thinking(level) => control.change(Change::Thinking(level)),
+            SessionAction::Abort => control.cancel(CancelReason::User),
+            SessionAction::Shutdown => control.share(|state| state.requests.to_host = Some(HostRequest::Shutdown)),
+            // A reload does not replace a shutdown.
+            SessionAction::Reload => {
+                control.share(|state| state.requests.to_host = state.requests.to_host.or(Some(HostRequest::Reload)))
+            }
             waits => return Err(waits),
         }
-        Ok(Ok(Acted::Done))
+        Ok(Ok(ActionOutcome::Done))
     }
 }
 
@@ -97,33 +101,33 @@ fn as_prompt(content: Content) -> Content {
     }
 }
 
-impl SessionActions for Acting {
-    fn now(&self) -> Arc<SessionNow> {
+impl SessionActions for ExtensionSession {
+    fn now(&self) -> Arc<SessionSnapshot> {
         self.control.peek(|state| Arc::clone(&state.now))
     }
 
     fn is_idle(&self) -> bool {
-        self.control.peek(|state| state.errands.is_idle())
+        self.control.peek(|state| state.requests.is_idle())
     }
 
     fn n_waiting(&self) -> usize {
         self.control.n_waiting()
     }
 
-    fn act(&self, act: Act) -> BoxFuture<'_, Result<Acted, ExtensionError>> {
+    fn act(&self, act: SessionAction) -> BoxFuture<'_, Result<ActionOutcome, ExtensionError>> {
         Box::pin(async move {
             let act = match self.act_now(act) {
                 Ok(done) => return done,
                 Err(act) => act,
             };
-            let is_awaited = !matches!(act, Act::Compact { wait: false, .. });
-            if matches!(act, Act::WaitForIdle) {
-                self.control.until(|state| state.errands.is_idle()).await;
-                return Ok(Acted::Done);
+            let is_awaited = !matches!(act, SessionAction::Compact { wait: false, .. });
+            if matches!(act, SessionAction::WaitForIdle) {
+                self.control.until(|state| state.requests.is_idle()).await;
+                return Ok(ActionOutcome::Done);
             }
-            let answer = self.control.share(|state| state.errands.push(act))?;
+            let answer = self.control.share(|state| state.requests.push(act))?;
             if !is_awaited {
-                return Ok(Acted::Done);
+                return Ok(ActionOutcome::Done);
             }
             answer.await.unwrap_or(Err(ExtensionError::Stale))
         })
@@ -131,13 +135,13 @@ impl SessionActions for Acting {
 }
 
 impl SessionControl {
-    /// Another meaning of what follows a slash. The prompt tells of skills: it is made anew for the next request.
-    pub(super) fn commands_are(&self, commands: Commands) {
+    /// Replaces the slash commands. The system prompt lists skills, so it is built again for the next request.
+    pub(super) fn commands_changed(&self, commands: Commands) {
         self.share(|state| state.commands = Arc::new(commands));
         self.choose_tools(|_, _| {});
     }
 
-    /// Changes the choice of tools; it holds from the next request on.
+    /// Changes the choice of tools, from the next request on.
     fn choose_tools(&self, choose: impl FnOnce(&mut Tooling, &ToolSet)) {
         let extensions = self.extensions();
         let (tools, system) = self.share(|State { tooling, now, .. }| {
@@ -152,12 +156,12 @@ impl SessionControl {
         self.change(Change::Tools(tools, system));
     }
 
-    /// Something a user says while a run is under way, through the extensions that listen to it; false when one of them has dealt with it.
+    /// Queues a message of the user during a run, after the extensions that see input; false when one of them has taken it.
     pub async fn say(&self, kind: QueueKind, text: &str, images: Vec<Image>, source: InputSource) -> bool {
         let input = Input { text: text.to_owned(), images, source, queue: Some(kind) };
         match self.extensions().input(input).await {
-            Heard::Handled => false,
-            Heard::Say(input) => {
+            InputOutcome::Handled => false,
+            InputOutcome::Pass(input) => {
                 match kind {
                     QueueKind::Steering => self.steer(input.text, input.images),
                     QueueKind::FollowUp => self.follow_up(input.text, input.images),
@@ -182,13 +186,13 @@ impl SessionControl {
         self.extensions().user_bash(&UserBash { command: command.to_owned(), exclude }).await
     }
 
-    /// Waits until extensions have asked for something that [`super::AgentSession::attend`] does.
-    pub async fn wants_attention(&self) {
-        self.until(|state| state.errands.has_work() || state.has_any_change()).await;
+    /// Waits until there are requests of extensions for [`super::AgentSession::run_requests`] to do.
+    pub async fn has_requests(&self) {
+        self.until(|state| state.requests.has_work() || state.has_any_change()).await;
     }
 
-    /// Takes what an extension has asked of whoever runs the session.
-    pub fn take_wish(&self) -> Option<Wish> {
-        self.share(|state| state.errands.wish.take())
+    /// Takes the request of an extension to the program that runs the session.
+    pub fn take_host_request(&self) -> Option<HostRequest> {
+        self.share(|state| state.requests.to_host.take())
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at a session, also while a run has it borrowed.
+//! Views of a session, also while a run has it borrowed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct SessionView<'a> {
     pub model: &'a Arc<Model>,
     /// The thinking level of the next request.
     pub thinking: ThinkingLevel,
-    /// The conversation, where somebody has it at hand.
+    /// The conversation, if it is at hand.
     pub(super) conversation: Option<&'a [Arc<Message>]>,
 }
 
@@ -56,24 +56,24 @@ impl<'a> SessionView<'a> {
     }
 }
 
-/// What somebody wants to do with a session that a run has borrowed.
-pub(super) struct Look(Box<dyn FnOnce(&SessionView<'_>) + Send>);
+/// A callback that is given the session while a run has it borrowed.
+pub(super) struct Observer(Box<dyn FnOnce(&SessionView<'_>) + Send>);
 
-impl Look {
-    pub(super) fn new(look: impl FnOnce(&SessionView<'_>) + Send + 'static) -> Self {
-        Self(Box::new(look))
+impl Observer {
+    pub(super) fn new(callback: impl FnOnce(&SessionView<'_>) + Send + 'static) -> Self {
+        Self(Box::new(callback))
     }
 }
 
-impl Look {
-    /// Looks.
-    pub(super) fn at(self, view: &SessionView<'_>) {
+impl Observer {
+    /// Calls it.
+    pub(super) fn call(self, view: &SessionView<'_>) {
         (self.0)(view);
     }
 }
 
-impl fmt::Debug for Look {
+impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Look")
+        f.write_str("Observer")
     }
 }

@@ -1,4 +1,4 @@
-//! Images are made to fit when they enter the conversation, whichever way they come.
+//! Adapting images to the limits of the model when they enter the conversation, whichever way they come.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,50 +12,50 @@ use pinch_llm::model::ImageLimits;
 use super::control::SessionControl;
 use crate::entry::CustomMessage;
 use crate::extension::Draft;
-use crate::images::{Admitted, Refused};
+use crate::images::{Admitted, RejectedImage};
 use crate::session_log::roles;
 
 impl SessionControl {
     /// A message with images as models take them; `None`: it is as it should be, or the owner looks after images.
-    pub(super) async fn fitted(&self, message: &Message) -> Option<Arc<Message>> {
+    pub(super) async fn admitted(&self, message: &Message) -> Option<Arc<Message>> {
         let content = match message {
             Message::User(user) => Cow::Borrowed(&user.content),
             Message::ToolResult(result) => {
-                return Some(Arc::new(with(message, self.fitted_blocks(&result.content).await?)));
+                return Some(Arc::new(with(message, self.admitted_blocks(&result.content).await?)));
             }
             Message::Other(other) if other.role() == roles::CUSTOM => Cow::Owned(roles::custom_content(other)),
             Message::Assistant(_) | Message::System(_) | Message::Other(_) => return None,
         };
         match &*content {
             Content::Text(_) => None,
-            Content::Blocks(blocks) => Some(Arc::new(with(message, self.fitted_blocks(blocks).await?))),
+            Content::Blocks(blocks) => Some(Arc::new(with(message, self.admitted_blocks(blocks).await?))),
         }
     }
 
     /// What changes in the result of a call so that its images are as models take them.
-    pub(super) async fn fitted_result(&self, output: &ToolOutput) -> Option<ToolPatch> {
-        let content = self.fitted_blocks(&output.content).await?;
+    pub(super) async fn admitted_result(&self, output: &ToolOutput) -> Option<ToolPatch> {
+        let content = self.admitted_blocks(&output.content).await?;
         let structured = output.structured.clone();
         Some(ToolPatch { content: Some(content), structured, ..ToolPatch::default() })
     }
 
     /// An entry of an extension with images as models take them.
-    pub(super) async fn fitted_draft(&self, draft: Draft) -> Draft {
+    pub(super) async fn admitted_draft(&self, draft: Draft) -> Draft {
         match draft {
             Draft::Message(message) => {
-                let content = self.fitted_content(message.content).await;
+                let content = self.admitted_content(message.content).await;
                 Draft::Message(CustomMessage { content, ..message })
             }
             Draft::Edit { target, replacement: Some(content) } => {
-                Draft::Edit { target, replacement: Some(self.fitted_content(content).await) }
+                Draft::Edit { target, replacement: Some(self.admitted_content(content).await) }
             }
             other => other,
         }
     }
 
-    async fn fitted_content(&self, content: Content) -> Content {
+    async fn admitted_content(&self, content: Content) -> Content {
         match content {
-            Content::Blocks(blocks) => Content::Blocks(self.fitted_blocks(&blocks).await.unwrap_or(blocks)),
+            Content::Blocks(blocks) => Content::Blocks(self.admitted_blocks(&blocks).await.unwrap_or(blocks)),
             text @ Content::Text(_) => text,
         }
     }
@@ -64,12 +64,12 @@ impl SessionControl {
     /// the prompt comes.
     ///
     /// # Errors
-    /// [`Refused`]; its note is for the prompt's text.
-    pub async fn admit_image(&self, content: Bytes, mime_type: &'static str) -> Result<Admitted, Refused> {
+    /// [`RejectedImage`]; its note is for the prompt's text.
+    pub async fn admit_image(&self, content: Bytes, mime_type: &'static str) -> Result<Admitted, RejectedImage> {
         self.images().admit(content, mime_type, &self.image_limits()).await
     }
 
-    async fn fitted_blocks(&self, blocks: &[Block]) -> Option<Vec<Block>> {
+    async fn admitted_blocks(&self, blocks: &[Block]) -> Option<Vec<Block>> {
         self.images().admit_blocks(blocks, &self.image_limits()).await
     }
 

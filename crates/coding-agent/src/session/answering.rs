@@ -1,0 +1,51 @@
+//! Waiting for extensions while answering the queries they send meanwhile.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use super::control::SessionControl;
+use super::requests::PendingRequest;
+use super::stats::usage_of;
+use super::view::SessionView;
+use crate::extension::actions::{ActionOutcome, SessionAction};
+use crate::session_log::SessionLog;
+
+/// Waits for a future, and meanwhile answers queries of extensions and calls observers.
+pub(super) async fn answering<T>(control: &SessionControl, log: &SessionLog, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = control.has_queries() => answer_queries(control, log),
+        }
+    }
+}
+
+/// Answers the pending queries and calls the observers.
+pub(super) fn answer_queries(control: &SessionControl, log: &SessionLog) {
+    let now = control.peek(|state| Arc::clone(&state.now));
+    notify_observers(control, &SessionView::of_log(log, &now.model, now.thinking));
+    while let Some(PendingRequest { act, reply }) = control.share(|state| state.requests.take_query()) {
+        let answer = match act {
+            SessionAction::Branch => ActionOutcome::Entries(log.active_branch().entries().collect()),
+            SessionAction::Entries => ActionOutcome::Entries(log.entries().collect()),
+            _ => {
+                let context_window = control.peek(|state| state.now.model.context_window);
+                ActionOutcome::Usage(usage_of(log, &log.context(), context_window))
+            }
+        };
+        // The extension may have given up meanwhile.
+        drop(reply.send(Ok(answer)));
+    }
+}
+
+/// Calls the observers with the session.
+pub(super) fn notify_observers(control: &SessionControl, view: &SessionView<'_>) {
+    if control.peek(|state| state.observers.is_empty()) {
+        return;
+    }
+    let observers = control.share(|state| std::mem::take(&mut state.observers));
+    observers.into_iter().for_each(|observer| observer.call(view));
+}

@@ -1,0 +1,86 @@
+//! Notifying extensions of changes, and updating the snapshot that can be read without the session.
+
+use std::sync::Arc;
+
+use pinch_agent_core::ToolSet;
+use pinch_llm::message::Message;
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+
+use super::answering::answering;
+use super::control::{SessionControl, State};
+use crate::entry::EntryId;
+use crate::event::SessionEvent;
+use crate::extension::actions::SessionSnapshot;
+use crate::extension::{ModelSource, Notification, Point};
+use crate::prompt::Prompt;
+use crate::session_log::SessionLog;
+
+impl SessionControl {
+    /// Updates the snapshot.
+    pub(super) fn update_snapshot(&self, update: impl FnOnce(&mut SessionSnapshot)) {
+        self.share(|state| {
+            update(Arc::make_mut(&mut state.now));
+            self.facts().set(state.now.facts());
+        });
+    }
+
+    /// Notifies the extensions, and answers their queries meanwhile.
+    pub(super) async fn notify_extensions(&self, notification: Notification<'_>, log: &SessionLog) {
+        if notification.point().is_some_and(|point| self.extensions().wants(point)) {
+            answering(self, log, self.extensions().notify(notification)).await;
+        }
+    }
+
+    /// The model has changed.
+    pub(super) async fn model_changed(
+        &self,
+        model: &Arc<Model>,
+        previous: &Arc<Model>,
+        source: ModelSource,
+        log: &SessionLog,
+    ) {
+        self.update_snapshot(|now| now.model = Arc::clone(model));
+        if model.provider != previous.provider || model.id != previous.id {
+            self.notify_extensions(Notification::Model { model, previous, source }, log).await;
+        }
+    }
+
+    /// The thinking level has changed.
+    pub(super) async fn level_changed(&self, level: ThinkingLevel, previous: ThinkingLevel, log: &SessionLog) {
+        self.update_snapshot(|now| now.thinking = level);
+        if level != previous {
+            self.notify_extensions(Notification::Thinking { level, previous }, log).await;
+        }
+    }
+
+    /// The name has changed.
+    pub(super) async fn name_changed(&self, event: &SessionEvent, log: &SessionLog) {
+        self.update_snapshot(|now| now.session_name = log.name());
+        self.notify_extensions(Notification::Event(event), log).await;
+    }
+
+    /// A message of the current turn is in the log.
+    pub(super) fn record_entry(&self, message: &Message, id: EntryId) {
+        if !self.extensions().wants(Point::TurnEnd) {
+            return;
+        }
+        self.share(|state| match message {
+            Message::Assistant(_) => state.turn.answer = Some(id),
+            Message::ToolResult(_) => state.turn.results.push(id),
+            _ => {}
+        });
+    }
+
+    /// Tools and system prompt have changed.
+    pub(super) fn tools_changed(&self, tools: &ToolSet, system: &Prompt) {
+        let extensions = self.extensions();
+        self.share(|State { tooling, now, .. }| {
+            tooling.adopt(tools, extensions);
+            let now = Arc::make_mut(now);
+            now.active_tools = tools.clone();
+            now.all_tools = tooling.all(extensions);
+            now.system = system.clone();
+        });
+    }
+}

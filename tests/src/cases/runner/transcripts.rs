@@ -1,0 +1,146 @@
+//! Transcripts: what the log writes when messages are appended, what it keeps of malformed calls, and what a request holds of a history.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::session_log::{NewSession, SessionLog};
+use pinch_coding_agent::store::{JsonlStore, SessionRef};
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResult};
+use pinch_llm::model::Model;
+use pinch_llm::normalise::transform;
+use pinch_stdx::host::Host;
+use serde_json::{Value, json};
+
+use super::world::block_on;
+use super::{NOW, Outcome, check};
+
+pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Outcome> {
+    Some(Outcome::from(match area {
+        "transcript-pairing" => pairing(given).and_then(|made| check(expect, &made)),
+        "write-guard" => block_on(appended(given)).and_then(|made| check(expect, &json!({"persisted": made}))),
+        "tool-call-input" => block_on(loaded(given)).and_then(|content| check(expect, &content)),
+        _ => return None,
+    }))
+}
+
+fn call(id: &str) -> ToolCall {
+    ToolCall::new(id, "read", Default::default())
+}
+
+/// Reads a compact message.
+fn message(text: &str) -> Result<Message, String> {
+    let (head, ids) = text.split_once(':').unwrap_or((text, ""));
+    let answer = |stop_reason, ids: &str| {
+        let mut answer = AssistantMessage::pending("openai-completions".into(), "mock".into(), "mock-1".into(), NOW);
+        answer.stop_reason = stop_reason;
+        let ids = ids.split(',').filter(|id| !id.is_empty());
+        answer.content = ids.map(|id| Arc::new(Block::ToolCall(call(id)))).collect();
+        if answer.content.is_empty() {
+            answer.content = vec![Arc::new(Block::text("a"))];
+        }
+        Message::Assistant(Arc::new(answer))
+    };
+    Ok(match head {
+        "u" => Message::user("u", NOW),
+        "a" if ids.is_empty() => answer(StopReason::Stop, ""),
+        "a" => answer(StopReason::ToolUse, ids),
+        "a!" => answer(StopReason::Error, ids),
+        "r" => Message::ToolResult(ToolResult::text(&call(ids), "r", false, NOW)),
+        _ => return Err(format!("{text:?} is not a compact message")),
+    })
+}
+
+/// Writes a message as cases do.
+fn compact(message: &Message) -> String {
+    match message {
+        Message::User(_) => "u".to_owned(),
+        Message::Assistant(answer) => {
+            let ids: Vec<&str> = answer.tool_calls().map(|call| call.id.as_str()).collect();
+            let failed = if answer.stop_reason == StopReason::Error { "!" } else { "" };
+            let ids = if ids.is_empty() { String::new() } else { format!(":{}", ids.join(",")) };
+            format!("a{failed}{ids}")
+        }
+        Message::ToolResult(result) => {
+            let is_ours = result.content == [Block::text("r")];
+            format!("r{}:{}", if is_ours { "" } else { "?" }, result.tool_call_id)
+        }
+        other => other.role().to_owned(),
+    }
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// What a request holds of a history: every wire format sends what `transform` returns.
+fn pairing(given: &Value) -> Result<Value, String> {
+    let given = texts(&given["in"]);
+    let messages: Vec<Arc<Message>> = given.iter().map(|text| message(text).map(Arc::new)).collect::<Result<_, _>>()?;
+    let model = json!({"id": "mock-1", "provider": "mock", "api": "openai-completions", "baseUrl": "http://localhost"});
+    let model = Model::from_record(&model).map_err(|error| error.to_string())?;
+    let out: Vec<String> = transform(&messages, &model, None).iter().map(|message| compact(message)).collect();
+    let added: Vec<&str> = out.iter().filter_map(|text| text.strip_prefix("r?:")).collect();
+    // A result that is dropped is an orphan unless it repeats one of the same answer.
+    let mut orphans = 0;
+    let mut open: Vec<&str> = Vec::new();
+    for text in &given {
+        match text.split_once(':') {
+            Some(("a" | "a!", ids)) => open = ids.split(',').collect(),
+            Some(("r", id)) => orphans += usize::from(!open.contains(&id)),
+            _ => {}
+        }
+    }
+    Ok(json!({"out": out, "changed": out != given, "added": added, "orphans": orphans}))
+}
+
+/// What a session file holds after appends; the end of a run heals what it left open when the session is opened again.
+async fn appended(given: &Value) -> Result<Vec<String>, String> {
+    let text = |error: pinch_coding_agent::store::StoreError| error.to_string();
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let host = Host::builder().clock(NOW, 1).build();
+    let store = Arc::new(JsonlStore::flat(dir.path()));
+    let mut log = SessionLog::create(&host, store.clone(), NewSession::in_folder("/work")).await.map_err(text)?;
+    for step in texts(&given["append"]) {
+        if step == "flush" {
+            let path = log.path().ok_or("the session has no file")?.to_owned();
+            drop(log);
+            log = SessionLog::open(&host, store.clone(), &SessionRef::Path(path), "/work").await.map_err(text)?;
+            log.heal().await.map_err(text)?;
+            continue;
+        }
+        log.append_message(message(step)?).await.map_err(text)?;
+    }
+    Ok(log.context().messages.iter().map(|message| compact(message)).collect())
+}
+
+/// What a session file's answer is once it is read; `null` when nothing of it is left.
+async fn loaded(given: &Value) -> Result<Value, String> {
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let answer = json!({
+        "role": "assistant", "api": "openai-completions", "provider": "mock", "model": "mock-1", "stopReason": "toolUse",
+        "timestamp": NOW, "usage": {}, "content": given["assistant"],
+    });
+    let lines = [
+        json!({"type": "session", "version": 3, "id": "s1", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/work"}),
+        json!({"type": "message", "id": "aaaaaaaa", "parentId": null, "timestamp": "2026-01-01T00:00:00.000Z", "message": answer}),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let path = dir.path().join("s1.jsonl");
+    std::fs::write(&path, text).map_err(|error| error.to_string())?;
+    let host = Host::builder().clock(NOW, 1).build();
+    let store = Arc::new(JsonlStore::flat(dir.path()));
+    let log =
+        SessionLog::open(&host, store, &SessionRef::Path(path), "/work").await.map_err(|error| error.to_string())?;
+    let context = log.context();
+    let Some(answer) = context.messages.iter().find_map(|message| message.as_assistant()) else {
+        return Ok(Value::Null);
+    };
+    let block = |block: &Arc<Block>| match &**block {
+        Block::Text(text) => json!({"type": "text", "text": text.text}),
+        Block::ToolCall(call) => {
+            json!({"type": "toolCall", "id": call.id.as_str(), "name": call.name, "arguments": call.arguments})
+        }
+        Block::Other(raw) => raw.raw.clone(),
+        _ => Value::Null,
+    };
+    Ok(answer.content.iter().map(block).collect())
+}
