@@ -8,12 +8,13 @@ mod catalog;
 mod interop;
 mod bench;
 mod browser;
+mod picture;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Development tasks of pinch that need pinch itself.
+/// Development tasks of pinch that need pinch itself
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -23,14 +24,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measures speed and memory against the budgets.
+    /// Measure speed and memory against the budgets
     Bench(bench::Args),
-    /// Runs pinch beside other people's programs: servers, clients.
+    /// Run pinch against other programs: servers, clients
     Interop(interop::Args),
-    /// Opens an exported session in a browser: checks the page, takes pictures of it.
+    /// Open an exported session in a browser, check the page and take screenshots
     Browser(browser::Args),
-    /// Makes the catalog of models, or checks it.
+    /// Write the catalog of models, or check it
     Catalog(catalog::Args),
+    /// Draw the picture of `pinch demo`, or check it
+    Picture(picture::Args),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Command::Interop(args) => interop::run(&args),
         Command::Browser(args) => browser::run(&args),
         Command::Catalog(args) => catalog::run(&args),
+        Command::Picture(args) => picture::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

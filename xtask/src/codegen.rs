@@ -1,4 +1,4 @@
-//! `cargo xtask codegen`: makes the files that are generated and committed.
+//! `cargo xtask codegen`: writes the files that are generated and committed.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,17 @@ use anyhow::Context;
 
 use crate::{cargo, launch};
 
-/// The reference of the command line, which the program writes about itself.
-const REFERENCE: &str = "docs/cli.md";
+/// The references that the program writes about itself: documents, and the arguments that print them.
+const REFERENCES: [(&str, [&str; 2]); 2] =
+    [("docs/cli.md", ["completions", "markdown"]), ("docs/settings.md", ["completions", "settings"])];
 
 /// What `cargo xtask codegen` takes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A JSON file of model records, by provider and id. Without it the catalog is only checked for being readable.
+    /// JSON file of model records, by provider and id; without it the catalog is only checked to be readable
     #[arg(long)]
     models: Option<PathBuf>,
-    /// Writes nothing; fails when a file is not what it would be made.
+    /// Write nothing, and fail when a file is stale
     #[arg(long)]
     check: bool,
 }
@@ -29,23 +30,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     if args.check {
         catalog.push("--check".into());
     }
-    let is_good = launch::DEV.run(&catalog, &[])?.success();
-    Ok(reference(args.check)? && is_good)
+    let mut is_good = launch::DEV.run(&catalog, &[])?.success();
+    let mut picture = vec!["picture".into()];
+    if args.check {
+        picture.push("--check".into());
+    }
+    is_good &= launch::DEV.run(&picture, &[])?.success();
+    let mut is_current = true;
+    for (document, arguments) in REFERENCES {
+        is_current &= reference(document, &arguments, args.check)?;
+    }
+    Ok(is_current && is_good)
 }
 
-/// Writes the reference of the command line, or compares it.
-fn reference(check: bool) -> anyhow::Result<bool> {
-    let path = cargo::root().join(REFERENCE);
-    let new = launch::PINCH.output(&["completions".into(), "markdown".into()])?;
+/// Writes a reference, or compares it.
+fn reference(document: &str, arguments: &[&str], check: bool) -> anyhow::Result<bool> {
+    let path = cargo::root().join(document);
+    let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
+    let new = launch::PINCH.output(&arguments)?;
     let is_same = std::fs::read_to_string(&path).is_ok_and(|old| old == new);
     if !is_same && !check {
-        std::fs::write(&path, &new).with_context(|| format!("cannot write {REFERENCE}"))?;
+        std::fs::write(&path, &new).with_context(|| format!("cannot write {document}"))?;
     }
     let state = match (is_same, check) {
         (true, _) => "up to date",
         (false, true) => "stale",
         (false, false) => "written",
     };
-    println!("{REFERENCE}: {state}");
+    println!("{document}: {state}");
     Ok(is_same || !check)
 }

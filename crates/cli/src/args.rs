@@ -1,10 +1,10 @@
-//! Commands: what can stand before everything else. Options of conversations are read by [`pinch_cli::options`].
+//! The commands. Options of conversations are parsed by [`pinch_cli::options`].
 
 use clap::{Parser, Subcommand};
 
 use crate::commands::{agent, auth, completions, demo, doctor, export};
 
-/// An AI agent in your terminal and in your scripts.
+/// An AI agent in your terminal and in your scripts
 #[derive(Debug, Parser)]
 #[command(name = "pinch", version, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -12,26 +12,26 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What is parsed before anything else.
+/// Commands that are parsed before anything else.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs an embedded agent once: profiles, failover, block replies; prints payloads.
+    /// Run an embedded agent once and print its replies
     Agent(agent::Args),
-    /// Says which credentials there are, prints them, removes them.
+    /// Check, print or remove credentials
     #[command(subcommand)]
     Auth(auth::Auth),
-    /// Shows a whole run on a scripted local server: rotation, compaction, tools, blocks.
+    /// Show a whole run against a scripted local server: key rotation, compaction, tools, block replies
     Demo(demo::Args),
-    /// Looks at folders, documents, keys, servers, programs and sessions, and says what is missing or broken.
+    /// Check directories, configuration files, API keys, servers, programs and sessions
     Doctor(doctor::Args),
-    /// Prints completions for a shell, or the manual.
+    /// Print shell completions or the manual page
     Completions(completions::Args),
-    /// Makes one page of a session that can be read in any browser, without network.
+    /// Export a session to a self-contained HTML page
     Export(export::Args),
 }
 
 impl Command {
-    /// Whether a first argument is one of these, and no message.
+    /// Whether a first argument is one of these and not a message.
     pub(crate) fn is_named(first: &str) -> bool {
         <Self as Subcommand>::has_subcommand(first)
     }

@@ -13,7 +13,7 @@ use pinch_embed::stdx::text::with_causes;
 
 use crate::output;
 
-/// Whose mistake it is.
+/// The kind of a failure, which is also its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     /// The user's: a bad option, a missing file, an unknown model or session, a cancelled prompt.
@@ -31,7 +31,7 @@ pub(crate) enum FailureKind {
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
     pub(crate) text: String,
-    /// The text speaks for itself: nothing is put in front of it.
+    /// The text is printed without a prefix.
     pub(crate) bare: bool,
 }
 
@@ -99,27 +99,27 @@ impl From<PrintError> for Failure {
     }
 }
 
-/// Says what is wrong in documents that are used all the same.
+/// Warns about problems in documents that are used all the same.
 pub(crate) fn warn_of(problems: &[Problem]) {
     problems.iter().for_each(|problem| warn(&problem.to_string()));
 }
 
-/// Says what an extension failed at.
+/// Prints the failure of an extension.
 pub(crate) fn extension_failed(failure: &ExtensionFailure) {
     tell(&format_args!("Extension error ({}): {}", failure.extension, failure.error));
 }
 
-/// Says something on standard error.
+/// Prints a warning to stderr.
 pub(crate) fn warn(text: &str) {
     tell(&format_args!("Warning: {text}"));
 }
 
-/// Writes a line to standard error. Where nobody reads it, the exit code has to do.
+/// Writes a line to stderr. Where nobody reads it, the exit code has to do.
 pub(crate) fn tell(line: &dyn fmt::Display) {
     let _unread = writeln!(output::stderr(), "{line}");
 }
 
-/// What went wrong with standard output: nobody reads it, or the disk is full.
+/// A failed write to stdout: the reader is gone, or the disk is full.
 pub(crate) fn unwritten(error: &std::io::Error) -> Failure {
     Failure::internal(format!("cannot write the output: {error}"))
 }

@@ -1,4 +1,4 @@
-//! What is said when there is no model to ask, with the ways on.
+//! Errors about models and API keys, with what to do about them.
 
 use std::path::Path;
 
@@ -7,29 +7,36 @@ use pinch_embed::llm::ids::ProviderId;
 
 use crate::exit::Failure;
 
-/// No model at all, with the ways on. `documents` is the folder of models.json.
+/// No model at all. `documents` is the directory of models.json.
 pub(crate) fn no_model(documents: &Path) -> Failure {
     Failure::configuration(format!(
-        "No model to ask. Three ways on:\n  \
-         1. Set a provider's key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …).\n  \
-         2. Start a local server: ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234).\n  \
-         3. Name a server of your own in {}, and use it with --model provider/id.\n\
-         To see pinch work without any of them: pinch demo",
+        "no model is configured\n\
+         hint: to add one, do one of these:\n  \
+         - set an API key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …)\n  \
+         - start a local server: Ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234)\n  \
+         - add a server of your own to {}, and use it with --model provider/id\n\
+         hint: to see a run without a model, use: pinch demo",
         documents.join("models.json").display()
     ))
 }
 
-/// A name that fits nothing, or too much.
+/// A pattern that matches no model, or several.
 pub(crate) fn not_found(error: &NotFound) -> Failure {
     Failure::user(error.to_string())
 }
 
-/// No key for a provider that was named.
+/// No API key for a provider that was named.
 pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
     let file = agent_dir.join("auth.json");
-    let rest = match pinch_embed::llm::keys::remedy(provider.as_str()) {
-        Some(remedy) => format!("{remedy}, put one into {}, or give --api-key", file.display()),
-        None => format!("Put one into {}, or give --api-key", file.display()),
+    let hint = match pinch_embed::llm::keys::remedy(provider.as_str()) {
+        Some(remedy) => format!("{}, add one to {}, or use --api-key", lower_first(&remedy), file.display()),
+        None => format!("add one to {}, or use --api-key", file.display()),
     };
-    Failure::configuration(format!("No API key found for {provider}. {rest}"))
+    Failure::configuration(format!("No API key found for {provider}\nhint: {hint}"))
+}
+
+/// A sentence as a part of another one.
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
 }

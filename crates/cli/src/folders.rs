@@ -1,4 +1,4 @@
-//! Folders, and what `~` in a path stands for.
+//! The directories of a program run, and `~` in paths.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,14 +6,14 @@ use pinch_embed::stdx::host::Host;
 
 use crate::exit::Failure;
 
-/// The folders of one program run.
+/// The directories of one program run.
 pub(crate) struct Folders {
     pub(crate) cwd: PathBuf,
     pub(crate) agent_dir: PathBuf,
 }
 
 impl Folders {
-    /// Finds the folders: the flag, then PINCH_AGENT_DIR, then PI_CODING_AGENT_DIR, then ~/.pinch/agent.
+    /// Finds the directories: the flag, then PINCH_AGENT_DIR, then PI_CODING_AGENT_DIR, then ~/.pinch/agent.
     pub(crate) fn find(flag: Option<&Path>, host: &Host) -> Result<Self, Failure> {
         let cwd = working_directory()?;
         let named = flag.map(Path::to_owned).or_else(|| {
@@ -23,7 +23,7 @@ impl Folders {
         let agent_dir = match named {
             Some(dir) => cwd.join(expand_home(&dir, host)),
             None => host.home().map(|home| home.join(".pinch/agent")).ok_or_else(|| {
-                Failure::configuration("There is no home folder. Name a folder with --agent-dir or PINCH_AGENT_DIR")
+                Failure::configuration("no home directory\nhint: name a directory with --agent-dir or PINCH_AGENT_DIR")
             })?,
         };
         Ok(Self { cwd, agent_dir })
@@ -33,12 +33,11 @@ impl Folders {
 /// The working directory; the one place that asks for it.
 pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
     #[expect(clippy::disallowed_methods, reason = "the binary asks once and passes it on")]
-    std::env::current_dir().map_err(|error| {
-        Failure::configuration(format!("The working directory cannot be used: {error}. Change to one that exists"))
-    })
+    std::env::current_dir()
+        .map_err(|error| Failure::configuration(format!("cannot use the working directory: {error}")))
 }
 
-/// `~` at the beginning of a path stands for the home folder.
+/// `~` at the beginning of a path stands for the home directory.
 pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
     match (path.strip_prefix("~"), host.home()) {
         (Ok(rest), Some(home)) => home.join(rest),

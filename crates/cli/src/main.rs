@@ -8,7 +8,7 @@ mod folders;
 mod open_log;
 mod find_model;
 mod wiring;
-mod said;
+mod messages;
 
 mod embedded;
 
@@ -31,12 +31,12 @@ use exit::{Failure, FailureKind};
 use pinch_cli::options::Options;
 
 fn main() -> ExitCode {
-    let asked = match read_arguments() {
-        Ok(asked) => asked,
+    let invocation = match read_arguments() {
+        Ok(invocation) => invocation,
         Err(code) => return code,
     };
     run(async {
-        match asked {
+        match invocation {
             Invocation::Command(Command::Agent(args)) => commands::agent::run(args).await,
             Invocation::Command(Command::Auth(command)) => commands::auth::run(command).await,
             Invocation::Command(Command::Demo(args)) => commands::demo::run(args).await,
@@ -80,7 +80,7 @@ fn check_descriptors() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What a command line asks for.
+/// What a command line invokes.
 enum Invocation {
     Command(Command),
     Packages(Vec<OsString>),
@@ -96,7 +96,7 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
     let mut args = Vec::new();
     for arg in given {
         args.push(arg.into_string().map_err(|arg| {
-            report(&Failure::user(format!("An argument is not valid UTF-8: {}", arg.to_string_lossy())))
+            report(&Failure::user(format!("argument is not valid UTF-8: {}", arg.to_string_lossy())))
         })?);
     }
     if let [first, rest @ ..] = &mut args[..]

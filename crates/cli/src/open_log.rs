@@ -26,7 +26,7 @@ pub(crate) async fn target(
     Finder::new(Arc::clone(store), folders, host).target(args).await
 }
 
-/// The file of a session that is only read: a path, or the latest session whose id begins like this, in this folder first, then anywhere.
+/// The file of a session that is only read: a path, or the latest session whose id begins like this, in this directory first, then anywhere.
 pub(crate) async fn find_file(
     named: &str,
     session_dir: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) async fn find_file(
     }
 }
 
-/// What flags must not be together, and values that no session can have.
+/// Flags that conflict, and values that no session can have.
 fn check_flags(args: &Options) -> Result<(), Failure> {
     let session = (args.session.is_some(), "--session");
     let continued = (args.continue_last, "--continue");
@@ -83,11 +83,11 @@ struct Finder<'a> {
     cwd_text: String,
 }
 
-/// A session that a text on the command line stands for.
+/// A session that was named on the command line.
 enum NamedSession {
-    /// A path, or a session of this folder.
+    /// A path, or a session of this directory.
     Here(PathBuf),
-    /// One of another folder.
+    /// A session of another directory.
     Elsewhere(Box<SessionSummary>),
 }
 
@@ -134,13 +134,13 @@ impl<'a> Finder<'a> {
         Ok(SessionTarget::New)
     }
 
-    /// The session of this folder with exactly this id.
+    /// The session of this directory with exactly this id.
     async fn here(&self, id: &str) -> Result<Option<PathBuf>, Failure> {
         let found = self.store.find_by_id(id, ListScope::Cwd(self.cwd_text.clone())).await?;
         Ok(found.into_iter().find(|summary| summary.id == id).map(|summary| summary.path))
     }
 
-    /// A path, or the latest session whose id begins like this: in this folder first, then anywhere.
+    /// A path, or the latest session whose id begins like this: in this directory first, then anywhere.
     async fn find(&self, named: &str) -> Result<NamedSession, Failure> {
         if named.contains(['/', '\\']) || named.ends_with(".jsonl") {
             return Ok(NamedSession::Here(absolute(self.cwd, named, self.host)));
@@ -172,13 +172,13 @@ pub(crate) fn folder_of_settings(settings: &Settings, host: &Host) -> Option<Pat
     Some(expand_home(Path::new(settings.session_dir.as_ref()?), host))
 }
 
-/// A session of another folder is only copied into this one, and only when somebody is there to say so.
+/// A session of another directory is only copied into this one, and only when the user agrees.
 fn ask_to_fork(named: &str, cwd: &str) -> Result<(), Failure> {
     let text = format!("Session found in different project: {cwd}");
     let mut answer = String::new();
     let input = std::io::stdin();
     if !input.is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::user(format!("{text}. To copy it into this one: --fork {named}")));
+        return Err(Failure::user(format!("{text}\nhint: to copy it into this one, use --fork {named}")));
     }
     tell(&text);
     let _unread = write!(output::stderr(), "Fork this session into current directory? [y/N] ");

@@ -63,17 +63,17 @@ pub(crate) fn max_input_bytes(options: &Options, host: &Host) -> Result<u64, Fai
     Ok(max.map_or(u64::MAX, |max| max as u64))
 }
 
-/// Says which lists of MCP servers are passed over.
+/// Warns about lists of MCP servers that are ignored.
 fn warn_of_mcp(dirs: [Option<PathBuf>; 2]) {
     let lists = dirs.into_iter().flatten().map(|dir| dir.join("mcp.json")).filter(|path| path.is_file());
     let lists: Vec<String> = lists.map(|path| path.display().to_string()).collect();
     if !lists.is_empty() {
         let lists = lists.join(" and ");
-        warn(&format!("{lists}: ignored, MCP servers are not part of this version. --no-mcp hides this warning"));
+        warn(&format!("{lists}: ignored, because MCP servers are not supported yet. --no-mcp hides this warning"));
     }
 }
 
-/// What was loaded, a line a thing.
+/// What was loaded, one line each.
 fn loaded(runtime: &SessionRuntime) -> Vec<String> {
     let (session, resources) = (runtime.session(), runtime.services().resources());
     let model = session.model();
@@ -88,7 +88,7 @@ fn loaded(runtime: &SessionRuntime) -> Vec<String> {
     lines
 }
 
-/// The models that can be asked.
+/// The models that can be used.
 pub(crate) fn available_models(options: &Options, host: &Host) -> Result<Vec<Arc<Model>>, Failure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let services = services(options, &folders, host);
@@ -101,7 +101,7 @@ pub(crate) fn available_models(options: &Options, host: &Host) -> Result<Vec<Arc
     Ok(models)
 }
 
-/// Leaves out the models that this build cannot speak with, and says so.
+/// Leaves out models whose wire format this build lacks, and warns about them.
 fn leave_out_missing(models: &mut Vec<Arc<Model>>) {
     let mut missing: BTreeMap<(String, &str), usize> = BTreeMap::new();
     models.retain(|model| {
@@ -121,14 +121,14 @@ fn services(options: &Options, folders: &Folders, host: &Host) -> Services {
     Services::load(&service_options(options, folders, host), &folders.cwd)
 }
 
-/// Whether the project is trusted, as the flag says, else the environment.
-pub(crate) fn said_of_trust(flag: Option<bool>, host: &Host) -> Option<bool> {
+/// Whether the project is trusted, according to the flag, else the environment.
+pub(crate) fn trust_of(flag: Option<bool>, host: &Host) -> Option<bool> {
     flag.or_else(|| host.env().is_on("PINCH_TRUST").then_some(true))
 }
 
 fn service_options(options: &Options, folders: &Folders, host: &Host) -> ServiceOptions {
     let mut services = ServiceOptions::new(host.clone(), &folders.agent_dir);
-    services.trust = said_of_trust(options.trust, host);
+    services.trust = trust_of(options.trust, host);
     services.resources = ResourceSource::Discover(ResourceOptions {
         paths: CommandLinePaths {
             extensions: options.extensions.clone(),

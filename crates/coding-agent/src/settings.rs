@@ -1,9 +1,9 @@
-//! settings.json: what a user wants, as small values for the parts that need them.
+//! settings.json, as small values for the parts that need them.
 //!
-//! Two documents are laid over each other: the user's own and the project's. [`SettingsManager`] reads, changes and writes them; [`Settings`]
-//! is what they come to. Parts take values out of it and know no document.
+//! The project's document is merged over the user's. [`SettingsManager`] reads, changes and writes them; [`Settings`] is the result. Parts take
+//! values out of it and know no document. [`keys`] is the table of all keys.
 
-mod keys;
+pub mod keys;
 mod moves;
 mod layer;
 mod write;

@@ -27,59 +27,59 @@ use crate::{folders, output, signals};
 /// What `pinch agent` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What the user says. Required.
+    /// Message of the user (required)
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
 
-    /// The session: it is begun, or taken up where it stands. This, --session-key or --agent is required.
+    /// Session to resume or create; this, --session-key or --agent is required
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
 
-    /// The session's routing key, e.g. agent:main:main.
+    /// Routing key of the session, e.g. agent:main:main
     #[arg(long, value_name = "KEY")]
     session_key: Option<String>,
 
-    /// The agent whose main session is used.
+    /// Agent whose main session to use
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 
-    /// Thinking level: off, minimal, low, medium, high, xhigh, max.
+    /// Thinking level: off, minimal, low, medium, high, xhigh or max
     #[arg(long, value_name = "LEVEL")]
     thinking: Option<String>,
 
-    /// How much of the tools stands in the answer: on, full, off.
+    /// How much tool output to include in replies: on, full or off
     #[arg(long, value_name = "LEVEL")]
     verbose: Option<String>,
 
-    /// Seconds the whole run may take, with all attempts (default: agents.defaults.timeoutSeconds, or 600).
+    /// Time limit in seconds for the whole run, including retries (default: agents.defaults.timeoutSeconds, or 600)
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
 
-    /// Prints payloads and meta as one JSON object.
+    /// Print payloads and metadata as one JSON object
     #[arg(long)]
     json: bool,
 
-    /// Provider of the model.
+    /// Provider of the model
     #[arg(long, value_name = "NAME", requires = "model")]
     provider: Option<String>,
 
-    /// Model, in place of the configured one.
+    /// Model to use instead of the configured one
     #[arg(long, value_name = "ID")]
     model: Option<String>,
 
-    /// Where tools work, in place of the agent's workspace.
+    /// Working directory of tools, instead of the agent's workspace
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Configuration, in place of pinch.json or openclaw.json in the state folder.
+    /// Configuration file, instead of pinch.json or openclaw.json in the state directory
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Folder of configuration, sessions and credentials (default: PINCH_STATE_DIR, or ~/.pinch).
+    /// Directory of configuration, sessions and credentials (default: PINCH_STATE_DIR, or ~/.pinch)
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
-    /// Accepted for scripts that name it; runs are always local.
+    /// Accepted for compatibility; runs are always local
     #[arg(long)]
     local: bool,
 }
@@ -126,19 +126,19 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
     let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
     warn_of(&problems);
-    let whose = Whose::find(&args, &config)?;
+    let target = RunTarget::find(&args, &config)?;
     let cancel = Cancel::new();
     let work = async {
         let of_config = |config| engine(&state_dir, &host, config);
         let engine = of_config(config.clone());
         warn_of(engine.problems());
-        let mut done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
-        // Without a key the model of a local server will do.
+        let mut done = run_embedded_agent(&engine, request(&args, message, &target, &engine, &cancel)?).await;
+        // Without a key, fall back to the model of a local server.
         if matches!(done, Err(RunError::NoModel))
             && let Some(model) = local_servers::find(&host).await.iter().find_map(|server| server.models.first())
         {
             let engine = of_config(with_model(config, model));
-            done = run_embedded_agent(&engine, request(&args, message, &whose, &engine, &cancel)?).await;
+            done = run_embedded_agent(&engine, request(&args, message, &target, &engine, &cancel)?).await;
         }
         let around = Surroundings { documents: state_dir.join("agent"), names_model: args.model.is_some() };
         done.map_err(|error| Stopped { kind: error.kind().as_str(), failure: embedded::failure(&error, &around) })
@@ -161,7 +161,7 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     Ok(code.unwrap_or_else(|| embedded::failed(&result).map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
 }
 
-/// A value that says something.
+/// A value that is not blank.
 fn given(value: Option<&str>) -> Option<&str> {
     value.map(str::trim).filter(|text| !text.is_empty())
 }
@@ -179,14 +179,14 @@ fn write_out(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Whose conversation it is.
-struct Whose<'a> {
+/// The session and the agent of a run.
+struct RunTarget<'a> {
     session_id: &'a str,
     session_key: Option<&'a str>,
     agent: Option<&'a str>,
 }
 
-impl<'a> Whose<'a> {
+impl<'a> RunTarget<'a> {
     fn find(args: &'a Args, config: &Config) -> Result<Self, Failure> {
         let session_key = given(args.session_key.as_deref());
         let agent = given(args.agent.as_deref());
@@ -229,7 +229,7 @@ fn with_model(mut config: Config, model: &Model) -> Config {
     config
 }
 
-/// The state folder: the flag, then PINCH_STATE_DIR, then ~/.pinch.
+/// The state directory: the flag, then PINCH_STATE_DIR, then ~/.pinch.
 pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Failure> {
     let cwd = folders::working_directory()?;
     let named = flag.map(Path::to_owned).or_else(|| host.env().non_empty("PINCH_STATE_DIR").map(PathBuf::from));
@@ -237,17 +237,17 @@ pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Fai
         (Some(dir), _) => cwd.join(folders::expand_home(&dir, host)),
         (None, Some(home)) => home.join(".pinch"),
         (None, None) => {
-            let text = "There is no home folder. Name a folder with --state-dir or PINCH_STATE_DIR";
+            let text = "no home directory\nhint: name a directory with --state-dir or PINCH_STATE_DIR";
             return Err(Failure::configuration(text));
         }
     };
     if dir.exists() && !dir.is_dir() {
-        return Err(Failure::user(format!("The state folder is not a folder: {}", dir.display())));
+        return Err(Failure::user(format!("not a directory: {}", dir.display())));
     }
     Ok(dir)
 }
 
-/// The configuration: the flag, then the variables, then the first file of the state folder; none is an empty one.
+/// The configuration: the flag, then the variables, then the first file of the state directory; without a file it is empty.
 pub(crate) fn load_config(
     flag: Option<&Path>,
     state_dir: &Path,
@@ -261,7 +261,7 @@ pub(crate) fn load_config(
     if let Some(path) = &named
         && !path.is_file()
     {
-        return Err(Failure::configuration(format!("Configuration file not found: {}", path.display())));
+        return Err(Failure::configuration(format!("configuration file not found: {}", path.display())));
     }
     let found = named.or_else(|| {
         ["pinch.json", "openclaw.json"].map(|name| state_dir.join(name)).into_iter().find(|path| path.is_file())
@@ -277,11 +277,11 @@ pub(crate) fn load_config(
 fn request(
     args: &Args,
     message: &str,
-    whose: &Whose<'_>,
+    target: &RunTarget<'_>,
     engine: &Engine,
     cancel: &Cancel,
 ) -> Result<RunRequest, Failure> {
-    let mut request = engine.request(whose.session_id, whose.session_key, whose.agent, message);
+    let mut request = engine.request(target.session_id, target.session_key, target.agent, message);
     // Whoever starts a run from a shell waits for its answer.
     request = request.cancel(cancel.clone()).require_reply();
     if let Some(word) = &args.thinking {

@@ -22,38 +22,38 @@ use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::folders::Folders;
 use crate::output;
 
-/// There are none.
+/// Exit code: there are no credentials.
 const NOT_READY: u8 = 1;
-/// There are some that cannot be used.
+/// Exit code: there are credentials that cannot be used.
 const INVALID: u8 = 2;
 
-/// What is refused without a provider and a model.
+/// The error without a provider and a model.
 const PRINTING: &str = "Credential printing requires";
 
 /// The commands below `auth`.
 const COMMANDS: [&str; 4] = ["logout", "print-api-key", "print-bearer-token", "check"];
 
-/// What is done with credentials.
+/// The commands of `pinch auth`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Auth {
     /// Report whether requests to a provider would carry credentials: ready, not_ready or invalid
     Check(Check),
-    /// Prints the API key of a provider.
+    /// Print the API key of a provider
     PrintApiKey(Of),
-    /// Prints the access token of a provider's login, renewed if need be.
+    /// Print the access token of a provider's login, refreshed if necessary
     PrintBearerToken(Bearer),
-    /// Removes what auth.json holds for a provider.
+    /// Remove the credentials of a provider from auth.json
     Logout(Logout),
 }
 
 /// Whose credentials.
 #[derive(Debug, clap::Args)]
 struct Whose {
-    /// A provider, e.g. anthropic.
+    /// Provider, e.g. anthropic
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
 
-    /// The provider of this model: an id, a part of it, or provider/id.
+    /// Provider of this model: an id, part of an id, or provider/id
     #[arg(long, value_name = "PATTERN")]
     model: Option<String>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Of {
     #[command(flatten)]
     whose: Whose,
 
-    /// Folder of auth.json and models.json (default: ~/.pinch/agent).
+    /// Directory of auth.json and models.json (default: ~/.pinch/agent)
     #[arg(long, value_name = "DIR")]
     agent_dir: Option<PathBuf>,
 }
@@ -75,15 +75,15 @@ pub(crate) struct Check {
     #[command(flatten)]
     of: Of,
 
-    /// Prints an object: status, provider, authType or reason, credentials.
+    /// Print a JSON object with status, provider, authType or reason, and credentials
     #[arg(long)]
     json: bool,
 
-    /// Prints the credentials too: they are secret.
+    /// Print the credentials, too
     #[arg(long)]
     credentials: bool,
 
-    /// Asks no server: a login that is over is not renewed.
+    /// Do not refresh an expired login
     #[arg(long)]
     no_refresh: bool,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Bearer {
     #[command(flatten)]
     of: Of,
 
-    /// The token is good for at least this time, e.g. 90s, 30m or 2h.
+    /// Refresh the token unless it is valid for at least this time, e.g. 90s, 30m or 2h
     #[arg(long, value_name = "TIME", default_value = "5m")]
     min_expiry: String,
 }
@@ -102,10 +102,10 @@ pub(crate) struct Bearer {
 /// What `pinch auth logout` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logout {
-    /// The provider.
+    /// Provider
     provider: String,
 
-    /// Folder of auth.json (default: ~/.pinch/agent).
+    /// Directory of auth.json (default: ~/.pinch/agent)
     #[arg(long, value_name = "DIR")]
     agent_dir: Option<PathBuf>,
 }
@@ -144,8 +144,8 @@ impl Whose {
     }
 }
 
-/// The sources of credentials, and whose are asked for.
-struct Scene {
+/// The sources of credentials, and the provider in question.
+struct AuthContext {
     auth: RegistryAuth,
     registry: Arc<ModelRegistry>,
     host: Host,
@@ -154,14 +154,14 @@ struct Scene {
     problems: Vec<Problem>,
 }
 
-impl Scene {
-    /// The same as [`Scene::read`]; what is wrong in documents is said.
+impl AuthContext {
+    /// The same as [`AuthContext::read`]; what is wrong in documents is said.
     fn set(of: &Of) -> Result<Result<Self, String>, Failure> {
-        let scene = Self::read(of)?;
-        if let Ok(scene) = &scene {
-            warn_of(&scene.problems);
+        let context = Self::read(of)?;
+        if let Ok(context) = &context {
+            warn_of(&context.problems);
         }
-        Ok(scene)
+        Ok(context)
     }
 
     /// Reads the documents. `Err` holds the name of a provider or model that nobody knows.
@@ -263,7 +263,7 @@ impl Answer {
         let text = match self {
             Self::UnknownProvider => format!("Unknown provider \"{name}\""),
             Self::NotConfigured | Self::NotAvailable => format!("No credentials are configured for {name}"),
-            Self::Invalid(why) => format!("The credentials of {name} cannot be used: {why}"),
+            Self::Invalid(why) => format!("the credentials of {name} cannot be used: {why}"),
         };
         tell(&format_args!("Error: {text}"));
         ExitCode::from(self.status().1)
@@ -275,13 +275,13 @@ async fn check(args: &Check) -> Result<ExitCode, Failure> {
         return Ok(code);
     }
     // The answer stands alone: `doctor` says more.
-    let (name, done) = match Scene::read(&args.of)? {
+    let (name, done) = match AuthContext::read(&args.of)? {
         // Which provider serves a model that nobody knows, nobody knows either.
         Err(name) if args.of.whose.model.is_some() => (name, Err(Answer::Invalid("no such model".to_owned()))),
         Err(name) => (name, Err(Answer::UnknownProvider)),
-        Ok(scene) => {
-            let found = scene.credentials(args.no_refresh).await;
-            (scene.provider.to_string(), found.map(|found| (found, scene.auth_type())))
+        Ok(context) => {
+            let found = context.credentials(args.no_refresh).await;
+            (context.provider.to_string(), found.map(|found| (found, context.auth_type())))
         }
     };
     let done = done.and_then(|(found, auth_type)| match bearer(&found) {
@@ -322,16 +322,16 @@ async fn print_api_key(of: &Of) -> Result<ExitCode, Failure> {
     if let Err(code) = of.whose.check(PRINTING, NOT_READY) {
         return Ok(code);
     }
-    let scene = match Scene::set(of)? {
-        Ok(scene) => scene,
+    let context = match AuthContext::set(of)? {
+        Ok(context) => context,
         Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
     };
-    let name = scene.provider.as_str();
-    if scene.auth.is_using_oauth(&scene.provider) {
+    let name = context.provider.as_str();
+    if context.auth.is_using_oauth(&context.provider) {
         tell(&format_args!("Error: Provider \"{name}\" is configured with OAuth, not an API key"));
         return Ok(ExitCode::from(NOT_READY));
     }
-    match scene.credentials(false).await {
+    match context.credentials(false).await {
         Ok(Credentials { key: Some(key), .. }) => print(key.reveal()).map(|()| ExitCode::SUCCESS),
         Ok(_) | Err(Answer::NotConfigured) => {
             tell(&"Error: No usable API key is configured");
@@ -347,24 +347,24 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
     }
     let min_expiry = parse_time(&args.min_expiry)
         .ok_or_else(|| Failure::user("--min-expiry must use a duration such as 30m or 1h"))?;
-    let scene = match Scene::set(&args.of)? {
-        Ok(scene) => scene,
+    let context = match AuthContext::set(&args.of)? {
+        Ok(context) => context,
         Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
     };
-    let name = scene.provider.as_str();
-    let logins = scene.auth.logins();
-    let found = logins.lasting(&scene.provider, scene.auth.storage(), &scene.host, min_expiry).await;
-    scene.auth.settle().await;
+    let name = context.provider.as_str();
+    let logins = context.auth.logins();
+    let found = logins.lasting(&context.provider, context.auth.storage(), &context.host, min_expiry).await;
+    context.auth.settle().await;
     let answer = match found {
         Ok(Some(login)) => {
             let left = i64::try_from(min_expiry.as_millis()).unwrap_or(i64::MAX);
-            if !login.is_over(scene.host.now_ms().saturating_add(left)) {
+            if !login.is_over(context.host.now_ms().saturating_add(left)) {
                 return print(login.access.reveal()).map(|()| ExitCode::SUCCESS);
             }
             let wanted = min_expiry.as_secs();
             Answer::Invalid(format!("its provider gives no token that is good for {wanted} s"))
         }
-        Ok(None) if scene.problems.is_empty() => {
+        Ok(None) if context.problems.is_empty() => {
             tell(&format_args!("Error: Provider \"{name}\" is not configured with an OAuth bearer token"));
             return Ok(ExitCode::from(NOT_READY));
         }

@@ -1,4 +1,4 @@
-//! `pinch …` without a command: a conversation in this folder, printed as text or as events.
+//! `pinch …` without a command: a conversation in this directory, printed as text or as events.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, list_models, rpc};
 use crate::exit::{Failure, FailureKind, extension_failed, unwritten, warn};
-use crate::said::Said;
+use crate::messages::Messages;
 use crate::{exit, output, signals, wiring};
 
 /// Runs the command.
@@ -45,15 +45,15 @@ pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
 
 /// Asks, and shows the answer as text or as events.
 async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
-    let said = Said::read(options, host)?;
-    if said.is_empty() {
+    let messages = Messages::read(options, host)?;
+    if messages.is_empty() {
         return Err(nothing_to_say(options));
     }
     let mut runtime = wiring::runtime(options, host, None).await?;
     let limit = options.timeout.or_else(|| set_limit(&runtime));
     let cancel = limit.map_or_else(Cancel::new, |limit| Cancel::new().child_until(Deadline::after(limit)));
     let session = runtime.session_mut();
-    let prompts = said.into_prompts(&session.control(), &cancel).await;
+    let prompts = messages.into_prompts(&session.control(), &cancel).await;
     let extensions = session.control().extensions().clone();
     let mut out = output::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {
@@ -77,13 +77,14 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
         return Ok(code);
     }
     if let Some(limit) = limit.filter(|_| cancel.reason() == Some(CancelReason::Deadline)) {
-        let text = format!("The run was stopped after {} s. Raise --timeout or runTimeoutMs", limit.as_secs_f64());
+        let text =
+            format!("the run was stopped after {} s\nhint: raise --timeout or runTimeoutMs", limit.as_secs_f64());
         return Err(Failure::new(FailureKind::Provider, text));
     }
     match printed {
         Printed::Answer => Ok(ExitCode::SUCCESS),
         Printed::CutOff => {
-            warn("The answer was cut off: the model reached its output limit");
+            warn("the answer was cut off: the model reached its output limit");
             Ok(ExitCode::from(FailureKind::User as u8))
         }
         Printed::Failed { text } => Err(Failure::bare(FailureKind::Provider, text)),
@@ -116,7 +117,7 @@ fn check(options: &Options) -> Result<(), Failure> {
     }
     if options.resume {
         return Err(Failure::user(
-            "Choosing a session needs the interactive mode, which is not part of this version. Take the newest one up with --continue, or \
+            "--resume needs the interactive mode, which is not supported yet\nhint: continue the most recent session with --continue, or \
              name one with --session",
         ));
     }
@@ -139,10 +140,10 @@ fn print_help() -> Result<ExitCode, Failure> {
 
 fn nothing_to_say(options: &Options) -> Failure {
     if options.print || options.mode.is_some() {
-        Failure::user("There is no message. Write one after -p, or pipe it in")
+        Failure::user("no message\nhint: write one after -p, or pipe it in")
     } else {
         Failure::user(
-            "The interactive mode is not part of this version. Ask with: pinch -p \"…\"\nSee a whole run with: pinch demo",
+            "the interactive mode is not supported yet\nhint: to ask something, use: pinch -p \"…\"\nhint: to see a whole run, use: pinch demo",
         )
     }
 }

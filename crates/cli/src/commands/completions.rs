@@ -1,4 +1,4 @@
-//! `pinch completions`: completions for shells, and the manual. All are made from the table of flags and from the commands themselves.
+//! `pinch completions`: shell completions, the manual and the reference of settings. All are generated from the tables that the program itself uses.
 
 mod surface;
 mod bash;
@@ -6,6 +6,7 @@ mod zsh;
 mod fish;
 mod powershell;
 mod manual;
+mod settings;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use surface::Surface;
 /// What `pinch completions` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// For which shell; man for the manual page, markdown for the same as a document.
+    /// Shell to generate for; man prints the manual page, markdown the same as a document, settings the reference of settings.json
     #[arg(value_enum, value_name = "FORM")]
     form: Form,
 }
@@ -31,6 +32,7 @@ enum Form {
     Powershell,
     Man,
     Markdown,
+    Settings,
 }
 
 /// Runs the command. `commands` are those that are not read by hand.
@@ -43,6 +45,7 @@ pub(crate) fn run(args: &Args, commands: &clap::Command) -> Result<ExitCode, Fai
         Form::Powershell => powershell::script(&surface),
         Form::Man => manual::roff(&surface),
         Form::Markdown => manual::markdown(&surface),
+        Form::Settings => settings::markdown(),
     };
     output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)

@@ -35,23 +35,23 @@ use crate::signals;
 /// What `pinch demo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Runs the same job on this real provider.
+    /// Run the same job on this real provider
     #[arg(long, value_name = "NAME", requires = "model")]
     provider: Option<String>,
 
-    /// The model of the real provider.
+    /// Model of the real provider
     #[arg(long, value_name = "ID", requires = "provider")]
     model: Option<String>,
 
-    /// Prints every event as a line of JSON; the last one is the result, and where the file and the session lie.
+    /// Print events as JSON lines; the last line has the result and the paths of the file and the session
     #[arg(long)]
     json: bool,
 
-    /// Works in this folder, in place of a new temporary one; a session that is there is taken up.
+    /// Working directory, instead of a new temporary one; resumes a session that is there
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Milliseconds between two pieces of the scripted answers.
+    /// Milliseconds between two chunks of the scripted answers
     #[arg(long, value_name = "MS", default_value_t = 12)]
     pace: u64,
 }
@@ -140,7 +140,7 @@ fn introduction(args: &Args, place: &Place, server: Option<&Server>) -> String {
         _ => String::new(),
     };
     let before = match session_file(place).is_file() {
-        true => "The session of an earlier run is there: it is taken up where it stands.\n",
+        true => "Resuming the session of an earlier run.\n",
         false => "",
     };
     format!("{who}{before}> {}\n\n", script::REQUEST)
@@ -197,7 +197,7 @@ fn prepare(args: &Args, host: &Host) -> Result<Place, Failure> {
     let notes = format!("notes/{date}-product-sync.md");
     let make = |folder: &Path| {
         create_private_dir(folder)
-            .map_err(|error| Failure::internal(format!("Cannot make {}: {error}", folder.display())))
+            .map_err(|error| Failure::internal(format!("cannot create {}: {error}", folder.display())))
     };
     make(&workspace.join("notes"))?;
     make(&root.join("Desktop"))?;
@@ -217,13 +217,13 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let folder = path.parent().map_or(Ok(()), create_private_dir);
     folder
         .and_then(|()| write_atomic(path, text.as_bytes(), Access::NewPrivate))
-        .map_err(|error| Failure::internal(format!("Cannot write {}: {error}", path.display())))
+        .map_err(|error| Failure::internal(format!("cannot write {}: {error}", path.display())))
 }
 
 async fn start_server(place: &Place, pace: Duration) -> Result<Server, Failure> {
     let server = Server::start()
         .await
-        .map_err(|error| Failure::internal(format!("Cannot open a port on the loopback: {error}")))?;
+        .map_err(|error| Failure::internal(format!("cannot open a port on the loopback interface: {error}")))?;
     let notes = place.notes.clone();
     server.answer_with(move |request| script::answer(request, &notes, pace));
     Ok(server)
@@ -251,7 +251,7 @@ fn config(place: &Place, server: Option<&Server>) -> Result<Config, Failure> {
     {
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
-            .map_err(|error| Failure::internal(format!("Cannot protect {}: {error}", path.display())))?;
+            .map_err(|error| Failure::internal(format!("cannot set permissions of {}: {error}", path.display())))?;
     }
     let (config, problems) = Config::load(&path);
     warn_of(&problems);

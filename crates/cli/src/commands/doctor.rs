@@ -1,9 +1,9 @@
-//! `pinch doctor`: looks at what pinch works with on this machine, and says what is missing or broken.
+//! `pinch doctor`: checks what pinch works with on this machine and reports what is missing or broken.
 //!
 //! It changes nothing. Exit codes: 0 = nothing is broken, 2 = something is.
 
 mod report;
-mod scene;
+mod context;
 mod folders;
 mod documents;
 mod keys;
@@ -21,25 +21,25 @@ use pinch_embed::stdx::host::Host;
 
 use crate::exit::{Failure, FailureKind, unwritten};
 use crate::output;
+use context::DoctorContext;
 use report::{Mark, Report};
-use scene::Scene;
 
 /// What `pinch doctor` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Folder of auth.json, models.json, settings.json and sessions/ (default: ~/.pinch/agent).
+    /// Directory of auth.json, models.json, settings.json and sessions/ (default: ~/.pinch/agent)
     #[arg(long, value_name = "DIR")]
     agent_dir: Option<PathBuf>,
 
-    /// Prints an object: version, status, sections with their findings.
+    /// Print a JSON object with version, status and findings
     #[arg(long)]
     json: bool,
 
-    /// Connects to servers of other networks too, of those providers that there are keys for.
+    /// Also connect to servers of other networks, for providers with API keys
     #[arg(long, conflicts_with = "offline")]
     online: bool,
 
-    /// Connects to no server at all, as PINCH_OFFLINE does.
+    /// Connect to no server, as PINCH_OFFLINE does
     #[arg(long)]
     offline: bool,
 }
@@ -53,23 +53,23 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         (false, true) => servers::Reach::Everything,
         (false, false) => servers::Reach::Near,
     };
-    let scene = Scene::look(args.agent_dir.as_deref(), &host)?;
-    let needs_node = sessions::needs_node(&scene);
+    let context = DoctorContext::look(args.agent_dir.as_deref(), &host)?;
+    let needs_node = sessions::needs_node(&context);
     let (keys, servers, programs, sandbox, sessions) = tokio::join!(
-        keys::look(&scene),
-        servers::look(&scene, reach),
+        keys::look(&context),
+        servers::look(&context, reach),
         programs::look(&host, needs_node),
         sandbox::look(&host),
-        sessions::look(&scene),
+        sessions::look(&context),
     );
     let sections = vec![
-        folders::look(&scene),
-        documents::look(&scene),
+        folders::look(&context),
+        documents::look(&context),
         keys,
         servers,
         programs,
         sandbox,
-        sessions::extensions(&scene),
+        sessions::extensions(&context),
         sessions,
         terminal::look(&host),
     ];

@@ -25,22 +25,22 @@ use crate::output;
 /// What `pinch export` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The session: a path, or the beginning of an id.
+    /// Session to export: a path, or a prefix of its id
     pub(crate) session: String,
 
-    /// The file to write; .jsonl: the active branch as a session file, -: the page to standard output (default: pinch-session-NAME.html).
+    /// Output file; .jsonl writes the active branch as a session file, - writes to stdout (default: pinch-session-NAME.html)
     pub(crate) out: Option<String>,
 
-    /// Colours of the page, which begins with them: dark, light, a theme of yours, or a theme's file (default: the settings' theme; the
-    /// page follows the reader's system).
+    /// Colors of the page: dark, light, a theme of yours, or a theme file (default: the theme in settings.json, and the reader's system decides
+    /// between dark and light)
     #[arg(long, value_name = "NAME")]
     pub(crate) theme: Option<String>,
 
-    /// Folder of the sessions.
+    /// Directory of the sessions
     #[arg(long, value_name = "DIR")]
     pub(crate) session_dir: Option<PathBuf>,
 
-    /// Folder of settings, sessions and themes (default: ~/.pinch/agent).
+    /// Directory of settings, sessions and themes (default: ~/.pinch/agent)
     #[arg(long, value_name = "DIR")]
     pub(crate) agent_dir: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             let path = expand_home(Path::new(out), &host);
             let target = absolute(&folders.cwd, out, &host);
             if is_same(&target, &session) {
-                return Err(Failure::user(format!("The session would be written over itself: {}", target.display())));
+                return Err(Failure::user(format!("the session would overwrite itself: {}", target.display())));
             }
             log.export_to(&target)?;
             path
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             let path =
                 out.map_or_else(|| html::file_name_for(&session).into(), |out| expand_home(Path::new(out), &host));
             if is_same(&folders.cwd.join(&path), &session) {
-                return Err(Failure::user(format!("The session would be written over: {}", session.display())));
+                return Err(Failure::user(format!("the output would overwrite the session: {}", session.display())));
             }
             html::export(&log, &look, Some(&path), &folders.cwd).map_err(failure)?
         }
@@ -88,11 +88,11 @@ fn print(log: &SessionLog, look: &Look) -> Result<ExitCode, Failure> {
 /// Opens a session to read it. A file of an older version is migrated in memory only: an export changes nothing.
 async fn open(path: &Path, folders: &Folders, host: &Host) -> Result<SessionLog, Failure> {
     let unread = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::user(format!("Session not found: {}", path.display())),
-        _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
+        std::io::ErrorKind::NotFound => Failure::user(format!("session not found: {}", path.display())),
+        _ => Failure::user(format!("cannot read {}: {error}", path.display())),
     };
     if std::fs::metadata(path).map_err(unread)?.len() == 0 {
-        return Err(Failure::user(format!("The session is empty: {}", path.display())));
+        return Err(Failure::user(format!("the session is empty: {}", path.display())));
     }
     let Some(header) = read_header(path) else {
         return Err(StoreError::NotASession { path: path.to_owned(), problem: None }.into());
@@ -133,13 +133,14 @@ fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, F
     let find = |name: &str| themes.iter().find(|theme| theme.name == name).cloned();
     if let Some(name) = asked {
         let names: Vec<&str> = themes.iter().map(|theme| theme.name.as_str()).collect();
-        return find(name)
-            .ok_or_else(|| Failure::user(format!("There is no theme called {name}. There are: {}", names.join(", "))));
+        return find(name).ok_or_else(|| {
+            Failure::user(format!("unknown theme {name}\nhint: available themes are {}", names.join(", ")))
+        });
     }
     let set = document::read_object(&folders.agent_dir.join("settings.json")).ok();
     let set = set.as_ref().and_then(|settings| settings.get("theme")?.as_str());
     if let Some(name) = set.filter(|name| find(name).is_none()) {
-        warn(&format!("The settings' theme is not there: {name}"));
+        warn(&format!("theme not found: {name} (set in settings.json)"));
     }
     let usual = || Failure::internal("the built-in themes are broken");
     set.and_then(find).or_else(|| find("dark")).ok_or_else(usual)

@@ -19,7 +19,7 @@ pub(crate) fn run(models: Vec<Arc<Model>>, search: Option<&str>) -> Result<ExitC
 
 fn table(mut models: Vec<Arc<Model>>, search: Option<&str>) -> String {
     if models.is_empty() {
-        return "No models available. Set a provider's key, or name a server in models.json\n".to_owned();
+        return "No models available. Set an API key, or add a server to models.json\n".to_owned();
     }
     let name = |model: &Arc<Model>| (model.provider.as_str().to_owned(), model.id.as_str().to_owned());
     if let Some(search) = search {

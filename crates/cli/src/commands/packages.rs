@@ -21,8 +21,8 @@ use crate::exit::{Failure, unwritten, warn};
 use crate::folders::Folders;
 use crate::output;
 use crate::signals;
-use crate::wiring::said_of_trust;
-use parse::{Order, Update, Wanted};
+use crate::wiring::trust_of;
+use parse::{PackageAction, PackageCommand, Update};
 
 /// Whether the arguments of the program are such a command.
 pub(crate) fn is_command(args: &[OsString]) -> bool {
@@ -51,32 +51,37 @@ pub(crate) fn surface() -> Vec<CommandSurface> {
 /// Runs the command that the arguments begin with.
 pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, Failure> {
     let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let Some(order) = parse::parse(&args)? else {
+    let Some(command) = parse::parse(&args)? else {
         let name = args.first().and_then(|name| name::Name::parse(name)).unwrap_or(name::Name::List);
         say(texts::help(name))?;
         return Ok(ExitCode::SUCCESS);
     };
     let host = Host::system();
     let folders = Folders::find(None, &host)?;
-    let packages = open(&folders, &order, &host)?;
-    let scope = if order.is_local { PackageScope::Project } else { PackageScope::User };
+    let packages = open(&folders, &command, &host)?;
+    let scope = if command.is_local { PackageScope::Project } else { PackageScope::User };
     let cancel = Cancel::new();
-    let work = carry_out(&packages, &order.wanted, scope, &cancel);
+    let work = carry_out(&packages, &command.action, scope, &cancel);
     let (done, code) = signals::guard(&cancel, work).await;
     done.map(|()| ExitCode::SUCCESS).or_else(|failure| code.ok_or(failure))
 }
 
-async fn carry_out(packages: &Packages, wanted: &Wanted, scope: PackageScope, cancel: &Cancel) -> Result<(), Failure> {
-    match wanted {
-        Wanted::Install(source) => {
+async fn carry_out(
+    packages: &Packages,
+    action: &PackageAction,
+    scope: PackageScope,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    match action {
+        PackageAction::Install(source) => {
             say(format_args!("Installing {source}..."))?;
             packages.install(source, scope, cancel).await.map_err(failure)?;
             say(format_args!("Installed {source}"))
         }
-        Wanted::Remove(source) => {
+        PackageAction::Remove(source) => {
             say(format_args!("Removing {source}..."))?;
             match packages.remove(source, scope, cancel).await {
-                // Said without the word that errors begin with.
+                // Printed without the prefix of errors.
                 Err(error @ PackageError::NotFound { .. }) => {
                     Err(Failure::bare(crate::exit::FailureKind::User, error.to_string()))
                 }
@@ -84,12 +89,14 @@ async fn carry_out(packages: &Packages, wanted: &Wanted, scope: PackageScope, ca
             }?;
             say(format_args!("Removed {source}"))
         }
-        Wanted::Update(update) => update_all(packages, update, cancel).await,
-        Wanted::List => list(&packages.list()),
-        Wanted::Config => Err(Failure::user(match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-            true => texts::NO_CONFIG,
-            false => texts::NO_TERMINAL,
-        })),
+        PackageAction::Update(update) => update_all(packages, update, cancel).await,
+        PackageAction::List => list(&packages.list()),
+        PackageAction::Config => {
+            Err(Failure::user(match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+                true => texts::NO_CONFIG,
+                false => texts::NO_TERMINAL,
+            }))
+        }
     }
 }
 
@@ -107,7 +114,7 @@ async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Re
     if update.program {
         say(texts::how_to_update(update.force))?;
     }
-    if update.tell_of_packages {
+    if update.show_packages_hint {
         say(texts::PACKAGES_STAY)?;
     }
     Ok(())
@@ -137,14 +144,14 @@ fn list(listed: &[ConfiguredPackage]) -> Result<(), Failure> {
 }
 
 /// The packages of this user in this directory. Whether the project is trusted is decided without asking anybody.
-fn open(folders: &Folders, order: &Order, host: &Host) -> Result<Packages, Failure> {
+fn open(folders: &Folders, command: &PackageCommand, host: &Host) -> Result<Packages, Failure> {
     let mut options = ServiceOptions::new(host.clone(), &folders.agent_dir);
-    options.trust = said_of_trust(order.approve, host);
+    options.trust = trust_of(command.approve, host);
     let (directory, problems) = DirectorySettings::read(&options, &folders.cwd);
     problems.iter().for_each(|problem| warn(problem));
     let packages = directory.packages().ok_or_else(|| Failure::internal("packages need an agent directory"))?;
-    if !packages.trusted && !order.is_local && packages.settings_file(PackageScope::Project).is_file() {
-        warn("This project is not trusted: its packages are left out. Use --approve to count them");
+    if !packages.trusted && !command.is_local && packages.settings_file(PackageScope::Project).is_file() {
+        warn("this project is not trusted, so its packages are ignored. Use --approve to trust it");
     }
     Ok(packages)
 }

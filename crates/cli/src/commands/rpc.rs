@@ -32,7 +32,7 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
         return Err(Failure::user("@file arguments are not supported in RPC mode"));
     }
     if options.timeout.is_some() {
-        return Err(Failure::user("--timeout is not supported in RPC mode: the client sends abort"));
+        return Err(Failure::user("--timeout is not supported in RPC mode\nhint: the client can send abort"));
     }
     let stop = Cancel::new();
     let ui = ClientUi::new(host);

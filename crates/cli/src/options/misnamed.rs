@@ -1,28 +1,31 @@
-//! Words that are commands of some program, and no message for a model that costs money.
+//! Words that are commands of some program rather than messages for a model, which cost money.
 
 use super::help::COMMANDS;
 
 /// Commands of pi that this program does not have, and what to do instead.
 const OF_PI: &[(&str, &str)] = &[
-    ("mcp", "MCP servers are not part of this version"),
-    ("login", "Put a key into auth.json, or set the variable of the provider; \"pinch auth check\" says what there is"),
-    ("logout", "Write: pinch auth logout PROVIDER"),
-    ("uninstall", "Write: pinch uninstall SOURCE"),
-    ("help", "Write: pinch --help"),
-    ("version", "Write: pinch --version"),
+    ("mcp", "MCP servers are not supported yet"),
+    (
+        "login",
+        "Add a key to auth.json, or set the environment variable of the provider; \"pinch auth check\" reports what is configured",
+    ),
+    ("logout", "Use: pinch auth logout PROVIDER"),
+    ("uninstall", "Use: pinch uninstall SOURCE"),
+    ("help", "Use: pinch --help"),
+    ("version", "Use: pinch --version"),
 ];
 
-/// What is said of a first message that is a command, or nearly one; `None` for a message.
+/// The error for a first message that is a command, or nearly one; `None` for a message.
 pub fn complaint(word: &str) -> Option<String> {
     if word.is_empty() || word.contains(char::is_whitespace) {
         return None;
     }
-    let how = format!("To send it to the model, write: pinch -- {word}");
+    let how = format!("hint: to send it to the model, use: pinch -- {word}");
     if COMMANDS.iter().any(|(name, _)| *name == word) {
-        return Some(format!("\"{word}\" is a command and comes before all options: pinch {word}. {how}"));
+        return Some(format!("\"{word}\" is a command and comes before all options: pinch {word}\n{how}"));
     }
     if let Some((_, instead)) = OF_PI.iter().find(|(name, _)| *name == word) {
-        return Some(format!("Unknown command \"{word}\". {instead}. {how}"));
+        return Some(format!("Unknown command \"{word}\". {instead}\n{how}"));
     }
     let n_letters = word.chars().count();
     let names = COMMANDS.iter().chain(OF_PI).map(|(name, _)| *name);
@@ -33,7 +36,7 @@ pub fn complaint(word: &str) -> Option<String> {
         // Of a short name, two letters are half of it.
         .filter(|(name, distance)| *distance <= if name.len() > 4 { 2 } else { 1 })
         .min_by_key(|(_, distance)| *distance)?;
-    Some(format!("Unknown command \"{word}\". Did you mean \"pinch {meant}\"? {how}"))
+    Some(format!("Unknown command \"{word}\". Did you mean \"pinch {meant}\"?\n{how}"))
 }
 
 #[cfg(test)]
@@ -43,7 +46,7 @@ mod tests {
     #[test]
     fn commands_and_what_is_nearly_one_are_no_messages() {
         for (word, part) in [
-            ("mcp", "MCP servers are not part"),
+            ("mcp", "MCP servers are not supported"),
             ("lgoin", "Did you mean \"pinch login\""),
             ("updaet", "Did you mean \"pinch update\""),
             ("lst", "Did you mean \"pinch list\""),

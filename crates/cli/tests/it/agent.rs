@@ -163,12 +163,12 @@ async fn keys_and_models_that_are_missing_are_the_configurations_fault() {
     configure(&user, &json!({"agents": {"defaults": {"model": "nope/m"}}}));
     let unknown = "Error: Model \"nope/m\" not found. Use --list-models to see available models.";
     fails(&user, &ask, 2, unknown).await;
-    fails(&user, &[&ask[..], &["--config", "gone.json"]].concat(), 2, "Error: Configuration file not found: gone.json")
+    fails(&user, &[&ask[..], &["--config", "gone.json"]].concat(), 2, "Error: configuration file not found: gone.json")
         .await;
 }
 
 #[tokio::test]
-async fn without_any_model_there_are_three_ways_on() {
+async fn without_any_model_the_error_says_how_to_add_one() {
     let user = User::new().await;
     let ask = ["--session-id", "s1", "--message", "x"];
     for port in [11434, 8080, 1234] {
@@ -177,12 +177,13 @@ async fn without_any_model_there_are_three_ways_on() {
             return;
         }
     }
-    let ways_on = "Error: No model to ask. Three ways on:\n  \
-         1. Set a provider's key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …).\n  \
-         2. Start a local server: ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234).\n  \
-         3. Name a server of your own in HOME/.pinch/agent/models.json, and use it with --model provider/id.\n\
-         To see pinch work without any of them: pinch demo";
-    fails(&user, &ask, 2, ways_on).await;
+    let hints = "Error: no model is configured\n\
+         hint: to add one, do one of these:\n  \
+         - set an API key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …)\n  \
+         - start a local server: Ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234)\n  \
+         - add a server of your own to HOME/.pinch/agent/models.json, and use it with --model provider/id\n\
+         hint: to see a run without a model, use: pinch demo";
+    fails(&user, &ask, 2, hints).await;
     assert!(!user.path(".pinch").exists(), "a run that nobody can carry out leaves nothing behind");
 }
 
@@ -262,7 +263,7 @@ async fn folders_that_cannot_be_used() {
     let user = user().await;
     user.write("notes", "a file, not a folder");
     let ask = ["--session-id", "s1", "--message", "x"];
-    let no_folder = "Error: The state folder is not a folder: HOME/notes";
+    let no_folder = "Error: not a directory: HOME/notes";
     fails(&user, &[&ask[..], &["--state-dir", "notes"]].concat(), 1, no_folder).await;
     user.write(".pinch/agents/ops/sessions", "a file, not a folder");
     let no_lock =

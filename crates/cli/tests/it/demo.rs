@@ -81,7 +81,7 @@ async fn events_are_lines_of_json() {
 }
 
 #[tokio::test]
-async fn the_second_run_in_a_folder_takes_its_session_up() {
+async fn the_second_run_in_a_directory_resumes_its_session() {
     let user = User::new().await;
     assert_eq!(demo(&user, &[]).await.code, Some(0));
     let session = user.path("demo/state/agents/main/sessions/demo.jsonl");
@@ -90,7 +90,7 @@ async fn the_second_run_in_a_folder_takes_its_session_up() {
     std::fs::write(&notes, "my own words").unwrap();
     let ran = demo(&user, &[]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    check_order(&ran.out, &["The session of an earlier run is there", "attempt 1", "1 attempt, 0 compactions, "]);
+    check_order(&ran.out, &["Resuming the session of an earlier run.", "attempt 1", "1 attempt, 0 compactions, "]);
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "my own words");
     let second = std::fs::read_to_string(&session).unwrap();
     assert!(second.starts_with(&first) && second.len() > first.len(), "the session only grows");
@@ -124,7 +124,7 @@ async fn a_folder_that_cannot_be_made_is_named() {
     let user = User::new().await;
     user.write("demo", "a file, not a folder");
     let ran = demo(&user, &[]).await;
-    let text = "Error: Cannot make HOME/demo/workspace/notes: Not a directory (os error 20)\n";
+    let text = "Error: cannot create HOME/demo/workspace/notes: Not a directory (os error 20)\n";
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(4), "", text));
 }
 

@@ -49,23 +49,23 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(2), ""));
     #[cfg(unix)]
     assert_eq!(
-        section(&ran, "Folders"),
+        section(&ran, "Directories"),
         [
-            "ok | agent folder | HOME/agent",
+            "ok | agent directory | HOME/agent",
             "ok | sessions | HOME/agent/sessions",
-            "- | project | none here",
-            "warn | auth.json | other users can get at it (mode 640). Run chmod 600 HOME/agent/auth.json",
+            "- | project | none in this directory",
+            "warn | auth.json | accessible to other users (mode 640). Run chmod 600 HOME/agent/auth.json",
         ]
     );
     assert_eq!(
-        section(&ran, "Documents"),
+        section(&ran, "Configuration files"),
         [
             "fail | settings.json | HOME/agent/settings.json:1:2: is not valid JSON: key must be a string. Correct it there; \
              the file is left as it is",
             "warn | models.json | HOME/agent/models.json:providers.mine.models.1.id: must be string. The model is left out",
             &format!("ok | auth.json | {} bytes", std::fs::metadata(&auth).unwrap().len()),
-            "- | trust.json | not there",
-            "warn | keybindings.json | HOME/agent/keybindings.json:app.clear: must be a key or a list of keys. It does not count",
+            "- | trust.json | not present",
+            "warn | keybindings.json | HOME/agent/keybindings.json:app.clear: must be a key or a list of keys. It is ignored",
         ]
     );
     let hint = "warn | groq | The key of groq is the text \"HOME\", and a variable of that name is set. Write \"$HOME\" to use it";
@@ -74,23 +74,24 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
         section(&ran, "Keys"),
         ["ok | groq | auth.json", hint, "ok | openai | auth.json", "ok | mine | models.json", unset]
     );
-    assert_eq!(section(&ran, "Servers"), ["- | servers | not looked for: this is offline"]);
+    assert_eq!(section(&ran, "Servers"), ["- | servers | not checked: offline"]);
     assert_eq!(section(&ran, "Extensions"), ["ok | x.js | HOME/agent/extensions/x.js (auto)"]);
     let sessions = section(&ran, "Sessions and locks");
     assert_eq!(
         sessions[..2],
         [
-            "warn | session | HOME/agent/sessions/w/bad.jsonl does not begin as a session and is left out",
-            "ok | sessions | 1 can be read",
+            "warn | session | HOME/agent/sessions/w/bad.jsonl is not a session file and is ignored",
+            "ok | sessions | 1 readable",
         ]
     );
-    assert!(sessions[2].starts_with("warn | stale lock | HOME/agent/auth.json.lock was left behind "), "{sessions:?}");
-    let lock = "warn | stale lock | HOME/.pinch/agents/main/sessions/s.jsonl.lock is held by nobody. The next run takes it over";
+    assert!(sessions[2].starts_with("warn | stale lock | HOME/agent/auth.json.lock is "), "{sessions:?}");
+    let lock =
+        "warn | stale lock | HOME/.pinch/agents/main/sessions/s.jsonl.lock has no owner. The next run removes it";
     assert_eq!(sessions[3..], [lock]);
 
     let ran = doctor(&user, &[]).await;
     assert_eq!(ran.code, Some(2));
-    assert!(ran.out.contains("  warn  mine                    http://127.0.0.1:1 does not answer: "), "{}", ran.out);
+    assert!(ran.out.contains("  warn  mine                    http://127.0.0.1:1 does not respond: "), "{}", ran.out);
     assert!(ran.out.lines().last().unwrap().starts_with("1 thing is broken, "), "{}", ran.out);
     for secret in secrets {
         assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{secret}");
@@ -104,13 +105,13 @@ async fn a_good_machine_is_called_good() {
     let ran = doctor(&user, &["--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let servers = section(&ran, "Servers");
-    let local = format!("ok | local | {} answers", user.server.url().trim_end_matches('/'));
+    let local = format!("ok | local | {} responds", user.server.url().trim_end_matches('/'));
     assert!(servers.contains(&local), "{local}: {servers:?}");
     assert!(
-        servers.iter().any(|one| one.starts_with("warn | nowhere | http://127.0.0.1:1 does not answer")),
+        servers.iter().any(|one| one.starts_with("warn | nowhere | http://127.0.0.1:1 does not respond")),
         "{servers:?}"
     );
-    assert!(section(&ran, "Documents").iter().all(|one| !one.starts_with("fail")), "{}", ran.out);
+    assert!(section(&ran, "Configuration files").iter().all(|one| !one.starts_with("fail")), "{}", ran.out);
     let left = crate::help::files(&user.path("agent"));
     assert_eq!(left, [user.path("agent/models.json"), user.path("agent/settings.json")], "it changes nothing");
 }
@@ -123,6 +124,10 @@ async fn a_folder_that_cannot_be_made_is_broken() {
     let agent_dir = file.join("agent");
     let ran = user.run_program(&["doctor", "--offline", "--agent-dir", agent_dir.to_str().unwrap()]).await;
     assert_eq!(ran.code, Some(2));
-    assert!(ran.out.contains("  fail  agent folder            HOME/file is no folder. Move it away\n"), "{}", ran.out);
-    assert!(ran.out.contains("  warn  keys                    none. Set a provider's variable"), "{}", ran.out);
+    assert!(
+        ran.out.contains("  fail  agent directory         HOME/file is not a directory. Move it away\n"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("  warn  keys                    none. Set an environment variable"), "{}", ran.out);
 }

@@ -84,7 +84,7 @@ async fn themes_by_name_and_file() {
     let mine = page(export(&user, &["0197", "-", "--theme", "mine"]).await);
     assert!(mine.contains("--accent:light-dark(#b8442a,#123456);") && mine.contains("id=\"scheme-dark\" checked"));
     assert_eq!(page(export(&user, &["0197", "-", "--theme", theme.to_str().unwrap()]).await), mine);
-    let unknown = "Error: There is no theme called none. There are: mine, dark, light";
+    let unknown = "Error: unknown theme none\nhint: available themes are mine, dark, light";
     assert_eq!(export(&user, &["0197", "--theme", "none"]).await, fails(1, unknown));
     user.write("agent/settings.json", r#"{"theme": "mine"}"#);
     let of_settings = page(export(&user, &["0197", "-"]).await);
@@ -92,7 +92,7 @@ async fn themes_by_name_and_file() {
     user.write("agent/settings.json", r#"{"theme": "lost"}"#);
     let ran = export(&user, &["0197"]).await;
     let warned = Ran {
-        err: "Warning: The settings' theme is not there: lost\n".into(),
+        err: "Warning: theme not found: lost (set in settings.json)\n".into(),
         ..exported("pinch-session-2025_0197.html")
     };
     assert_eq!(ran, warned);
@@ -102,9 +102,9 @@ async fn themes_by_name_and_file() {
 async fn what_cannot_be_exported() {
     let user = user(3).await;
     assert_eq!(export(&user, &["nobody"]).await, fails(1, "No session found matching 'nobody'"));
-    assert_eq!(export(&user, &["./no.jsonl"]).await, fails(1, "Error: Session not found: HOME/no.jsonl"));
+    assert_eq!(export(&user, &["./no.jsonl"]).await, fails(1, "Error: session not found: HOME/no.jsonl"));
     for (text, err) in [
-        ("", "Error: The session is empty: HOME/x.jsonl"),
+        ("", "Error: the session is empty: HOME/x.jsonl"),
         ("\n\n", "Error: Session file is not a valid pi session: HOME/x.jsonl"),
         ("{\"type\":\"message\",\"id\":\"a\"}\n", "Error: Session file is not a valid pi session: HOME/x.jsonl"),
     ] {

@@ -27,15 +27,15 @@ async fn wrong_flags_are_the_users_mistake() {
     fails(&user, &["--model", "local/m1", "--frob", "-p", "x"], 1, "Error: Unknown option: --frob").await;
     let two = "Error: Unknown options: --frob, --nicate";
     fails(&user, &["--model", "local/m1", "--nicate=1", "--frob", "-p", "x"], 1, two).await;
-    let resume = "Error: Choosing a session needs the interactive mode, which is not part of this version. Take the newest one up with \
-         --continue, or name one with --session";
+    let resume = "Error: --resume needs the interactive mode, which is not supported yet\n\
+         hint: continue the most recent session with --continue, or name one with --session";
     fails(&user, &["--resume", "-p", "x"], 1, resume).await;
     let mode = "Error: Invalid mode \"xml\". Valid values: text, json, rpc";
     fails(&user, &["--mode", "xml", "-p", "x"], 1, mode).await;
     fails(&user, &["--provider", "local", "-p", "x"], 1, "Error: --provider requires --model").await;
     let tool = "Error: Unknown tool name: frob. There are: read, bash, edit, write, grep, find, ls";
     fails(&user, &["--model", "local/m1", "--tools", "frob", "-p", "x"], 1, tool).await;
-    let nothing = "Error: There is no message. Write one after -p, or pipe it in";
+    let nothing = "Error: no message\nhint: write one after -p, or pipe it in";
     fails(&user, &["--model", "local/m1", "-p"], 1, nothing).await;
     assert_eq!(user.server.requests().len(), 0);
     assert!(files(&user.path("agent/sessions")).is_empty(), "no session is begun for a mistake");
@@ -68,8 +68,7 @@ async fn models_and_keys() {
     let user = User::new().await;
     let unknown = "Error: Model \"zz\" not found. Use --list-models to see available models.";
     fails(&user, &["--model", "zz", "-p", "x"], 1, unknown).await;
-    let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, put one into HOME/agent/auth.json, \
-         or give --api-key";
+    let no_key = "Error: No API key found for anthropic\nhint: set ANTHROPIC_API_KEY, add one to HOME/agent/auth.json, or use --api-key";
     fails(&user, &["--model", "anthropic/claude-sonnet-4-5", "-p", "x"], 2, no_key).await;
 }
 
@@ -114,9 +113,9 @@ async fn files_on_the_command_line() {
     let user = User::new().await;
     let ask = |file| ["--model", "local/m1", "-p", "look", file];
     fails(&user, &ask("@missing"), 1, "Error: File not found: HOME/missing").await;
-    fails(&user, &ask("@agent"), 1, "Error: Not a file: HOME/agent").await;
+    fails(&user, &ask("@agent"), 1, "Error: not a file: HOME/agent").await;
     user.write("binary", "ELF\0\u{1}");
-    fails(&user, &ask("@binary"), 1, "Error: HOME/binary is a binary file: only text and images can be sent").await;
+    fails(&user, &ask("@binary"), 1, "Error: HOME/binary is a binary file, and only text and images can be sent").await;
     if std::path::Path::new("/proc/kmsg").exists() {
         let ran = tokio::time::timeout(Duration::from_secs(10), user.run(&ask("@/proc/kmsg"))).await.unwrap();
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
@@ -128,7 +127,7 @@ async fn files_on_the_command_line() {
         std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
         // The superuser may read everything.
         if std::fs::read(&secret).is_err() {
-            let text = "Error: Cannot read HOME/secret: Permission denied (os error 13)";
+            let text = "Error: cannot read HOME/secret: Permission denied (os error 13)";
             fails(&user, &ask("@secret"), 1, text).await;
         }
     }
@@ -192,9 +191,9 @@ async fn a_reader_that_is_gone_ends_the_program() {
 #[tokio::test]
 async fn a_command_is_no_prompt() {
     let user = User::new().await;
-    let mcp = "Error: Unknown command \"mcp\". MCP servers are not part of this version. To send it to the model, write: pinch -- mcp";
+    let mcp = "Error: Unknown command \"mcp\". MCP servers are not supported yet\nhint: to send it to the model, use: pinch -- mcp";
     fails(&user, &["--model", "local/m1", "mcp", "list"], 1, mcp).await;
-    let login = "Error: Unknown command \"lgoin\". Did you mean \"pinch login\"? To send it to the model, write: pinch -- lgoin";
+    let login = "Error: Unknown command \"lgoin\". Did you mean \"pinch login\"?\nhint: to send it to the model, use: pinch -- lgoin";
     fails(&user, &["--model", "local/m1", "lgoin"], 1, login).await;
     assert_eq!(user.server.requests().len(), 0);
     user.answer("sent");
@@ -222,7 +221,7 @@ async fn lists_of_mcp_servers_are_reported_as_ignored() {
         let mut command = user.command(&[&["--model", "local/m1", "-p", "x"], flags].concat());
         user.ran(command.current_dir(user.path("project")).output().await.unwrap()).err
     };
-    let rest = "ignored, MCP servers are not part of this version. --no-mcp hides this warning\n";
+    let rest = "ignored, because MCP servers are not supported yet. --no-mcp hides this warning\n";
     assert_eq!(
         ask(&["--approve"]).await,
         format!("Warning: HOME/agent/mcp.json and HOME/project/.pi/mcp.json: {rest}")
@@ -240,12 +239,11 @@ async fn standard_input_that_cannot_be_read_is_an_error() {
         async { user.ran({ command }.output().await.unwrap()) }
     };
     let folder = ask(std::fs::File::open(user.path("agent")).unwrap()).await;
-    let text = "Error: Cannot read standard input: Is a directory (os error 21)\n";
+    let text = "Error: cannot read stdin: Is a directory (os error 21)\n";
     assert_eq!((folder.code, folder.err.as_str()), (Some(1), text));
     user.write("agent/settings.json", r#"{"maxInputBytes": 10}"#);
     let long = user.write("long", "12345678901");
-    let text = "Error: Standard input is longer than 10 bytes. Raise maxInputBytes in settings.json, or name a file for the model \
-         to read\n";
+    let text = "Error: stdin is longer than 10 bytes\nhint: raise maxInputBytes in settings.json, or name a file for the model to read\n";
     let too_long = ask(std::fs::File::open(&long).unwrap()).await;
     assert_eq!((too_long.code, too_long.err.as_str()), (Some(1), text));
     assert_eq!(user.server.requests().len(), 0);
@@ -293,7 +291,7 @@ async fn too_few_file_descriptors_are_an_error_and_no_panic() {
 async fn all_retries_share_the_time_limit_of_a_run() {
     let user = User::new().await;
     let stopped = |limit: &str| {
-        let text = format!("Error: The run was stopped after {limit} s. Raise --timeout or runTimeoutMs\n");
+        let text = format!("Error: the run was stopped after {limit} s\nhint: raise --timeout or runTimeoutMs\n");
         move |ran: Ran| assert_eq!((ran.code, ran.out.as_str(), ran.err), (Some(3), "", text))
     };
     user.write(
@@ -309,7 +307,7 @@ async fn all_retries_share_the_time_limit_of_a_run() {
     stopped("1")(user.run(&["--model", "local/m1", "--timeout", "1", "-p", "x"]).await);
     let wrong = "Error: Invalid timeout \"0\". Give a number of seconds above 0";
     fails(&user, &["--timeout", "0", "-p", "x"], 1, wrong).await;
-    let rpc = "Error: --timeout is not supported in RPC mode: the client sends abort";
+    let rpc = "Error: --timeout is not supported in RPC mode\nhint: the client can send abort";
     fails(&user, &["--timeout", "5", "--mode", "rpc"], 1, rpc).await;
 }
 

@@ -47,7 +47,7 @@ async fn packages_of_a_project_need_its_trust() {
     let user = user().await;
     assert_eq!(run(&user, &["install", "pkg", "-l"]).await.code, Some(0), "a bare project needs none");
     assert_eq!(settings(&user, "w/.pi/settings.json"), json!({"packages": ["../pkg"]}));
-    let hint = "Warning: This project is not trusted: its packages are left out. Use --approve to count them\n";
+    let hint = "Warning: this project is not trusted, so its packages are ignored. Use --approve to trust it\n";
     assert_eq!(run(&user, &["list"]).await, ran(0, "No packages installed.\n", hint));
     let refused = run(&user, &["install", "-l", "."]).await;
     assert_eq!(
@@ -70,7 +70,7 @@ async fn packages_of_a_project_need_its_trust() {
 async fn what_cannot_be_done_is_said() {
     let user = user().await;
     let config = run(&user, &["config"]).await;
-    assert_eq!((config.code, config.err.starts_with("Error: pinch config needs a terminal.")), (Some(1), true));
+    assert_eq!((config.code, config.err.starts_with("Error: pinch config needs a terminal\n")), (Some(1), true));
     let update = run(&user, &["update"]).await;
     assert!(
         update.code == Some(0)

@@ -104,7 +104,7 @@ async fn an_id_is_found_here_first_and_elsewhere_only_to_be_copied() {
     let n_lines = |name: &str| lines(&user.path("agent/sessions").join(name)).len();
     assert!(n_lines(&format!("{here}/1.jsonl")) > 3, "the only one that begins like this");
     assert!(n_lines(&format!("{here}/2.jsonl")) > 3, "the very id goes before a later one that begins with it");
-    let elsewhere = "Error: Session found in different project: /else. To copy it into this one: --fork abcx";
+    let elsewhere = "Error: Session found in different project: /else\nhint: to copy it into this one, use --fork abcx";
     fails(&user, &["--session", "abcx"], elsewhere).await;
     ask(&user, &["--fork", "abcx", "-p", "more"]).await;
     assert_eq!(n_lines("--else--/3.jsonl"), 3, "the source stays as it is");

@@ -1,29 +1,35 @@
-//! The keys that settings may have: their types, their defaults, and who may set them.
+//! The keys of settings.json: their types, their defaults, who may set them, and what they do.
 
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Map, Value};
 
-/// What a value must be.
+/// The values that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ValueType {
+#[non_exhaustive]
+pub enum ValueType {
+    /// `true` or `false`.
     Flag,
-    /// A flag, or one of some words.
+    /// `true`, `false`, or one of these words.
     FlagOr(&'static [&'static str]),
     /// A whole number from 0 up.
     Count,
-    /// A whole number; who sets it gets it between these bounds.
+    /// A whole number, clamped to these bounds when it is set.
     Within(u64, u64),
-    /// A number that is rounded down, but not below 1.
+    /// A number that is rounded down, and at least 1.
     AtLeastOne,
     /// Milliseconds, or "disabled".
     Limit,
+    /// A string.
     Text,
+    /// A list of strings.
     Texts,
-    /// Names of tools. It restricts: what of it makes no sense is left out, and the rest holds.
+    /// Names of tools. The key restricts: invalid parts are ignored, and the rest applies.
     Tools,
+    /// One of these words.
     Word(&'static [&'static str]),
+    /// A thinking level.
     Level,
-    /// A flag, number or text whose meaning is another part's business.
+    /// A flag, number or string that is not interpreted here.
     Scalar,
     /// Sources of packages: texts, or objects with a text "source".
     Packages,
@@ -35,124 +41,315 @@ pub(super) enum ValueType {
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
-    /// Its place; members of objects stand behind a dot.
-    pub(super) path: &'static str,
-    pub(super) kind: ValueType,
-    /// JSON of the value that holds when nobody says anything; empty = none.
+pub struct SettingKey {
+    /// Its path in the document; members of objects follow a dot.
+    pub path: &'static str,
+    /// The values it takes.
+    pub value_type: ValueType,
+    /// JSON of the default value; empty: none.
     default: &'static str,
-    /// A project has no say in it.
-    pub(super) user_only: bool,
+    /// Only the user's own document may set it, not a project's.
+    pub user_only: bool,
+    /// What it does, in Markdown.
+    pub about: &'static str,
 }
 
-const fn key(path: &'static str, kind: ValueType, default: &'static str) -> Key {
-    Key { path, kind, default, user_only: false }
+/// Keys that belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyGroup {
+    /// A title for people.
+    pub title: &'static str,
+    /// The keys.
+    pub keys: &'static [SettingKey],
 }
 
-const fn of_user(path: &'static str, kind: ValueType, default: &'static str) -> Key {
-    Key { path, kind, default, user_only: true }
+impl SettingKey {
+    /// JSON of the default value, if there is one.
+    pub fn default(&self) -> Option<&'static str> {
+        Some(self.default).filter(|default| !default.is_empty())
+    }
+}
+
+const fn key(path: &'static str, value_type: ValueType, default: &'static str, about: &'static str) -> SettingKey {
+    SettingKey { path, value_type, default, user_only: false, about }
+}
+
+const fn of_user(path: &'static str, value_type: ValueType, default: &'static str, about: &'static str) -> SettingKey {
+    SettingKey { path, value_type, default, user_only: true, about }
 }
 
 const QUEUE: ValueType = ValueType::Word(&["all", "one-at-a-time"]);
 const TREE_FILTERS: &[&str] = &["default", "no-tools", "user-only", "labeled-only", "all"];
 
-/// All keys.
-pub(super) const KEYS: &[Key] = &[
-    key("defaultProvider", ValueType::Text, ""),
-    key("defaultModel", ValueType::Text, ""),
-    key("defaultThinkingLevel", ValueType::Level, ""),
-    key("modelThinkingLevels", ValueType::Levels, ""),
-    key("enabledModels", ValueType::Texts, ""),
-    key("thinkingBudgets.minimal", ValueType::Count, ""),
-    key("thinkingBudgets.low", ValueType::Count, ""),
-    key("thinkingBudgets.medium", ValueType::Count, ""),
-    key("thinkingBudgets.high", ValueType::Count, ""),
-    key("steeringMode", QUEUE, "\"one-at-a-time\""),
-    key("followUpMode", QUEUE, "\"one-at-a-time\""),
-    key("compaction.enabled", ValueType::Flag, "true"),
-    key("compaction.mode", ValueType::Word(&["threshold", "overflow"]), "\"threshold\""),
-    key("compaction.reserveTokens", ValueType::Count, "16384"),
-    key("compaction.keepRecentTokens", ValueType::Count, "20000"),
-    key("compaction.modelOverrides", ValueType::Compactions, ""),
-    key("branchSummary.reserveTokens", ValueType::Count, "16384"),
-    key("branchSummary.skipPrompt", ValueType::Flag, "false"),
-    key("retry.enabled", ValueType::Flag, "true"),
-    key("retry.maxRetries", ValueType::Count, "3"),
-    key("retry.baseDelayMs", ValueType::Count, "2000"),
-    key("retry.maxAgentDelayMs", ValueType::Count, "60000"),
-    key("retry.provider.timeoutMs", ValueType::Count, ""),
-    key("retry.provider.maxRetries", ValueType::Count, "0"),
-    key("retry.provider.maxRetryDelayMs", ValueType::Count, "60000"),
-    key("transport", ValueType::Word(&["sse", "websocket", "websocket-cached", "auto"]), "\"auto\""),
-    key("httpConnectTimeoutMs", ValueType::Limit, ""),
-    key("httpHeadersTimeoutMs", ValueType::Limit, ""),
-    key("httpFirstContentTimeoutMs", ValueType::Limit, ""),
-    key("httpIdleTimeoutMs", ValueType::Limit, ""),
-    key("websocketConnectTimeoutMs", ValueType::Limit, "15000"),
-    of_user("httpProxy", ValueType::Text, ""),
-    key("cacheWarming", ValueType::Scalar, ""),
-    key("showCacheMissNotices", ValueType::Flag, "false"),
-    key("shellPath", ValueType::Text, ""),
-    key("shellCommandPrefix", ValueType::Text, ""),
-    of_user("shellEnvironment.inherit", ValueType::Word(&["all", "core", "none"]), ""),
-    of_user("shellEnvironment.include", ValueType::Texts, "[]"),
-    of_user("shellEnvironment.exclude", ValueType::Texts, "[]"),
-    key("defaultTools", ValueType::Tools, ""),
-    key("npmCommand", ValueType::Texts, ""),
-    of_user("selfUpdateCommand", ValueType::Scalar, ""),
-    key("sessionDir", ValueType::Text, ""),
-    key("maxInputBytes", ValueType::AtLeastOne, "67108864"),
-    key("runTimeoutMs", ValueType::Count, "0"),
-    key("durability", ValueType::Word(&["os", "turn", "entry"]), "\"os\""),
-    key("sessionShareDestination", ValueType::Text, ""),
-    of_user("defaultProjectTrust", ValueType::Word(&["ask", "always", "never"]), "\"ask\""),
-    key("packages", ValueType::Packages, "[]"),
-    key("extensions", ValueType::Texts, "[]"),
-    key("skills", ValueType::Texts, "[]"),
-    key("prompts", ValueType::Texts, "[]"),
-    key("themes", ValueType::Texts, "[]"),
-    key("enableSkillCommands", ValueType::Flag, "true"),
-    key("codemode.mode", ValueType::Word(&["on", "only"]), ""),
-    key("codemode.inlineBudget", ValueType::Count, "3000"),
-    key("images.autoResize", ValueType::Flag, "true"),
-    key("images.blockImages", ValueType::Flag, "false"),
-    key("theme", ValueType::Text, ""),
-    key("tuiMode", ValueType::Text, ""),
-    key("quietStartup", ValueType::FlagOr(&["header"]), "false"),
-    key("collapseChangelog", ValueType::Flag, "false"),
-    key("lastChangelogVersion", ValueType::Text, ""),
-    key("enableInstallTelemetry", ValueType::Flag, "true"),
-    // Accepted for pi's sake: nothing here counts or sends anything.
-    of_user("enableAnalytics", ValueType::Flag, ""),
-    key("hideThinkingBlock", ValueType::Flag, "false"),
-    key("doubleEscapeAction", ValueType::Word(&["tree", "fork", "none"]), "\"tree\""),
-    key("treeFilterMode", ValueType::Word(TREE_FILTERS), "\"default\""),
-    key("editorPaddingX", ValueType::Within(0, 3), "0"),
-    key("autocompleteMaxVisible", ValueType::Within(3, 20), "5"),
-    key("showHardwareCursor", ValueType::Flag, "false"),
-    key("externalEditor", ValueType::Text, ""),
-    key("outputPad", ValueType::Scalar, ""),
-    key("markdown.codeBlockIndent", ValueType::Text, "\"  \""),
-    key("markdown.mermaid", ValueType::Scalar, ""),
-    key("warnings.anthropicExtraUsage", ValueType::Flag, "true"),
-    key("terminal.showImages", ValueType::Flag, "true"),
-    key("terminal.imageWidthCells", ValueType::AtLeastOne, "60"),
-    key("terminal.clearOnShrink", ValueType::Flag, "false"),
-    key("terminal.showTerminalProgress", ValueType::Flag, "false"),
-    key("terminal.hyperlinks", ValueType::Scalar, ""),
-    key("terminal.images", ValueType::Scalar, ""),
-    key("terminal.trueColor", ValueType::Scalar, ""),
+/// What is said of keys that pi's programs use and pinch does not.
+const COMPATIBILITY: &str = "Checked and kept for programs that share the file; pinch itself does not use it";
+
+/// All keys: the parser, the defaults and the reference come from this table.
+pub const GROUPS: &[KeyGroup] = &[
+    KeyGroup {
+        title: "Model",
+        keys: &[
+            key("defaultProvider", ValueType::Text, "", "Provider of the default model"),
+            key("defaultModel", ValueType::Text, "", "Model of new sessions when `--model` names none"),
+            key("defaultThinkingLevel", ValueType::Level, "", "Thinking level of new sessions (`medium` when unset)"),
+            key(
+                "modelThinkingLevels",
+                ValueType::Levels,
+                "",
+                "Thinking level of new sessions by model, e.g. `{\"anthropic/claude-sonnet-4-5\": \"high\"}`; takes precedence over `defaultThinkingLevel`",
+            ),
+            key("enabledModels", ValueType::Texts, "", "Patterns of the models to cycle through, as for `--models`"),
+            key(
+                "thinkingBudgets.minimal",
+                ValueType::Count,
+                "",
+                "Thinking tokens at level `minimal`, for models with a token budget",
+            ),
+            key(
+                "thinkingBudgets.low",
+                ValueType::Count,
+                "",
+                "Thinking tokens at level `low`, for models with a token budget",
+            ),
+            key(
+                "thinkingBudgets.medium",
+                ValueType::Count,
+                "",
+                "Thinking tokens at level `medium`, for models with a token budget",
+            ),
+            key(
+                "thinkingBudgets.high",
+                ValueType::Count,
+                "",
+                "Thinking tokens at level `high`, for models with a token budget",
+            ),
+        ],
+    },
+    KeyGroup {
+        title: "Session",
+        keys: &[
+            key(
+                "sessionDir",
+                ValueType::Text,
+                "",
+                "Directory to store sessions in; unset: `sessions/` in the agent directory",
+            ),
+            key(
+                "durability",
+                ValueType::Word(&["os", "turn", "entry"]),
+                "\"os\"",
+                "When a session is forced to the disk: `os` leaves it to the operating system, `turn` does it after each turn, `entry` after each entry",
+            ),
+            key("steeringMode", QUEUE, "\"one-at-a-time\"", "How many steering messages a turn takes from the queue"),
+            key("followUpMode", QUEUE, "\"one-at-a-time\"", "How many follow-up messages a turn takes from the queue"),
+            key("maxInputBytes", ValueType::AtLeastOne, "67108864", "Longest piped input, in bytes"),
+            key(
+                "runTimeoutMs",
+                ValueType::Count,
+                "0",
+                "Time limit of a run of `pinch -p`, in milliseconds; 0 means none. `--timeout` takes precedence",
+            ),
+            key("theme", ValueType::Text, "", "Theme of exported pages"),
+        ],
+    },
+    KeyGroup {
+        title: "Compaction",
+        keys: &[
+            key("compaction.enabled", ValueType::Flag, "true", "Compact conversations automatically"),
+            key(
+                "compaction.mode",
+                ValueType::Word(&["threshold", "overflow"]),
+                "\"threshold\"",
+                "`threshold` compacts before the context window is full, `overflow` only after the provider has rejected a request",
+            ),
+            key("compaction.reserveTokens", ValueType::Count, "16384", "Tokens of the context window to keep free"),
+            key(
+                "compaction.keepRecentTokens",
+                ValueType::Count,
+                "20000",
+                "Tokens of recent messages that are not summarized",
+            ),
+            key(
+                "compaction.modelOverrides",
+                ValueType::Compactions,
+                "",
+                "`reserveTokens` and `keepRecentTokens` by model, e.g. `{\"anthropic/claude-sonnet-4-5\": {\"reserveTokens\": 8000}}`",
+            ),
+            key(
+                "branchSummary.reserveTokens",
+                ValueType::Count,
+                "16384",
+                "Tokens of the context window to keep free when a branch is summarized",
+            ),
+        ],
+    },
+    KeyGroup {
+        title: "Retries and timeouts",
+        keys: &[
+            key("retry.enabled", ValueType::Flag, "true", "Retry failed answers"),
+            key("retry.maxRetries", ValueType::Count, "3", "Retries of a failed answer"),
+            key(
+                "retry.baseDelayMs",
+                ValueType::Count,
+                "2000",
+                "Delay before the first retry, in milliseconds; it doubles with each retry",
+            ),
+            key("retry.maxAgentDelayMs", ValueType::Count, "60000", "Longest delay before a retry, in milliseconds"),
+            key(
+                "retry.provider.timeoutMs",
+                ValueType::Count,
+                "",
+                "Older name of `httpHeadersTimeoutMs`, which takes precedence",
+            ),
+            key(
+                "retry.provider.maxRetries",
+                ValueType::Count,
+                "0",
+                "Silent retries of requests that failed before any event of the answer",
+            ),
+            key(
+                "retry.provider.maxRetryDelayMs",
+                ValueType::Count,
+                "60000",
+                "Longest delay that a provider may ask for, in milliseconds; a request that asks for more is not retried",
+            ),
+            key("httpConnectTimeoutMs", ValueType::Limit, "", "Time limit for connecting to a provider"),
+            key("httpHeadersTimeoutMs", ValueType::Limit, "", "Time limit for the headers of a response"),
+            key("httpFirstContentTimeoutMs", ValueType::Limit, "", "Time limit for the first content of an answer"),
+            key("httpIdleTimeoutMs", ValueType::Limit, "", "Time limit between two chunks of an answer"),
+            key("websocketConnectTimeoutMs", ValueType::Limit, "15000", "Time limit for opening a WebSocket"),
+        ],
+    },
+    KeyGroup {
+        title: "Network",
+        keys: &[
+            key(
+                "transport",
+                ValueType::Word(&["sse", "websocket", "websocket-cached", "auto"]),
+                "\"auto\"",
+                "Transport of answers for OpenAI Codex: `websocket` sends the whole conversation each time, `websocket-cached` only new messages",
+            ),
+            of_user(
+                "httpProxy",
+                ValueType::Text,
+                "",
+                "URL of a proxy for all requests; `HTTP_PROXY` and `HTTPS_PROXY` take precedence",
+            ),
+        ],
+    },
+    KeyGroup {
+        title: "Tools",
+        keys: &[
+            key(
+                "defaultTools",
+                ValueType::Tools,
+                "",
+                "Tools of sessions (`[\"read\", \"grep\"]`), or changes to the default tools (`[\"+ls\", \"-bash\"]`). Unknown names are reported and ignored",
+            ),
+            key("shellPath", ValueType::Text, "", "Shell that runs commands; unset: `/bin/bash`, else `/bin/sh`"),
+            key("shellCommandPrefix", ValueType::Text, "", "Text to put before every command"),
+            of_user(
+                "shellEnvironment.inherit",
+                ValueType::Word(&["all", "core", "none"]),
+                "",
+                "Environment variables that commands see: `all`, `core` (`HOME`, `PATH`, `SHELL`, `USER`, `LOGNAME`, `TERM`, `TZ`, temporary directories, language) or `none`; unset: all except credentials",
+            ),
+            of_user(
+                "shellEnvironment.include",
+                ValueType::Texts,
+                "[]",
+                "Variables that commands always see; takes precedence over `exclude`",
+            ),
+            of_user(
+                "shellEnvironment.exclude",
+                ValueType::Texts,
+                "[]",
+                "Variables that commands do not see; `*` and `?` are wildcards",
+            ),
+            key("images.autoResize", ValueType::Flag, "true", "Resize images to the limits of the model"),
+            key("images.blockImages", ValueType::Flag, "false", "Send no image to models"),
+        ],
+    },
+    KeyGroup {
+        title: "Resources and packages",
+        keys: &[
+            key(
+                "packages",
+                ValueType::Packages,
+                "[]",
+                "Packages to load: sources, or objects that choose from a package; see [resources.md](resources.md)",
+            ),
+            key("extensions", ValueType::Texts, "[]", "Extensions to load: paths, and patterns to exclude"),
+            key("skills", ValueType::Texts, "[]", "Skills to load: paths, and patterns to exclude"),
+            key("prompts", ValueType::Texts, "[]", "Prompt templates to load: paths, and patterns to exclude"),
+            key("themes", ValueType::Texts, "[]", "Themes to load: paths, and patterns to exclude"),
+            key("enableSkillCommands", ValueType::Flag, "true", "Make skills available as `/skill:NAME`"),
+            of_user(
+                "defaultProjectTrust",
+                ValueType::Word(&["ask", "always", "never"]),
+                "\"ask\"",
+                "Whether to trust projects without a decision; `ask` means no where nobody can be asked",
+            ),
+            key(
+                "npmCommand",
+                ValueType::Texts,
+                "",
+                "Command that installs packages of npm, with its arguments, e.g. `[\"pnpm\"]`",
+            ),
+        ],
+    },
+    KeyGroup {
+        title: "Interactive programs",
+        keys: &[
+            key("branchSummary.skipPrompt", ValueType::Flag, "false", COMPATIBILITY),
+            key("cacheWarming", ValueType::Scalar, "", COMPATIBILITY),
+            key("codemode.mode", ValueType::Word(&["on", "only"]), "", COMPATIBILITY),
+            key("codemode.inlineBudget", ValueType::Count, "3000", COMPATIBILITY),
+            key("sessionShareDestination", ValueType::Text, "", COMPATIBILITY),
+            of_user("selfUpdateCommand", ValueType::Scalar, "", COMPATIBILITY),
+            key("tuiMode", ValueType::Text, "", COMPATIBILITY),
+            key("quietStartup", ValueType::FlagOr(&["header"]), "false", COMPATIBILITY),
+            key("collapseChangelog", ValueType::Flag, "false", COMPATIBILITY),
+            key("lastChangelogVersion", ValueType::Text, "", COMPATIBILITY),
+            key("enableInstallTelemetry", ValueType::Flag, "true", COMPATIBILITY),
+            of_user("enableAnalytics", ValueType::Flag, "", COMPATIBILITY),
+            key("showCacheMissNotices", ValueType::Flag, "false", COMPATIBILITY),
+            key("hideThinkingBlock", ValueType::Flag, "false", COMPATIBILITY),
+            key("doubleEscapeAction", ValueType::Word(&["tree", "fork", "none"]), "\"tree\"", COMPATIBILITY),
+            key("treeFilterMode", ValueType::Word(TREE_FILTERS), "\"default\"", COMPATIBILITY),
+            key("editorPaddingX", ValueType::Within(0, 3), "0", COMPATIBILITY),
+            key("autocompleteMaxVisible", ValueType::Within(3, 20), "5", COMPATIBILITY),
+            key("showHardwareCursor", ValueType::Flag, "false", COMPATIBILITY),
+            key("externalEditor", ValueType::Text, "", COMPATIBILITY),
+            key("outputPad", ValueType::Scalar, "", COMPATIBILITY),
+            key("markdown.codeBlockIndent", ValueType::Text, "\"  \"", COMPATIBILITY),
+            key("markdown.mermaid", ValueType::Scalar, "", COMPATIBILITY),
+            key("warnings.anthropicExtraUsage", ValueType::Flag, "true", COMPATIBILITY),
+            key("terminal.showImages", ValueType::Flag, "true", COMPATIBILITY),
+            key("terminal.imageWidthCells", ValueType::AtLeastOne, "60", COMPATIBILITY),
+            key("terminal.clearOnShrink", ValueType::Flag, "false", COMPATIBILITY),
+            key("terminal.showTerminalProgress", ValueType::Flag, "false", COMPATIBILITY),
+            key("terminal.hyperlinks", ValueType::Scalar, "", COMPATIBILITY),
+            key("terminal.images", ValueType::Scalar, "", COMPATIBILITY),
+            key("terminal.trueColor", ValueType::Scalar, "", COMPATIBILITY),
+        ],
+    },
 ];
 
+/// All keys, in the order of [`GROUPS`].
+pub fn all() -> impl Iterator<Item = &'static SettingKey> {
+    GROUPS.iter().flat_map(|group| group.keys)
+}
+
 /// The key of a place.
-pub(super) fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.path == path)
+pub(super) fn find(path: &str) -> Option<&'static SettingKey> {
+    all().find(|key| key.path == path)
 }
 
 /// The settings of somebody who has none.
 pub(super) fn defaults() -> Map<String, Value> {
     let mut root = Map::new();
-    for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
+    for key in all().filter(|key| !key.default.is_empty()) {
         if let Ok(value) = serde_json::from_str(key.default) {
             put(&mut root, key.path, value);
         }
@@ -192,41 +389,47 @@ pub(super) fn put(root: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 impl ValueType {
-    /// The value as it is used, or what it must be.
-    pub(super) fn read(self, value: &Value) -> Result<Value, String> {
-        let keep = |is_good: bool, wanted: &str| if is_good { Ok(value.clone()) } else { Err(wanted.to_owned()) };
-        let is_word = |words: &[&str]| value.as_str().is_some_and(|word| words.contains(&word));
+    /// The values it takes, for people.
+    pub fn description(self) -> String {
         let whole = "a whole number from 0 up";
         match self {
-            Self::Flag => keep(value.is_boolean(), "true or false"),
-            Self::FlagOr(words) => {
-                keep(value.is_boolean() || is_word(words), &format!("true, false or {}", words.join(", ")))
-            }
-            Self::Count | Self::Within(..) => count(value).map(Value::from).ok_or_else(|| whole.to_owned()),
-            Self::AtLeastOne => {
-                let number = value.as_f64().map(|n| n.floor().clamp(1.0, f64::from(u32::MAX)) as u64);
-                number.map(Value::from).ok_or_else(|| "a number".to_owned())
-            }
-            Self::Limit if value == "disabled" => Ok(Value::from(0)),
-            Self::Limit => count(value).map(Value::from).ok_or_else(|| format!("{whole}, or \"disabled\"")),
-            Self::Text => keep(value.is_string(), "a string"),
-            Self::Texts | Self::Tools => keep(is_list(value, Value::is_string), "a list of strings"),
-            Self::Word(words) => keep(is_word(words), &words.join(", ")),
-            Self::Level => keep(is_level(value), &level_words()),
-            Self::Scalar => keep(!value.is_object() && !value.is_array(), "a string, a number, true or false"),
-            Self::Packages => {
-                let is_source = |one: &Value| one.is_string() || one["source"].is_string();
-                keep(is_list(value, is_source), "a list of strings, or objects with a \"source\"")
-            }
-            Self::Levels => {
-                let is_good = value.as_object().is_some_and(|all| all.values().all(is_level));
-                keep(is_good, "an object of thinking levels by provider/id")
-            }
-            Self::Compactions => keep(
-                value.as_object().is_some_and(|all| all.values().all(Value::is_object)),
-                "an object by provider/id",
-            ),
+            Self::Flag => "true or false".to_owned(),
+            Self::FlagOr(words) => format!("true, false or {}", words.join(", ")),
+            Self::Count | Self::Within(..) => whole.to_owned(),
+            Self::AtLeastOne => "a number".to_owned(),
+            Self::Limit => format!("{whole}, or \"disabled\""),
+            Self::Text => "a string".to_owned(),
+            Self::Texts | Self::Tools => "a list of strings".to_owned(),
+            Self::Word(words) => words.join(", "),
+            Self::Level => level_words(),
+            Self::Scalar => "a string, a number, true or false".to_owned(),
+            Self::Packages => "a list of strings, or objects with a \"source\"".to_owned(),
+            Self::Levels => "an object of thinking levels by provider/id".to_owned(),
+            Self::Compactions => "an object by provider/id".to_owned(),
         }
+    }
+
+    /// The value as it is used, or what it must be.
+    pub(super) fn read(self, value: &Value) -> Result<Value, String> {
+        let keep = |is_good: bool| is_good.then(|| value.clone());
+        let is_word = |words: &[&str]| value.as_str().is_some_and(|word| words.contains(&word));
+        let read = match self {
+            Self::Flag => keep(value.is_boolean()),
+            Self::FlagOr(words) => keep(value.is_boolean() || is_word(words)),
+            Self::Count | Self::Within(..) => count(value).map(Value::from),
+            Self::AtLeastOne => value.as_f64().map(|n| Value::from(n.floor().clamp(1.0, f64::from(u32::MAX)) as u64)),
+            Self::Limit if value == "disabled" => Some(Value::from(0)),
+            Self::Limit => count(value).map(Value::from),
+            Self::Text => keep(value.is_string()),
+            Self::Texts | Self::Tools => keep(is_list(value, Value::is_string)),
+            Self::Word(words) => keep(is_word(words)),
+            Self::Level => keep(is_level(value)),
+            Self::Scalar => keep(!value.is_object() && !value.is_array()),
+            Self::Packages => keep(is_list(value, |one| one.is_string() || one["source"].is_string())),
+            Self::Levels => keep(value.as_object().is_some_and(|all| all.values().all(is_level))),
+            Self::Compactions => keep(value.as_object().is_some_and(|all| all.values().all(Value::is_object))),
+        };
+        read.ok_or_else(|| self.description())
     }
 
     /// What holds of a value that is not what it must be; `null` = nothing.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::keys::{self, KEYS};
+use super::keys;
 use super::moves;
 use crate::document::{self, Problem};
 
@@ -82,7 +82,7 @@ impl Layer {
         };
         let mut good = self.raw.clone();
         let mut wrong_sections: Vec<&str> = Vec::new();
-        for key in KEYS {
+        for key in keys::all() {
             if let Some(section) = section_in_the_way(&self.raw, key.path) {
                 if !wrong_sections.contains(&section) {
                     wrong_sections.push(section);
@@ -98,10 +98,10 @@ impl Layer {
                     wrong(key.path, "cannot be set by a project".into(), "Put it into your own settings.json");
                     keys::put(&mut good, key.path, Value::Null);
                 }
-                Some(value) => match key.kind.read(value) {
+                Some(value) => match key.value_type.read(value) {
                     Ok(value) => keys::put(&mut good, key.path, value),
                     Err(wanted) => {
-                        let rest = key.kind.rest_of(value);
+                        let rest = key.value_type.rest_of(value);
                         let remedy = if rest.is_null() { "It is ignored" } else { "What is wrong in it is left out" };
                         wrong(key.path, format!("must be {wanted}"), remedy);
                         keys::put(&mut good, key.path, rest);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Map, Value};
 
-use super::keys::{self, KEYS, ValueType};
+use super::keys::{self, ValueType};
 use super::layer::{Layer, Scope, SettingsProblem, lay_over};
 use super::values::Settings;
 use super::write::{self, Marks};
@@ -316,12 +316,12 @@ fn marks_of(key: &str, value: &Value) -> Result<Marks, SetError> {
     if let Some(known) = keys::find(key) {
         let value = match value {
             Value::Null => Value::Null,
-            value => known.kind.write(value).map_err(|wanted| SetError::Wrong { key: key.to_owned(), wanted })?,
+            value => known.value_type.write(value).map_err(|wanted| SetError::Wrong { key: key.to_owned(), wanted })?,
         };
         return Ok(Marks::from([(key.to_owned(), value)]));
     }
     let prefix = format!("{key}.");
-    let members = value.as_object().filter(|_| KEYS.iter().any(|known| known.path.starts_with(&prefix)));
+    let members = value.as_object().filter(|_| keys::all().any(|known| known.path.starts_with(&prefix)));
     let Some(members) = members else { return Err(SetError::Unknown { key: key.to_owned() }) };
     let mut marks = Marks::new();
     for (name, value) in members {
@@ -334,7 +334,7 @@ fn marks_of(key: &str, value: &Value) -> Result<Marks, SetError> {
 fn of_env(env: &Env) -> Map<String, Value> {
     let mut root = Map::new();
     for (variable, key) in [("HARDWARE_CURSOR", "showHardwareCursor"), ("CLEAR_ON_SHRINK", "terminal.clearOnShrink")] {
-        debug_assert!(keys::find(key).is_some_and(|key| key.kind == ValueType::Flag), "{key} is a flag");
+        debug_assert!(keys::find(key).is_some_and(|key| key.value_type == ValueType::Flag), "{key} is a flag");
         if of_name(env, variable) == Some("1") {
             keys::put(&mut root, key, true.into());
         }

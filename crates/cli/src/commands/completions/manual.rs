@@ -8,8 +8,8 @@ use pinch_cli::options::flags::Group;
 use super::surface::{Entry, Opt, Surface};
 
 const USAGE: [&str; 2] = ["pinch [OPTIONS] [@FILE...] [MESSAGE...]", "pinch COMMAND ..."];
-const MESSAGES: &str = "Messages are sent one after another. @FILE stands for a file's content: a text or an image. -- ends the options. \
-     What is piped in stands in front of the first message.";
+const MESSAGES: &str = "Messages are sent one after another. @FILE includes the contents of a text or image file. -- ends the options. \
+     Piped input is prepended to the first message.";
 
 /// The headings of a conversation's options with what stands under them.
 fn groups(conversation: &Entry) -> impl Iterator<Item = (&'static str, Vec<&Opt>)> {

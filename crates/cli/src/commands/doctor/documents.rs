@@ -7,25 +7,25 @@ use pinch_embed::coding_agent::resources::trust::TrustStore;
 use pinch_embed::coding_agent::settings::{Scope, SettingsFiles, SettingsManager};
 use serde_json::Value;
 
+use super::context::DoctorContext;
 use super::report::{Mark, Section};
-use super::scene::Scene;
 use crate::commands::agent;
 
 /// Looks at the documents.
-pub(super) fn look(scene: &Scene) -> Section {
-    let mut section = Section::new("Documents");
-    settings(&mut section, scene);
-    let agent_dir = &scene.folders.agent_dir;
+pub(super) fn look(context: &DoctorContext) -> Section {
+    let mut section = Section::new("Configuration files");
+    settings(&mut section, context);
+    let agent_dir = &context.folders.agent_dir;
     let path = agent_dir.join("models.json");
-    told(&mut section, "models.json", &path, document::read_object(&path).err(), scene.registry.problems());
+    told(&mut section, "models.json", &path, document::read_object(&path).err(), context.registry.problems());
     let path = agent_dir.join("auth.json");
-    told(&mut section, "auth.json", &path, document::read_object(&path).err(), scene.of_auth.clone());
+    told(&mut section, "auth.json", &path, document::read_object(&path).err(), context.of_auth.clone());
     let path = agent_dir.join("trust.json");
     let broken = TrustStore::load(&path).1.into_iter().next();
     told(&mut section, "trust.json", &path, broken, Vec::new());
     keybindings(&mut section, &agent_dir.join("keybindings.json"));
-    embedded(&mut section, scene);
-    for problem in &scene.services.resources().diagnostics {
+    embedded(&mut section, context);
+    for problem in &context.services.resources().diagnostics {
         section.add(Mark::Warn, "resources", problem.to_string());
     }
     section
@@ -39,19 +39,19 @@ fn told(section: &mut Section, name: &str, path: &Path, broken: Option<Problem>,
     if wrong.is_empty() {
         let (mark, text) = match std::fs::metadata(path) {
             Ok(meta) => (Mark::Ok, format!("{} bytes", meta.len())),
-            Err(_) => (Mark::Note, "not there".to_owned()),
+            Err(_) => (Mark::Note, "not present".to_owned()),
         };
         return section.add(mark, name, text);
     }
     wrong.iter().for_each(|problem| section.add(Mark::Warn, name, problem.to_string()));
 }
 
-fn settings(section: &mut Section, scene: &Scene) {
-    let global = scene.folders.agent_dir.join("settings.json");
+fn settings(section: &mut Section, context: &DoctorContext) {
+    let global = context.folders.agent_dir.join("settings.json");
     // A project's settings are looked at even if they do not count: somebody may be about to trust them.
-    let project = scene.project_dir.as_ref().map(|dir| dir.join("settings.json")).filter(|path| path.is_file());
+    let project = context.project_dir.as_ref().map(|dir| dir.join("settings.json")).filter(|path| path.is_file());
     let files = SettingsFiles { global: global.clone(), project: project.clone() };
-    let problems = SettingsManager::load(&files, &scene.host).drain_problems();
+    let problems = SettingsManager::load(&files, &context.host).drain_problems();
     for (scope, name, path) in
         [(Scope::Global, "settings.json", Some(global)), (Scope::Project, "project's settings", project)]
     {
@@ -71,7 +71,7 @@ fn keybindings(section: &mut Section, path: &Path) {
         Err(problem) => (Some(problem), Vec::new()),
         Ok(all) => {
             let wrong = all.iter().filter(|(_, value)| !is_keys(value)).map(|(name, _)| {
-                Problem::new(path, "must be a key or a list of keys").at(name.as_str()).remedy("It does not count")
+                Problem::new(path, "must be a key or a list of keys").at(name.as_str()).remedy("It is ignored")
             });
             (None, wrong.collect())
         }
@@ -80,9 +80,9 @@ fn keybindings(section: &mut Section, path: &Path) {
 }
 
 /// The configuration of embedded runs, when there is one.
-fn embedded(section: &mut Section, scene: &Scene) {
-    let Ok(state_dir) = agent::state_dir(None, &scene.host) else { return };
-    match agent::load_config(None, &state_dir, &scene.host) {
+fn embedded(section: &mut Section, context: &DoctorContext) {
+    let Ok(state_dir) = agent::state_dir(None, &context.host) else { return };
+    match agent::load_config(None, &state_dir, &context.host) {
         Err(failure) => section.add(Mark::Fail, "pinch.json", failure.text),
         Ok((config, problems)) => {
             let Some(file) = &config.file else { return };

@@ -2,30 +2,30 @@
 
 use std::path::Path;
 
+use super::context::DoctorContext;
 use super::report::{Mark, Section};
-use super::scene::Scene;
 
 /// Looks at the folders.
-pub(super) fn look(scene: &Scene) -> Section {
-    let mut section = Section::new("Folders");
-    let agent_dir = &scene.folders.agent_dir;
-    folder(&mut section, "agent folder", agent_dir);
-    folder(&mut section, "sessions", &scene.session_dir);
-    match &scene.project_dir {
+pub(super) fn look(context: &DoctorContext) -> Section {
+    let mut section = Section::new("Directories");
+    let agent_dir = &context.folders.agent_dir;
+    folder(&mut section, "agent directory", agent_dir);
+    folder(&mut section, "sessions", &context.session_dir);
+    match &context.project_dir {
         Some(dir) => {
-            let is_trusted = scene.services.trust().is_trusted();
+            let is_trusted = context.services.trust().is_trusted();
             let text = if is_trusted {
-                "its settings and resources count"
+                "its settings and resources are loaded"
             } else {
-                "not trusted: only its context files count"
+                "not trusted: only its context files are loaded"
             };
             section.add(Mark::Note, "project", format!("{}, {text}", dir.display()));
         }
-        None => section.add(Mark::Note, "project", "none here"),
+        None => section.add(Mark::Note, "project", "none in this directory"),
     }
     private(&mut section, "auth.json", &agent_dir.join("auth.json"), 0o077, "600");
-    private(&mut section, "agent folder", agent_dir, 0o022, "700");
-    private(&mut section, "sessions", &scene.session_dir, 0o022, "700");
+    private(&mut section, "agent directory", agent_dir, 0o022, "700");
+    private(&mut section, "sessions", &context.session_dir, 0o022, "700");
     section
 }
 
@@ -33,17 +33,17 @@ pub(super) fn look(scene: &Scene) -> Section {
 fn folder(section: &mut Section, name: &str, path: &Path) {
     let shown = path.display();
     let Some(there) = path.ancestors().find(|folder| folder.exists()) else {
-        return section.add(Mark::Fail, name, format!("{shown} cannot be made: nothing above it is there"));
+        return section.add(Mark::Fail, name, format!("cannot create {shown}: no parent directory exists"));
     };
     if !there.is_dir() {
-        return section.add(Mark::Fail, name, format!("{} is no folder. Move it away", there.display()));
+        return section.add(Mark::Fail, name, format!("{} is not a directory. Move it away", there.display()));
     }
     // A file that is made and removed says more than any bits do.
     match (tempfile::tempfile_in(there), there == path) {
         (Ok(_), true) => section.add(Mark::Ok, name, shown.to_string()),
-        (Ok(_), false) => section.add(Mark::Ok, name, format!("{shown}, not there yet")),
+        (Ok(_), false) => section.add(Mark::Ok, name, format!("{shown}, not created yet")),
         (Err(error), _) => {
-            section.add(Mark::Fail, name, format!("{} cannot be written: {error}", there.display()));
+            section.add(Mark::Fail, name, format!("cannot write to {}: {error}", there.display()));
         }
     }
 }
@@ -55,7 +55,7 @@ fn private(section: &mut Section, name: &str, path: &Path, forbidden: u32, mode:
     let Ok(meta) = std::fs::metadata(path) else { return };
     let found = meta.permissions().mode() & 0o777;
     if found & forbidden != 0 {
-        let text = format!("other users can get at it (mode {found:o}). Run chmod {mode} {}", path.display());
+        let text = format!("accessible to other users (mode {found:o}). Run chmod {mode} {}", path.display());
         section.add(Mark::Warn, name, text);
     }
 }

@@ -6,47 +6,48 @@ use pinch_embed::coding_agent::models::request_auth::AuthSource;
 use pinch_embed::llm::ids::ProviderId;
 use pinch_embed::llm::oauth::Credential;
 
+use super::context::DoctorContext;
 use super::report::{Mark, Section};
-use super::scene::Scene;
 
 /// Looks for credentials. No command runs and no server is asked.
-pub(super) async fn look(scene: &Scene) -> Section {
+pub(super) async fn look(context: &DoctorContext) -> Section {
     let mut section = Section::new("Keys");
-    let mut providers = scene.registry.providers();
-    for stored in scene.auth.storage().providers() {
+    let mut providers = context.registry.providers();
+    for stored in context.auth.storage().providers() {
         if !providers.contains(&stored) {
             providers.push(stored);
         }
     }
     for provider in &providers {
         let name = provider.as_str();
-        let is_login = scene.auth.is_using_oauth(provider);
+        let is_login = context.auth.is_using_oauth(provider);
         // A login might be renewed by being asked for.
-        if !is_login && let Err(error) = scene.auth.key(provider, Ask::Presence).await {
+        if !is_login && let Err(error) = context.auth.key(provider, Ask::Presence).await {
             section.add(Mark::Warn, name, error.to_string());
             continue;
         }
-        let status = scene.auth.status(provider);
+        let status = context.auth.status(provider);
         if status.is_configured() {
-            section.add(Mark::Ok, name, if is_login { login(scene, provider) } else { source(&status) });
+            section.add(Mark::Ok, name, if is_login { login(context, provider) } else { source(&status) });
         }
-        if let Some(hint) = scene.auth.hint(provider) {
+        if let Some(hint) = context.auth.hint(provider) {
             section.add(Mark::Warn, name, hint);
         }
     }
     if section.is_empty() {
-        let text = "none. Set a provider's variable, e.g. ANTHROPIC_API_KEY, or name a server in models.json";
+        let text = "none. Set an environment variable such as ANTHROPIC_API_KEY, or add a server to models.json";
         section.add(Mark::Warn, "keys", text);
     }
     section
 }
 
-fn login(scene: &Scene, provider: &ProviderId) -> String {
-    let entry = scene.auth.storage().get(provider);
-    let is_over =
-        entry.and_then(|entry| Credential::from_value(&entry)).is_some_and(|login| login.is_over(scene.host.now_ms()));
+fn login(context: &DoctorContext, provider: &ProviderId) -> String {
+    let entry = context.auth.storage().get(provider);
+    let is_over = entry
+        .and_then(|entry| Credential::from_value(&entry))
+        .is_some_and(|login| login.is_over(context.host.now_ms()));
     if is_over {
-        "a login in auth.json, to be renewed when it is used".to_owned()
+        "a login in auth.json, expired; it is refreshed when it is used".to_owned()
     } else {
         "a login in auth.json".to_owned()
     }

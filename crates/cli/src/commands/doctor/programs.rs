@@ -21,8 +21,8 @@ pub(super) async fn look(host: &Host, needs_node: bool) -> Section {
         tokio::join!(version("node", host), version("npm", host), version("git", host), version("bash", host));
     let mut add = |name: &str, found: Version, needed: Mark, what_for: &str| match found {
         Version::Is(text) => section.add(Mark::Ok, name, text),
-        Version::Silent => section.add(Mark::Warn, name, "is there and does not say its version in time"),
-        Version::Missing => section.add(needed, name, format!("not on the PATH; {what_for}")),
+        Version::Silent => section.add(Mark::Warn, name, "does not report its version in time"),
+        Version::Missing => section.add(needed, name, format!("not on PATH; {what_for}")),
     };
     let of_node = if needs_node { Mark::Fail } else { Mark::Note };
     add("bash", bash, Mark::Warn, "the bash tool needs it");

@@ -13,13 +13,13 @@ pub(super) async fn look(host: &Host) -> Section {
     for (name, found) in [("docker", docker), ("podman", podman), ("bubblewrap", bubblewrap)] {
         match found {
             Version::Is(text) => section.add(Mark::Ok, name, text),
-            Version::Silent => section.add(Mark::Note, name, "is there and does not say its version in time"),
-            Version::Missing => section.add(Mark::Note, name, "not there"),
+            Version::Silent => section.add(Mark::Note, name, "does not report its version in time"),
+            Version::Missing => section.add(Mark::Note, name, "not installed"),
         }
     }
     #[cfg(target_os = "linux")]
     kernel(&mut section);
-    let text = "none: tools act on this machine as you do. Run pinch in a container to keep them apart";
+    let text = "none: tools run with your permissions. Run pinch in a container to isolate them";
     section.add(Mark::Note, "in use", text);
     section
 }
@@ -29,14 +29,14 @@ pub(super) async fn look(host: &Host) -> Section {
 fn kernel(section: &mut Section) {
     let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     match read("/sys/kernel/security/lsm") {
-        Some(all) if all.split(',').any(|one| one == "landlock") => section.add(Mark::Ok, "landlock", "switched on"),
-        Some(_) => section.add(Mark::Note, "landlock", "not switched on in this kernel"),
-        None => section.add(Mark::Note, "landlock", "cannot be seen: /sys/kernel/security/lsm is not readable"),
+        Some(all) if all.split(',').any(|one| one == "landlock") => section.add(Mark::Ok, "landlock", "enabled"),
+        Some(_) => section.add(Mark::Note, "landlock", "not enabled in this kernel"),
+        None => section.add(Mark::Note, "landlock", "unknown: /sys/kernel/security/lsm is not readable"),
     }
     let says = |path: &str, value: &str| read(path).is_some_and(|text| text == value);
     let is_off = says("/proc/sys/kernel/unprivileged_userns_clone", "0")
         || says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
         || says("/proc/sys/user/max_user_namespaces", "0");
-    let (mark, text) = if is_off { (Mark::Note, "not for everybody") } else { (Mark::Ok, "for everybody") };
+    let (mark, text) = if is_off { (Mark::Note, "restricted") } else { (Mark::Ok, "available") };
     section.add(mark, "user namespaces", text);
 }

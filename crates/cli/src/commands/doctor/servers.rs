@@ -11,8 +11,8 @@ use pinch_embed::coding_agent::models::local_servers;
 use pinch_embed::llm::http::{HttpClient, HttpError, Outgoing};
 use pinch_embed::stdx::host::Host;
 
+use super::context::DoctorContext;
 use super::report::{Mark, Section};
-use super::scene::Scene;
 
 /// How far servers may be away that are connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,39 +33,39 @@ const NEAR: Duration = Duration::from_millis(800);
 const FAR: Duration = Duration::from_secs(5);
 
 /// Asks the servers, all at once.
-pub(super) async fn look(scene: &Scene, reach: Reach) -> Section {
+pub(super) async fn look(context: &DoctorContext, reach: Reach) -> Section {
     let mut section = Section::new("Servers");
     if reach == Reach::Nothing {
-        section.add(Mark::Note, "servers", "not looked for: this is offline");
+        section.add(Mark::Note, "servers", "not checked: offline");
         return section;
     }
-    let (places, n_far) = places(scene, reach);
+    let (places, n_far) = places(context, reach);
     let n_left_out = places.len().saturating_sub(MAX_ASKED);
     let client = HttpClient::new();
     let asked = futures::stream::iter(places.into_iter().take(MAX_ASKED))
-        .map(|(address, place)| ask(&client, &scene.host, address, place))
+        .map(|(address, place)| ask(&client, &context.host, address, place))
         .buffered(MAX_ASKED);
-    let (local, answers) = tokio::join!(local_servers::find(&scene.host), asked.collect::<Vec<_>>());
+    let (local, answers) = tokio::join!(local_servers::find(&context.host), asked.collect::<Vec<_>>());
     for server in &local {
         section.add(Mark::Ok, server.name, format!("{}, {} models", server.base_url, server.models.len()));
     }
     for (address, place, done) in answers {
         match done {
-            Ok(()) => section.add(Mark::Ok, place.providers.join(", "), format!("{address} answers")),
+            Ok(()) => section.add(Mark::Ok, place.providers.join(", "), format!("{address} responds")),
             Err(why) => {
-                section.add(Mark::Warn, place.providers.join(", "), format!("{address} does not answer: {why}"))
+                section.add(Mark::Warn, place.providers.join(", "), format!("{address} does not respond: {why}"))
             }
         }
     }
     if n_left_out > 0 {
-        section.add(Mark::Note, "more", format!("not asked, because there are so many: {n_left_out}"));
+        section.add(Mark::Note, "more", format!("not checked, too many: {n_left_out}"));
     }
     if n_far > 0 {
-        let text = format!("not asked without --online; servers there: {n_far}");
+        let text = format!("not checked without --online: {n_far} servers");
         section.add(Mark::Note, "other networks", text);
     }
     if section.is_empty() {
-        section.add(Mark::Note, "servers", "none on this machine, and none in models.json");
+        section.add(Mark::Note, "servers", "none found on this machine or in models.json");
     }
     section
 }
@@ -79,15 +79,15 @@ struct Place {
 }
 
 /// The servers by scheme, host and port, and how many are too far away.
-fn places(scene: &Scene, reach: Reach) -> (BTreeMap<String, Place>, usize) {
+fn places(context: &DoctorContext, reach: Reach) -> (BTreeMap<String, Place>, usize) {
     let mut places = BTreeMap::<String, Place>::new();
     let mut far = std::collections::BTreeSet::new();
-    for provider in scene.registry.providers() {
+    for provider in context.registry.providers() {
         // Whoever has no key asks nobody there, and the catalog knows very many.
-        if !scene.auth.is_configured(&provider) {
+        if !context.auth.is_configured(&provider) {
             continue;
         }
-        let Some(model) = scene.registry.default_model(&provider) else { continue };
+        let Some(model) = context.registry.default_model(&provider) else { continue };
         let Some((address, is_near)) = address(&model.base_url) else { continue };
         if !is_near && reach == Reach::Near {
             far.insert(address);
@@ -130,7 +130,7 @@ async fn ask(client: &HttpClient, host: &Host, address: String, place: Place) ->
         Ok(Ok(_)) => Ok(()),
         Ok(Err(HttpError::Connect { cause, .. })) => Err(cause),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("nothing came within {} ms", limit.as_millis())),
+        Err(_) => Err(format!("no response within {} ms", limit.as_millis())),
     };
     (address, place, done)
 }

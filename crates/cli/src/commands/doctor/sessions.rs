@@ -9,8 +9,8 @@ use pinch_embed::stdx::fs::dir_lock::DirLockOptions;
 use pinch_embed::stdx::process::is_alive;
 use serde_json::Value;
 
+use super::context::DoctorContext;
 use super::report::{Mark, Section};
-use super::scene::Scene;
 use crate::commands::agent;
 
 /// Session files that are looked at.
@@ -21,11 +21,11 @@ const MAX_FOLDERS: usize = 500;
 const MAX_LOCK: u64 = 4_096;
 
 /// Looks at the beginnings of session files, and at locks.
-pub(super) async fn look(scene: &Scene) -> Section {
-    let (sessions, state_dir) = (scene.session_dir.clone(), agent::state_dir(None, &scene.host).ok());
-    let mut documents = vec![scene.folders.agent_dir.clone()];
-    documents.extend(scene.project_dir.clone());
-    let now_ms = scene.host.now_ms();
+pub(super) async fn look(context: &DoctorContext) -> Section {
+    let (sessions, state_dir) = (context.session_dir.clone(), agent::state_dir(None, &context.host).ok());
+    let mut documents = vec![context.folders.agent_dir.clone()];
+    documents.extend(context.project_dir.clone());
+    let now_ms = context.host.now_ms();
     let work = move || {
         let mut section = Section::new("Sessions and locks");
         let folders: Vec<PathBuf> = std::iter::once(sessions.clone()).chain(entries(&sessions, MAX_FOLDERS)).collect();
@@ -53,20 +53,18 @@ fn headers(section: &mut Section, folders: &[PathBuf]) {
             continue;
         }
         if n_seen == MAX_FILES {
-            section.add(Mark::Note, "sessions", format!("only {MAX_FILES} files were looked at"));
+            section.add(Mark::Note, "sessions", format!("only {MAX_FILES} files were checked"));
             break;
         }
         n_seen += 1;
         match read_header(&path) {
             Some(_) => n_good += 1,
-            None => section.add(
-                Mark::Warn,
-                "session",
-                format!("{} does not begin as a session and is left out", path.display()),
-            ),
+            None => {
+                section.add(Mark::Warn, "session", format!("{} is not a session file and is ignored", path.display()))
+            }
         }
     }
-    section.add(Mark::Ok, "sessions", format!("{n_good} can be read"));
+    section.add(Mark::Ok, "sessions", format!("{n_good} readable"));
 }
 
 /// Locks of documents: folders that their holders renew.
@@ -80,8 +78,7 @@ fn document_locks(section: &mut Section, folder: &Path, now_ms: i64) {
         let now = Duration::from_millis(u64::try_from(now_ms).unwrap_or_default());
         let age = now.saturating_sub(renewed);
         if age > DirLockOptions::PATIENT.stale {
-            let text =
-                format!("{} was left behind {} s ago. The next writer takes it over", path.display(), age.as_secs());
+            let text = format!("{} is {} s old. The next writer removes it", path.display(), age.as_secs());
             section.add(Mark::Warn, "stale lock", text);
         }
     }
@@ -97,32 +94,32 @@ fn session_locks(section: &mut Section, folder: &Path) {
         let owner = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         let pid = owner.and_then(|owner| owner["pid"].as_u64()).and_then(|pid| u32::try_from(pid).ok());
         if pid.is_none_or(|pid| !is_alive(pid)) {
-            let text = format!("{} is held by nobody. The next run takes it over", path.display());
+            let text = format!("{} has no owner. The next run removes it", path.display());
             section.add(Mark::Warn, "stale lock", text);
         }
     }
 }
 
 /// The extensions that a session here would start.
-pub(super) fn extensions(scene: &Scene) -> Section {
+pub(super) fn extensions(context: &DoctorContext) -> Section {
     let mut section = Section::new("Extensions");
-    for entry in &scene.services.resources().extensions {
+    for entry in &context.services.resources().extensions {
         let path = entry.path.display().to_string();
         let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let source = if entry.info.source.is_empty() { String::new() } else { format!(" ({})", entry.info.source) };
         section.add(Mark::Ok, name, format!("{path}{source}"));
     }
     if section.is_empty() {
-        section.add(Mark::Note, "extensions", "none would be started here");
+        section.add(Mark::Note, "extensions", "none configured for this directory");
     }
     section
 }
 
 /// Whether an extension needs Node.js.
-pub(super) fn needs_node(scene: &Scene) -> bool {
+pub(super) fn needs_node(context: &DoctorContext) -> bool {
     let is_script = |path: &Path| {
         let ending = path.extension().unwrap_or_default();
         path.is_file() && ["js", "mjs", "cjs", "ts", "mts"].iter().any(|one| ending == *one)
     };
-    scene.services.resources().extensions.iter().any(|entry| is_script(&entry.path))
+    context.services.resources().extensions.iter().any(|entry| is_script(&entry.path))
 }

@@ -20,27 +20,23 @@ pub(super) fn look(host: &Host) -> Section {
         [false, false, false] => "none: input and output are files or pipes",
     };
     section.add(Mark::Note, "terminal", text);
-    let kind = env.non_empty("TERM").unwrap_or("not said");
+    let kind = env.non_empty("TERM").unwrap_or("unknown");
     let program = env.non_empty("TERM_PROGRAM").map(|program| format!(", {program}")).unwrap_or_default();
     section.add(Mark::Note, "kind", format!("{kind}{program}"));
     let colours = match (env.non_empty("NO_COLOR"), env.get("COLORTERM")) {
         (Some(_), _) => "none: NO_COLOR is set",
         (None, Some("truecolor" | "24bit")) => "all",
         (None, _) if kind.contains("256color") => "256",
-        (None, _) if kind == "dumb" || kind == "not said" => "none",
+        (None, _) if kind == "dumb" || kind == "unknown" => "none",
         (None, _) => "few",
     };
-    section.add(Mark::Note, "colours", colours);
+    section.add(Mark::Note, "colors", colours);
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| env.non_empty(name)).unwrap_or("C");
     let is_utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
     // Windows and macOS write UTF-8 whatever these variables say.
     let needs_it = cfg!(target_os = "linux") && is_terminal[1];
     let mark = if is_utf8 || !needs_it { Mark::Note } else { Mark::Warn };
-    let hint = if mark == Mark::Warn {
-        ". Letters other than English ones may be garbled: use a locale with UTF-8"
-    } else {
-        ""
-    };
+    let hint = if mark == Mark::Warn { ". Non-ASCII text may be garbled: use a UTF-8 locale" } else { "" };
     section.add(mark, "locale", format!("{locale}{hint}"));
     section
 }

@@ -1,14 +1,14 @@
-//! The arguments of package commands. They are read by hand: what is said about mistakes is relied upon by scripts.
+//! The arguments of package commands. They are parsed by hand because scripts rely on the error messages.
 
 use crate::exit::{Failure, FailureKind};
 
 use super::name::Name;
 use super::texts::usage;
 
-/// What is to be done.
+/// A parsed package command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) wanted: Wanted,
+pub(super) struct PackageCommand {
+    pub(super) action: PackageAction,
     /// In the project's settings instead of the user's.
     pub(super) is_local: bool,
     /// Whether the project is trusted for this command.
@@ -16,7 +16,7 @@ pub(super) struct Order {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PackageAction {
     Install(String),
     Remove(String),
     Update(Update),
@@ -24,7 +24,7 @@ pub(super) enum Wanted {
     Config,
 }
 
-/// What is brought up to date.
+/// What to update.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Update {
     pub(super) program: bool,
@@ -32,13 +32,13 @@ pub(super) struct Update {
     pub(super) models: bool,
     /// All packages, or one.
     pub(super) packages: Option<Option<String>>,
-    /// Nothing was named: say that packages stay as they are.
-    pub(super) tell_of_packages: bool,
+    /// Nothing was named: print that packages were not updated.
+    pub(super) show_packages_hint: bool,
 }
 
-/// What stands among the arguments.
+/// The arguments as they were given.
 #[derive(Default)]
-struct Given<'a> {
+struct PackageArgs<'a> {
     help: bool,
     local: bool,
     approve: Option<bool>,
@@ -55,8 +55,8 @@ struct Given<'a> {
     conflict: Option<&'static str>,
 }
 
-/// Reads a command; `None` when it is to be explained.
-pub(super) fn parse(args: &[String]) -> Result<Option<Order>, Failure> {
+/// Parses a command; `None` when help is wanted.
+pub(super) fn parse(args: &[String]) -> Result<Option<PackageCommand>, Failure> {
     let Some((name, rest)) = args.split_first().and_then(|(name, rest)| Some((Name::parse(name)?, rest))) else {
         return Ok(None);
     };
@@ -67,18 +67,18 @@ pub(super) fn parse(args: &[String]) -> Result<Option<Order>, Failure> {
     let update = if name == Name::Update { Some(update(&mut given)) } else { None };
     check(name, &given)?;
     let source = given.source.unwrap_or_default().to_owned();
-    let wanted = match name {
-        Name::Install => Wanted::Install(source),
-        Name::Remove => Wanted::Remove(source),
-        Name::Update => Wanted::Update(update.unwrap_or_default()),
-        Name::List => Wanted::List,
-        Name::Config => Wanted::Config,
+    let action = match name {
+        Name::Install => PackageAction::Install(source),
+        Name::Remove => PackageAction::Remove(source),
+        Name::Update => PackageAction::Update(update.unwrap_or_default()),
+        Name::List => PackageAction::List,
+        Name::Config => PackageAction::Config,
     };
-    Ok(Some(Order { wanted, is_local: given.local, approve: given.approve }))
+    Ok(Some(PackageCommand { action, is_local: given.local, approve: given.approve }))
 }
 
-fn read(name: Name, args: &[String]) -> Given<'_> {
-    let mut given = Given::default();
+fn read(name: Name, args: &[String]) -> PackageArgs<'_> {
+    let mut given = PackageArgs::default();
     let has_scope = matches!(name, Name::Install | Name::Remove);
     let is_update = name == Name::Update;
     let mut args = args.iter().map(String::as_str).peekable();
@@ -106,14 +106,14 @@ fn read(name: Name, args: &[String]) -> Given<'_> {
     given
 }
 
-impl Given<'_> {
-    /// The first of several conflicts is told.
+impl PackageArgs<'_> {
+    /// Keeps the first of several conflicts.
     fn conflict(&mut self, text: &'static str) {
         self.conflict.get_or_insert(text);
     }
 }
 
-fn update(given: &mut Given<'_>) -> Update {
+fn update(given: &mut PackageArgs<'_>) -> Update {
     let has_source = given.source.is_some();
     let has_extension = given.extension.is_some();
     if given.all && (given.program || given.extensions || given.models || has_extension) {
@@ -153,12 +153,12 @@ fn update(given: &mut Given<'_>) -> Update {
         None => {
             let is_bare = !given.all && !given.program && !given.extensions;
             let program = given.all || given.program || is_bare;
-            Update { program, packages: all_packages, tell_of_packages: is_bare, ..base }
+            Update { program, packages: all_packages, show_packages_hint: is_bare, ..base }
         }
     }
 }
 
-fn check(name: Name, given: &Given<'_>) -> Result<(), Failure> {
+fn check(name: Name, given: &PackageArgs<'_>) -> Result<(), Failure> {
     let refused = |text: String| Failure::bare(FailureKind::User, text);
     let with_usage = |text: String| Err(refused(format!("{text}\nUsage: {}", usage(name))));
     if let Some(option) = given.unknown {
@@ -188,21 +188,21 @@ fn check(name: Name, given: &Given<'_>) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Option<Order>, String> {
+    fn parsed(line: &str) -> Result<Option<PackageCommand>, String> {
         let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
         parse(&args).map_err(|failure| failure.to_string().lines().next().unwrap_or_default().to_owned())
     }
 
     #[track_caller]
     fn updates(line: &str, expected: Update) {
-        assert_eq!(parsed(line).unwrap().unwrap().wanted, Wanted::Update(expected), "{line}");
+        assert_eq!(parsed(line).unwrap().unwrap().action, PackageAction::Update(expected), "{line}");
     }
 
     #[test]
     fn what_is_updated() {
         let one = Update { packages: Some(Some("x".into())), ..Update::default() };
         let all = Update { packages: Some(None), ..Update::default() };
-        updates("update", Update { program: true, tell_of_packages: true, ..Update::default() });
+        updates("update", Update { program: true, show_packages_hint: true, ..Update::default() });
         updates("update pinch --force", Update { program: true, force: true, ..Update::default() });
         updates("update self --extensions", Update { program: true, packages: Some(None), ..Update::default() });
         updates("update --all", Update { program: true, packages: Some(None), ..Update::default() });
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_the_order_in_which_they_are_told() {
+    fn the_first_mistake_is_reported() {
         for (line, text) in [
             ("install", "Missing install source."),
             ("uninstall", "Missing remove source."),
@@ -231,6 +231,9 @@ mod tests {
         }
         assert_eq!(parsed("install --nope -h"), Ok(None));
         let order = parsed("uninstall a --local -na").unwrap().unwrap();
-        assert_eq!(order, Order { wanted: Wanted::Remove("a".into()), is_local: true, approve: Some(false) });
+        assert_eq!(
+            order,
+            PackageCommand { action: PackageAction::Remove("a".into()), is_local: true, approve: Some(false) }
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! What package commands say of themselves.
+//! Help and messages of the package commands.
 
 use super::name::Name;
 
-/// How a command is written.
+/// The usage line of a command.
 pub(super) fn usage(name: Name) -> &'static str {
     match name {
         Name::Install => "pinch install <source> [-l] [--approve|--no-approve]",
@@ -22,26 +22,26 @@ pub(super) type Opt = (&'static str, Option<&'static str>, &'static str);
 /// The options of a command; one for help is there besides.
 pub(super) fn options(name: Name) -> Vec<Opt> {
     let own: &[Opt] = match name {
-        Name::Install => &[("-l, --local", None, "For this project only")],
-        Name::Remove => &[("-l, --local", None, "From the project's settings")],
+        Name::Install => &[("-l, --local", None, "Use the project's settings")],
+        Name::Remove => &[("-l, --local", None, "Use the project's settings")],
         Name::Update => &[
-            ("--self", None, "pinch only; this is what happens when nothing is named"),
-            ("--extensions", None, "All packages"),
-            ("--all", None, "Both"),
-            ("--extension", Some("SRC"), "One package"),
-            ("--models", None, "Model catalogs; they come with pinch in this version"),
-            ("--force", None, "How pinch is installed again in the same version"),
+            ("--self", None, "Update pinch itself (the default)"),
+            ("--extensions", None, "Update all packages"),
+            ("--all", None, "Update pinch and all packages"),
+            ("--extension", Some("SRC"), "Update one package"),
+            ("--models", None, "Update model catalogs; not supported, they are part of pinch"),
+            ("--force", None, "Show how to reinstall the same version of pinch"),
         ],
         Name::List | Name::Config => &[],
     };
     const OF_ALL: [Opt; 2] = [
-        ("-a, --approve", None, "The project's settings count for this command"),
-        ("-na, --no-approve", None, "They do not"),
+        ("-a, --approve", None, "Trust the project for this command"),
+        ("-na, --no-approve", None, "Do not trust the project for this command"),
     ];
     [own, &OF_ALL].concat()
 }
 
-/// What a command is told besides options.
+/// The positional argument of a command.
 pub(super) fn argument(name: Name) -> Option<&'static str> {
     match name {
         Name::Install | Name::Remove | Name::Update => Some("source"),
@@ -49,21 +49,17 @@ pub(super) fn argument(name: Name) -> Option<&'static str> {
     }
 }
 
-/// A command, explained.
+/// The help of a command.
 pub(super) fn help(name: Name) -> String {
     let about = match name {
         Name::Install => {
-            "Fetches a package and adds it to the settings. A source is npm:NAME[@VERSION], git:HOST/PATH[@REF],\n\
-             git:git@HOST:PATH, https://HOST/PATH, ssh://HOST/PATH, or a folder."
+            "Install a package and add it to the settings. A source is npm:NAME[@VERSION], git:HOST/PATH[@REF],\n\
+             git:git@HOST:PATH, https://HOST/PATH, ssh://HOST/PATH, or a directory."
         }
-        Name::Remove => {
-            "Takes a package out of the settings and removes what was fetched of it. Also: pinch uninstall."
-        }
-        Name::Update => {
-            "Says how pinch is updated, and brings packages up to date. Packages of which a version is named stay."
-        }
-        Name::List => "Lists the packages of the user and of a trusted project.",
-        Name::Config => "Switches resources of packages on and off.",
+        Name::Remove => "Remove a package from the settings and delete its files. Alias: pinch uninstall.",
+        Name::Update => "Show how to update pinch, and update packages. Packages pinned to a version are not updated.",
+        Name::List => "List the packages of the user and of a trusted project.",
+        Name::Config => "Enable or disable resources of packages.",
     };
     let options = options(name).into_iter().map(|(names, value, about)| {
         let value = value.map(|value| format!(" <{value}>")).unwrap_or_default();
@@ -76,23 +72,22 @@ pub(super) fn help(name: Name) -> String {
 pub(super) fn how_to_update(again: bool) -> String {
     let command = if again { "cargo install --force pinch-cli" } else { "cargo install pinch-cli" };
     format!(
-        "This is pinch {}. It does not replace itself: run `{command}`, or take a release from \
+        "pinch {} does not update itself. Run `{command}`, or download a release from \
          https://github.com/pinch-agent/pinch/releases",
         env!("CARGO_PKG_VERSION")
     )
 }
 
-/// Said when nothing was named.
+/// Printed when no package was named.
 pub(super) const PACKAGES_STAY: &str =
-    "Packages are as they were. Update them with `pinch update --extensions`, or one with `pinch update <source>`";
+    "Packages were not updated. Use `pinch update --extensions` for all of them, or `pinch update <source>` for one";
 
-/// Catalogs cannot be fetched.
+/// The error of `pinch update --models`.
 pub(super) const NO_MODELS: &str =
-    "Model catalogs come with pinch and cannot be refreshed by themselves. Put other models into models.json";
+    "model catalogs are part of pinch and cannot be updated separately\nhint: add models to models.json";
 
-/// Nobody can answer.
-pub(super) const NO_TERMINAL: &str = "pinch config needs a terminal. Without one, change \"packages\" in settings.json: an object with a source and lists of patterns";
+/// The error of `pinch config` without a terminal.
+pub(super) const NO_TERMINAL: &str = "pinch config needs a terminal\nhint: edit \"packages\" in settings.json: an object with a source and lists of patterns";
 
-/// There is no such screen yet.
-pub(super) const NO_CONFIG: &str = "pinch config has no screen in this version. Change \"packages\" in settings.json: an object with a source and lists \
-     of patterns";
+/// The error of `pinch config` in a terminal.
+pub(super) const NO_CONFIG: &str = "pinch config is not supported yet\nhint: edit \"packages\" in settings.json: an object with a source and lists of patterns";

@@ -1,4 +1,4 @@
-//! What is said first: piped input, files and messages of the command line.
+//! The prompts of the command line: piped input, files and messages.
 
 use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::Path;
@@ -18,9 +18,9 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// How far a file is searched for a NUL, as git does it: text has none.
 const BINARY_LOOK: usize = 8000;
 
-/// What the command line says, read and not yet made fit for a model.
-pub(crate) struct Said {
-    /// What is piped in, the files, and the first message.
+/// The input of the command line, before images are adapted to the model.
+pub(crate) struct Messages {
+    /// Piped input, files, and the first message.
     first: Vec<Part>,
     has_piped: bool,
     then: Vec<String>,
@@ -31,8 +31,8 @@ enum Part {
     Image { name: String, content: Vec<u8>, mime_type: &'static str },
 }
 
-impl Said {
-    /// Reads what is piped in and the files that are named.
+impl Messages {
+    /// Reads piped input and the files that are named.
     pub(crate) fn read(args: &Options, host: &Host) -> Result<Self, Failure> {
         let cwd = folders::working_directory()?;
         let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
@@ -48,7 +48,7 @@ impl Said {
         Ok(Self { first, has_piped, then: texts.collect() })
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there is no input at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
@@ -96,10 +96,10 @@ fn piped_input(wants_input: bool, max: impl FnOnce() -> Result<u64, Failure>) ->
     let mut bytes = Vec::new();
     // An input that is closed reads as an empty one.
     let read = input.lock().take(max.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::user(format!("Cannot read standard input: {error}")))?;
+    read.map_err(|error| Failure::user(format!("cannot read stdin: {error}")))?;
     if bytes.len() as u64 > max {
         return Err(Failure::user(format!(
-            "Standard input is longer than {max} bytes. Raise maxInputBytes in settings.json, or name a file for the model to read"
+            "stdin is longer than {max} bytes\nhint: raise maxInputBytes in settings.json, or name a file for the model to read"
         )));
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
@@ -109,16 +109,16 @@ fn piped_input(wants_input: bool, max: impl FnOnce() -> Result<u64, Failure>) ->
 fn file_part(path: &Path) -> Result<Option<Part>, Failure> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure::user(format!("File not found: {}", path.display())),
-        _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
+        _ => Failure::user(format!("cannot read {}: {error}", path.display())),
     })?;
     if !meta.is_file() {
-        return Err(Failure::user(format!("Not a file: {}", path.display())));
+        return Err(Failure::user(format!("not a file: {}", path.display())));
     }
     let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| match error.kind() {
-        ErrorKind::FileTooLarge => Failure::user(format!("File is larger than 64 MiB: {}", path.display())),
+        ErrorKind::FileTooLarge => Failure::user(format!("file is larger than 64 MiB: {}", path.display())),
         // Some files of the system wait for news.
-        ErrorKind::WouldBlock => Failure::user(format!("Not a file: {}", path.display())),
-        _ => Failure::user(format!("Cannot read {}: {error}", path.display())),
+        ErrorKind::WouldBlock => Failure::user(format!("not a file: {}", path.display())),
+        _ => Failure::user(format!("cannot read {}: {error}", path.display())),
     })?;
     if bytes.is_empty() {
         return Ok(None);
@@ -127,7 +127,7 @@ fn file_part(path: &Path) -> Result<Option<Part>, Failure> {
     Ok(Some(match images::sniff(&bytes) {
         Some(mime_type) => Part::Image { name: name.to_string(), content: bytes, mime_type },
         None if bytes[..bytes.len().min(BINARY_LOOK)].contains(&0) => {
-            return Err(Failure::user(format!("{name} is a binary file: only text and images can be sent")));
+            return Err(Failure::user(format!("{name} is a binary file, and only text and images can be sent")));
         }
         None => Part::Text(format!("<file name=\"{name}\">\n{}\n</file>\n", String::from_utf8_lossy(&bytes))),
     }))

@@ -16,7 +16,7 @@ use crate::open_log;
 use pinch_cli::options::Options;
 
 /// What there is.
-pub(super) struct Scene {
+pub(super) struct DoctorContext {
     pub(super) host: Host,
     pub(super) folders: Folders,
     /// The project's own settings folder, where there is one.
@@ -30,7 +30,7 @@ pub(super) struct Scene {
     pub(super) of_auth: Vec<Problem>,
 }
 
-impl Scene {
+impl DoctorContext {
     /// Reads everything, and starts and changes nothing.
     pub(super) fn look(agent_dir: Option<&Path>, host: &Host) -> Result<Self, Failure> {
         let folders = Folders::find(agent_dir, host)?;
