@@ -170,7 +170,7 @@ mod tests {
                    "terminal": {"imageWidthCells": 7.9, "other": 1, "showImages": null}, "httpIdleTimeoutMs": "disabled"}),
             json!({"unknown": [1], "quietStartup": "header", "terminal": {"imageWidthCells": 7, "other": 1},
                    "httpIdleTimeoutMs": 0}),
-            &["retry", "httpProxy", "skills", "theme"],
+            &["theme", "retry", "httpProxy", "skills"],
         );
     }
 
