@@ -33,3 +33,8 @@ fn a_first_call_of_a_model_takes_six_statements_at_most() {
 fn a_first_agent_with_a_tool_takes_twelve_lines_at_most() {
     check("agent-core", 12, 6);
 }
+
+#[test]
+fn a_first_session_takes_twelve_lines_at_most() {
+    check("coding-agent", 12, 6);
+}
