@@ -13,9 +13,9 @@ use pinch_embed::stdx::text::with_causes;
 
 use crate::output;
 
-/// The kind of a failure, which is also its exit code.
+/// Whose failure it is, which is also the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureKind {
+pub(crate) enum Blame {
     /// The user's: a bad option, a missing file, an unknown model or session, a cancelled prompt.
     User = 1,
     /// The configuration's: no model or key, a document that stops the run.
@@ -29,31 +29,31 @@ pub(crate) enum FailureKind {
 /// A command that failed, in words for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) kind: FailureKind,
+    pub(crate) kind: Blame,
     pub(crate) text: String,
     /// The text is printed without a prefix.
     pub(crate) bare: bool,
 }
 
 impl Failure {
-    pub(crate) fn new(kind: FailureKind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: Blame, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), bare: false }
     }
 
     pub(crate) fn user(text: impl Into<String>) -> Self {
-        Self::new(FailureKind::User, text)
+        Self::new(Blame::User, text)
     }
 
     pub(crate) fn configuration(text: impl Into<String>) -> Self {
-        Self::new(FailureKind::Configuration, text)
+        Self::new(Blame::Configuration, text)
     }
 
     pub(crate) fn internal(text: impl Into<String>) -> Self {
-        Self::new(FailureKind::Internal, text)
+        Self::new(Blame::Internal, text)
     }
 
     /// A failure whose text is printed alone, as that of a failed answer.
-    pub(crate) fn bare(kind: FailureKind, text: impl Into<String>) -> Self {
+    pub(crate) fn bare(kind: Blame, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), bare: true }
     }
 
@@ -72,9 +72,9 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
             StoreError::Io { .. } | StoreError::Locked { .. } | StoreError::Cut { .. } | StoreError::Contended => {
-                FailureKind::Internal
+                Blame::Internal
             }
-            _ => FailureKind::User,
+            _ => Blame::User,
         };
         Self::new(kind, with_causes(&error))
     }

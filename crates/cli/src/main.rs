@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use args::{Cli, Command};
-use exit::{Failure, FailureKind};
+use exit::{Blame, Failure};
 use pinch_cli::options::Options;
 
 fn main() -> ExitCode {
@@ -118,13 +118,13 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
         let program = std::iter::once("pinch".to_owned());
         return Cli::try_parse_from(program.chain(args)).map(|cli| Invocation::Command(cli.command)).map_err(|error| {
             // Help is an answer, not a mistake.
-            let code = if error.use_stderr() { ExitCode::from(FailureKind::User as u8) } else { ExitCode::SUCCESS };
+            let code = if error.use_stderr() { ExitCode::from(Blame::User as u8) } else { ExitCode::SUCCESS };
             let text = error.render().to_string();
             let written = match error.use_stderr() {
                 true => output::stderr().write_all(text.as_bytes()),
                 false => output::stdout().write_all(text.as_bytes()),
             };
-            if written.is_err() { ExitCode::from(FailureKind::Internal as u8) } else { code }
+            if written.is_err() { ExitCode::from(Blame::Internal as u8) } else { code }
         });
     }
     let options = Options::parse(args);
@@ -138,7 +138,7 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
 fn answer(text: &str) -> ExitCode {
     match output::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(FailureKind::Internal as u8),
+        Err(_) => ExitCode::from(Blame::Internal as u8),
     }
 }
 

@@ -11,7 +11,7 @@ use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore, SessionSummary};
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::{Failure, FailureKind, tell, warn};
+use crate::exit::{Blame, Failure, tell, warn};
 use crate::folders::{Folders, absolute, expand_home};
 use crate::output;
 
@@ -105,7 +105,7 @@ impl<'a> Finder<'a> {
             if let Some(id) = id
                 && self.here(id).await?.is_some()
             {
-                return Err(Failure::bare(FailureKind::User, format!("Session already exists with id '{id}'")));
+                return Err(Failure::bare(Blame::User, format!("Session already exists with id '{id}'")));
             }
             let source = match self.find(named).await? {
                 NamedSession::Here(path) => path,
@@ -151,7 +151,7 @@ impl<'a> Finder<'a> {
         }
         match self.store.find_by_id(named, ListScope::All).await?.into_iter().next() {
             Some(found) => Ok(NamedSession::Elsewhere(Box::new(found))),
-            None => Err(Failure::bare(FailureKind::User, format!("No session found matching '{named}'"))),
+            None => Err(Failure::bare(Blame::User, format!("No session found matching '{named}'"))),
         }
     }
 }
@@ -185,6 +185,6 @@ fn ask_to_fork(named: &str, cwd: &str) -> Result<(), Failure> {
     let is_read = input.lock().read_line(&mut answer).is_ok();
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" if is_read => Ok(()),
-        _ => Err(Failure::bare(FailureKind::User, "Aborted.")),
+        _ => Err(Failure::bare(Blame::User, "Aborted.")),
     }
 }

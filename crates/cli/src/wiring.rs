@@ -19,7 +19,7 @@ use pinch_embed::llm::provider::missing_feature;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
-use crate::exit::{Failure, FailureKind, tell, warn, warn_of};
+use crate::exit::{Blame, Failure, tell, warn, warn_of};
 use crate::find_model;
 use crate::folders::Folders;
 use crate::open_log::{self, session_folder};
@@ -182,13 +182,13 @@ fn failure(error: RuntimeError, folders: &Folders) -> Failure {
             // The text is pi's, for scripts that look for it.
             let file = file.as_ref().map_or_else(|| "(in memory)".into(), |path| path.display().to_string());
             let text = format!("{error}\nSession file: {file}\nCurrent working directory: {}", folders.cwd.display());
-            Failure::bare(FailureKind::User, text)
+            Failure::bare(Blame::User, text)
         }
         RuntimeError::Create { source, problems } => {
             problems.iter().for_each(|problem| warn(problem));
             let failure = not_created(source, folders);
             // What is missing may be in the document that cannot be read.
-            let kind = if problems.is_empty() { failure.kind } else { FailureKind::Configuration };
+            let kind = if problems.is_empty() { failure.kind } else { Blame::Configuration };
             Failure { kind, ..failure }
         }
         error => Failure::user(error.to_string()),

@@ -200,7 +200,10 @@ mod tests {
         let reason = Classified::Reason;
         assert_eq!(of(402, "402 Payment Required"), reason(FailoverReason::Billing));
         assert_eq!(of(402, "Daily usage limit reached, try again tomorrow"), reason(FailoverReason::RateLimit));
-        assert_eq!(of(413, "Request too large: tokens per minute (TPM) limit 30000"), reason(FailoverReason::RateLimit));
+        assert_eq!(
+            of(413, "Request too large: tokens per minute (TPM) limit 30000"),
+            reason(FailoverReason::RateLimit)
+        );
         assert_eq!(of(413, "413 request_too_large"), Classified::ContextOverflow);
         assert_eq!(of(400, "prompt is too long: 210000 tokens > 200000 maximum"), Classified::ContextOverflow);
         assert_eq!(of(403, "your api key has been revoked"), reason(FailoverReason::AuthPermanent));

@@ -20,7 +20,7 @@ use pinch_embed::stdx::host::Host;
 use serde_json::json;
 
 use crate::embedded::{self, Surroundings};
-use crate::exit::{Failure, Kind, tell, unwritten, warn_of};
+use crate::exit::{Blame, Failure, tell, unwritten, warn_of};
 use crate::show::payloads;
 use crate::{folders, output, signals};
 
@@ -111,10 +111,10 @@ struct Stopped {
 impl From<Failure> for Stopped {
     fn from(failure: Failure) -> Self {
         let kind = match failure.kind {
-            Kind::User => "user",
-            Kind::Configuration => "config",
-            Kind::Provider => "unknown",
-            Kind::Internal => "internal",
+            Blame::User => "user",
+            Blame::Configuration => "config",
+            Blame::Provider => "unknown",
+            Blame::Internal => "internal",
         };
         Self { failure, kind }
     }

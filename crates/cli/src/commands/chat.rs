@@ -12,7 +12,7 @@ use pinch_embed::stdx::cancel::{Cancel, CancelReason, Deadline};
 use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, list_models, rpc};
-use crate::exit::{Failure, FailureKind, extension_failed, unwritten, warn};
+use crate::exit::{Blame, Failure, extension_failed, unwritten, warn};
 use crate::messages::Messages;
 use crate::{exit, output, signals, wiring};
 
@@ -72,23 +72,23 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
         if let Printed::Aborted { text } = printed
             && cancel.reason() == Some(CancelReason::Shutdown)
         {
-            exit::tell(&Failure::bare(FailureKind::User, text));
+            exit::tell(&Failure::bare(Blame::User, text));
         }
         return Ok(code);
     }
     if let Some(limit) = limit.filter(|_| cancel.reason() == Some(CancelReason::Deadline)) {
         let text =
             format!("the run was stopped after {} s\nhint: raise --timeout or runTimeoutMs", limit.as_secs_f64());
-        return Err(Failure::new(FailureKind::Provider, text));
+        return Err(Failure::new(Blame::Provider, text));
     }
     match printed {
         Printed::Answer => Ok(ExitCode::SUCCESS),
         Printed::CutOff => {
             warn("the answer was cut off: the model reached its output limit");
-            Ok(ExitCode::from(FailureKind::User as u8))
+            Ok(ExitCode::from(Blame::User as u8))
         }
-        Printed::Failed { text } => Err(Failure::bare(FailureKind::Provider, text)),
-        Printed::Aborted { text } => Err(Failure::bare(FailureKind::User, text)),
+        Printed::Failed { text } => Err(Failure::bare(Blame::Provider, text)),
+        Printed::Aborted { text } => Err(Failure::bare(Blame::User, text)),
     }
 }
 

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::{Failure, FailureKind, unwritten};
+use crate::exit::{Blame, Failure, unwritten};
 use crate::output;
 use context::DoctorContext;
 use report::{Mark, Report};
@@ -77,5 +77,5 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let text = if args.json { format!("{}\n", report.to_value()) } else { report.text() };
     output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
     let is_broken = report.count(Mark::Fail) > 0;
-    Ok(if is_broken { ExitCode::from(FailureKind::Configuration as u8) } else { ExitCode::SUCCESS })
+    Ok(if is_broken { ExitCode::from(Blame::Configuration as u8) } else { ExitCode::SUCCESS })
 }

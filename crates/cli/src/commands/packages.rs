@@ -83,7 +83,7 @@ async fn carry_out(
             match packages.remove(source, scope, cancel).await {
                 // Printed without the prefix of errors.
                 Err(error @ PackageError::NotFound { .. }) => {
-                    Err(Failure::bare(crate::exit::FailureKind::User, error.to_string()))
+                    Err(Failure::bare(crate::exit::Blame::User, error.to_string()))
                 }
                 done => done.map_err(failure),
             }?;

@@ -5,8 +5,8 @@ use http::StatusCode;
 use super::LlmErrorKind;
 use super::overflow::text_is_overflow;
 use super::patterns::{
-    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, PASSING_LIMIT, RATE_LIMIT, SERVER, STREAM_CUT, TIMEOUT, TOKEN_RATE, Table,
-    beginning,
+    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, PASSING_LIMIT, RATE_LIMIT, SERVER, STREAM_CUT,
+    TIMEOUT, TOKEN_RATE, Table, beginning,
 };
 
 /// What kind of failure a response or an error event of a stream is. The first that says something wins: a code that names one thing, words

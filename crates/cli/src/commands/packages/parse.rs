@@ -1,6 +1,6 @@
 //! The arguments of package commands. They are parsed by hand because scripts rely on the error messages.
 
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{Blame, Failure};
 
 use super::name::Name;
 use super::texts::usage;
@@ -159,7 +159,7 @@ fn update(given: &mut PackageArgs<'_>) -> Update {
 }
 
 fn check(name: Name, given: &PackageArgs<'_>) -> Result<(), Failure> {
-    let refused = |text: String| Failure::bare(FailureKind::User, text);
+    let refused = |text: String| Failure::bare(Blame::User, text);
     let with_usage = |text: String| Err(refused(format!("{text}\nUsage: {}", usage(name))));
     if let Some(option) = given.unknown {
         let command = name.as_str();

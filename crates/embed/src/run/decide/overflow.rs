@@ -4,8 +4,8 @@ use pinch_llm::error::LlmError;
 
 use super::state::{Pending, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
-use crate::reason::{Classified, FailoverReason, classify};
 use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
+use crate::reason::{Classified, FailoverReason, classify};
 use crate::run::outcome::AttemptOutcome;
 use crate::run::result::{FailoverError, RunErrorKind};
 
