@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::launch::browser;
 use crate::tools::{DENY, SHEAR, Tool};
-use crate::{cargo, features, test, tidy};
+use crate::{cargo, features, fork, test, tidy};
 
 /// What `cargo xtask ci` takes.
 #[derive(clap::Args)]
@@ -44,6 +44,7 @@ const STEPS: &[Step] = &[
     ("lints", || Ok(cargo::run(CLIPPY, &[])?.into())),
     ("features", || Ok(features::run(&features::Args {})?.into())),
     ("documentation", || Ok(cargo::run(DOC, &[("RUSTDOCFLAGS", "-D warnings")])?.into())),
+    ("fork", || Ok(fork::run(&fork::Args {})?.into())),
     ("browser", check_pages),
 ];
 

@@ -12,6 +12,7 @@ mod tools;
 
 mod codegen;
 mod features;
+mod fork;
 mod test;
 mod tidy;
 
@@ -39,6 +40,8 @@ enum Command {
     Tidy(tidy::Args),
     /// Checks that each feature of each crate compiles alone, and each crate without any.
     Features(features::Args),
+    /// Builds and tests the crate outside of the workspace that uses published interfaces only.
+    Fork(fork::Args),
     /// Measures speed and memory against the budgets.
     Bench(launch::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
@@ -67,6 +70,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Test(args) => test::run(&args)?,
         Command::Tidy(args) => tidy::run(&args)?,
         Command::Features(args) => features::run(&args)?,
+        Command::Fork(args) => fork::run(&args)?,
         Command::Codegen(args) => codegen::run(&args)?,
         Command::Bench(args) => {
             let program = if args.measure_nothing_of_it() { launch::DEV } else { launch::DEV_RELEASE };

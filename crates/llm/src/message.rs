@@ -164,12 +164,6 @@ impl ToolDecl {
         let (name, description) = (name.into(), description.into());
         Self { name, description, parameters: parameters.into(), constrained_sampling: None }
     }
-
-    /// A tool whose arguments are those from which a `T` can be read.
-    #[cfg(feature = "schemars")]
-    pub fn of<T: schemars::JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
-        Self::new(name, description, crate::schema::derived::schema_of::<T>())
-    }
 }
 
 /// What the user said.

@@ -11,6 +11,8 @@ pub mod limit;
 
 pub mod strict;
 
+mod structured;
+
 pub(crate) mod effort;
 
 pub(crate) mod sampling;

@@ -59,6 +59,7 @@ pub trait Machine: Send + Sync {
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stat {
     /// File, folder or something else.
     pub kind: FileKind,
@@ -66,6 +67,13 @@ pub struct Stat {
     pub len: u64,
     /// Whether this process may read it, as far as the system tells.
     pub readable: bool,
+}
+
+impl Stat {
+    /// Something that this process may read.
+    pub fn new(kind: FileKind, len: u64) -> Self {
+        Self { kind, len, readable: true }
+    }
 }
 
 /// What sort of thing is at a path.

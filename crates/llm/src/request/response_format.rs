@@ -4,16 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Request;
-use crate::error::{LlmError, LlmErrorKind};
-use crate::wire::strict::{self, Limits};
-
 /// The form in which a model has to answer. Without one it answers in free text.
 ///
 /// Every wire format sends a JSON schema in its own way: `response_format` (OpenAI Chat Completions, Mistral), `text.format` (OpenAI
 /// Responses, Azure, ChatGPT subscriptions), `output_config.format` (Anthropic), `responseJsonSchema` (Google, Vertex) and
 /// `outputConfig.textFormat` (Bedrock). Anthropic and Bedrock have no JSON mode without a schema, and Cloud Code Assist cannot pass a
-/// format on to Claude models: there the call fails with [`LlmErrorKind::InvalidRequest`] before anything is sent.
+/// format on to Claude models: there the call fails with [`InvalidRequest`](crate::error::LlmErrorKind::InvalidRequest) before anything is sent.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ResponseFormat {
@@ -74,42 +70,6 @@ impl ResponseFormat {
             _ => None,
         }
     }
-
-    /// The value of `response_format` in Chat Completions; `strict` says whether the server knows strict schemas.
-    pub(crate) fn encode_openai(&self, strict: bool) -> Value {
-        match self {
-            Self::JsonObject => json!({"type": "json_object"}),
-            Self::JsonSchema(format) => json!({"type": "json_schema", "json_schema": format.encode_openai(strict)}),
-        }
-    }
-
-    /// The value of `text.format` in Responses.
-    pub(crate) fn encode_responses(&self, strict: bool) -> Value {
-        match self {
-            Self::JsonObject => json!({"type": "json_object"}),
-            Self::JsonSchema(format) => {
-                let mut written = json!({"type": "json_schema"});
-                if let (Some(to), Value::Object(members)) = (written.as_object_mut(), format.encode_openai(strict)) {
-                    to.extend(members);
-                }
-                written
-            }
-        }
-    }
-
-    /// The schema, for formats that have no JSON mode without one.
-    ///
-    /// # Errors
-    /// When there is no schema.
-    pub(crate) fn require_schema(&self, request: &Request) -> Result<&JsonSchemaFormat, LlmError> {
-        match self {
-            Self::JsonSchema(format) => Ok(format),
-            Self::JsonObject => {
-                let text = format!("{} has no JSON mode without a schema: use a JSON schema", request.model.api);
-                Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::InvalidRequest, text))
-            }
-        }
-    }
 }
 
 impl JsonSchemaFormat {
@@ -118,25 +78,6 @@ impl JsonSchemaFormat {
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
-    }
-
-    fn encode_openai(&self, strict: bool) -> Value {
-        let enforced = if strict { strict::response_schema(&self.schema, Limits::OpenAi) } else { None };
-        let mut written = json!({"name": self.name});
-        if let Some(description) = &self.description {
-            written["description"] = description.as_str().into();
-        }
-        if strict {
-            written["strict"] = enforced.is_some().into();
-        }
-        written["schema"] = enforced.unwrap_or_else(|| (*self.schema).clone());
-        written
-    }
-
-    /// The schema as Claude takes it.
-    pub(crate) fn encode_anthropic(&self) -> Value {
-        let schema = strict::without_bounds(&self.schema);
-        strict::response_schema(&schema, Limits::Anthropic).unwrap_or(schema)
     }
 }
 

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
+use crate::message::ToolDecl;
+
 /// The JSON Schema of a type, in the form that providers accept: nested types are written in place, and what only programs read (`$schema`,
 /// the name of the type as `title`, formats of Rust's numbers) is left out.
 pub fn schema_of<T: JsonSchema>() -> Value {
@@ -20,6 +22,13 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     }
     remove_rust_formats(&mut schema);
     schema
+}
+
+impl ToolDecl {
+    /// A tool whose arguments are those from which a `T` can be read.
+    pub fn of<T: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self::new(name, description, schema_of::<T>())
+    }
 }
 
 const RUST_FORMATS: [&str; 14] = [

@@ -77,8 +77,8 @@ impl Stamp {
     }
 }
 
-/// Sorts the latest changed first.
-pub(super) fn sort(found: &mut [SessionSummary]) {
+/// Sorts summaries, the latest changed first, as a store lists them.
+pub fn sort(found: &mut [SessionSummary]) {
     found.sort_by_key(|summary| std::cmp::Reverse((summary.modified, summary.file_modified)));
 }
 
@@ -119,8 +119,9 @@ pub(super) fn summarise_files(
     found
 }
 
-/// Summarises the text of one session; `None` when it is none.
-pub(super) fn summarise(text: &[u8], path: PathBuf, file_modified: i64) -> Option<SessionSummary> {
+/// Summarises the text of one session; `None` when it is not a session. `path` names it where it has no file, and `file_modified` is the time
+/// of its last write in Unix milliseconds, where the store knows it.
+pub fn summarise(text: &[u8], path: PathBuf, file_modified: i64) -> Option<SessionSummary> {
     let mut reader = Reader::new(path, file_modified);
     for (_, line) in scan::lines(text) {
         if !reader.read(line) {

@@ -1,0 +1,66 @@
+//! Response formats in the terms of the providers.
+
+use serde_json::{Value, json};
+
+use super::strict::{self, Limits};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::request::{JsonSchemaFormat, Request, ResponseFormat};
+
+impl ResponseFormat {
+    /// The value of `response_format` in Chat Completions; `strict` says whether the server knows strict schemas.
+    pub(crate) fn encode_openai(&self, strict: bool) -> Value {
+        match self {
+            Self::JsonObject => json!({"type": "json_object"}),
+            Self::JsonSchema(format) => json!({"type": "json_schema", "json_schema": format.encode_openai(strict)}),
+        }
+    }
+
+    /// The value of `text.format` in Responses.
+    pub(crate) fn encode_responses(&self, strict: bool) -> Value {
+        match self {
+            Self::JsonObject => json!({"type": "json_object"}),
+            Self::JsonSchema(format) => {
+                let mut written = json!({"type": "json_schema"});
+                if let (Some(to), Value::Object(members)) = (written.as_object_mut(), format.encode_openai(strict)) {
+                    to.extend(members);
+                }
+                written
+            }
+        }
+    }
+
+    /// The schema, for formats that have no JSON mode without one.
+    ///
+    /// # Errors
+    /// When there is no schema.
+    pub(crate) fn require_schema(&self, request: &Request) -> Result<&JsonSchemaFormat, LlmError> {
+        match self {
+            Self::JsonSchema(format) => Ok(format),
+            Self::JsonObject => {
+                let text = format!("{} has no JSON mode without a schema: use a JSON schema", request.model.api);
+                Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::InvalidRequest, text))
+            }
+        }
+    }
+}
+
+impl JsonSchemaFormat {
+    fn encode_openai(&self, strict: bool) -> Value {
+        let enforced = if strict { strict::response_schema(&self.schema, Limits::OpenAi) } else { None };
+        let mut written = json!({"name": self.name});
+        if let Some(description) = &self.description {
+            written["description"] = description.as_str().into();
+        }
+        if strict {
+            written["strict"] = enforced.is_some().into();
+        }
+        written["schema"] = enforced.unwrap_or_else(|| (*self.schema).clone());
+        written
+    }
+
+    /// The schema as Claude takes it.
+    pub(crate) fn encode_anthropic(&self) -> Value {
+        let schema = strict::without_bounds(&self.schema);
+        strict::response_schema(&schema, Limits::Anthropic).unwrap_or(schema)
+    }
+}

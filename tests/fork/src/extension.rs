@@ -1,0 +1,38 @@
+//! An extension of coding sessions: it brings a tool along, and forbids deletions.
+
+use std::sync::Arc;
+
+use pinch_agent_core::hooks::{BeforeTool, PendingCall};
+use pinch_coding_agent::extension::{
+    Answer, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Point, Points, Registrations,
+};
+
+use crate::tools::{Delete, word_count};
+
+/// Brings the tools of this crate along, and denies calls of `delete`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDeletions;
+
+impl Extension for NoDeletions {
+    fn name(&self) -> &str {
+        "no-deletions"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([Point::ToolCall])
+    }
+
+    fn register(&self, to: &mut Registrations, _: &ExtensionHandle) -> Result<(), ExtensionError> {
+        to.tool(Arc::new(word_count()));
+        to.tool(Arc::new(Delete::default()));
+        Ok(())
+    }
+
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+        let action = match call.call.name.as_str() {
+            "delete" => BeforeTool::Deny { reason: "deletions are forbidden".into(), end_run: false },
+            _ => BeforeTool::Allow,
+        };
+        Box::pin(async { Ok(action) })
+    }
+}

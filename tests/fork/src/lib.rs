@@ -1,0 +1,9 @@
+//! What a fork adds to pinch without changing it: every extension point of the library layers, implemented with public API alone.
+//!
+//! This crate is outside of the workspace on purpose. If it stops compiling, a published interface has changed.
+
+pub mod extension;
+pub mod format;
+pub mod machine;
+pub mod store;
+pub mod tools;

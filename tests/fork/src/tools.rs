@@ -1,0 +1,41 @@
+//! Tools: one made of a function, one of a type with a schema written by hand.
+
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, ToolEffect};
+use pinch_agent_core::{FnTool, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, tool_fn};
+use pinch_llm::schema::Schema;
+use serde_json::json;
+
+/// Arguments of [`word_count`].
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+pub struct WordCount {
+    /// The text to count in.
+    pub text: String,
+}
+
+/// Counts words.
+pub fn word_count() -> FnTool {
+    let count = |args: WordCount, _cx| async move { Ok(args.text.split_whitespace().count().to_string()) };
+    tool_fn("word_count", "Count the words of a text.", count).effect(ToolEffect::Reads)
+}
+
+/// Deletes things, or would.
+#[derive(Debug)]
+pub struct Delete(ToolSpec);
+
+impl Default for Delete {
+    fn default() -> Self {
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        Self(ToolSpec::new("delete", "Delete a file.", Schema::new(schema)))
+    }
+}
+
+impl Tool for Delete {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, _: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { Ok(ToolOutput::text(format!("deleted {}", input["path"]))) })
+    }
+}

@@ -1,0 +1,5 @@
+//! The fork's parts pass the suites of pinch, and work inside its layers.
+
+mod format;
+mod layers;
+mod store;

@@ -1,0 +1,27 @@
+//! The store passes the suite.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, ready};
+use pinch_fork::store::Table;
+use pinch_session::store::{SessionRef, SessionStore};
+use pinch_testing::suites::store::Place;
+
+/// A table of its own for each scenario.
+#[derive(Default)]
+struct Fresh(Table);
+
+impl Place for Fresh {
+    fn store(&self) -> Arc<dyn SessionStore> {
+        Arc::new(self.0.clone())
+    }
+
+    fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
+        self.0.put(id, text);
+        Box::pin(ready(SessionRef::Id(id.to_owned())))
+    }
+}
+
+pinch_testing::store_suite! {
+    table => Fresh::default(), gaps: [];
+}
