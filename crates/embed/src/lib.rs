@@ -1,4 +1,4 @@
-//! Runs an agent inside your program: one prompt in; model calls, tool calls, retries, failover and compaction inside; replies out.
+#![doc = include_str!("../README.md")]
 
 pub mod key;
 
@@ -28,8 +28,13 @@ pub mod runner;
 
 pub mod engine;
 
-pub use engine::{Engine, run_embedded_agent};
+pub use config::Config;
+pub use delivery::{Delivered, OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
+pub use engine::{Engine, EngineBuilder, EngineRun, QueueError, RunTarget, run_embedded_agent};
 pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;
 pub use pinch_ports as ports;
+pub use ports::{Caller, Sender};
+pub use run::request::BlockReplies;
+pub use run::{RunError, RunRequest, RunResult};

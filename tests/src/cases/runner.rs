@@ -13,6 +13,7 @@ mod keys;
 mod lanes;
 mod models;
 mod profiles;
+mod transcripts;
 mod world;
 mod retry_loop;
 
@@ -27,7 +28,9 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         return Outcome::Reference;
     }
     let (area, given, expect) = (case.kind, &case.case["given"], &case.case["expect"]);
-    let run = retry_loop::run(area, group, given, expect).or_else(|| engine::run(area, given, expect));
+    let run = retry_loop::run(area, group, given, expect)
+        .or_else(|| engine::run(area, given, expect))
+        .or_else(|| transcripts::run(area, given, expect));
     if let Some(outcome) = run {
         return outcome;
     }

@@ -102,8 +102,8 @@ impl EngineBuilder {
     }
 
     /// Offers a tool to every run. It replaces a built-in tool of the same name. Deny lists of the configuration apply to it.
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.parts.toolbox.add(tool);
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.parts.toolbox.add(Arc::new(tool));
         self
     }
 

@@ -34,9 +34,9 @@ use crate::world::{World, answer, call, refusal, said, stream, within};
 /// A tool that returns a fixed text.
 struct Fixed(ToolSpec, String);
 
-fn tool(name: &str, text: &str) -> Arc<dyn Tool> {
+fn tool(name: &str, text: &str) -> Fixed {
     let schema = Schema::new(json!({"type": "object"}));
-    Arc::new(Fixed(ToolSpec::new(name, "A tool of the host", schema), text.to_owned()))
+    Fixed(ToolSpec::new(name, "A tool of the host", schema), text.to_owned())
 }
 
 impl Tool for Fixed {
@@ -80,7 +80,7 @@ async fn tools_of_the_host_depend_on_the_caller_and_obey_deny_lists() {
             .tools_for(|request| {
                 let caller = &request.caller;
                 let name = format!("{}_{}", caller.channel.clone().unwrap(), caller.agent.clone().unwrap());
-                vec![tool(&name, "hi"), tool("message", "sent")]
+                vec![Arc::new(tool(&name, "hi")) as Arc<dyn Tool>, Arc::new(tool("message", "sent"))]
             })
     });
     for name in ["s1", "s2"] {
@@ -173,7 +173,7 @@ impl Extension for Guard {
         to: &mut pinch_coding_agent::extension::Registrations,
         _: &pinch_coding_agent::extension::ExtensionHandle,
     ) -> Result<(), pinch_coding_agent::extension::ExtensionError> {
-        to.tool(tool("from_extension", "yes"));
+        to.tool(Arc::new(tool("from_extension", "yes")));
         Ok(())
     }
     fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> Answer<'a, BeforeTool> {

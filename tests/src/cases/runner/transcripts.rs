@@ -112,7 +112,7 @@ async fn appended(given: &Value) -> Result<Vec<String>, String> {
     Ok(log.context().messages.iter().map(|message| compact(message)).collect())
 }
 
-/// What a session file's answer is once it is read; `null` when nothing of it is left.
+/// What a request holds of an answer that a session file has; `null` when nothing of it is left.
 async fn loaded(given: &Value) -> Result<Value, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let answer = json!({
@@ -130,17 +130,25 @@ async fn loaded(given: &Value) -> Result<Value, String> {
     let store = Arc::new(JsonlStore::flat(dir.path()));
     let log =
         SessionLog::open(&host, store, &SessionRef::Path(path), "/work").await.map_err(|error| error.to_string())?;
-    let context = log.context();
-    let Some(answer) = context.messages.iter().find_map(|message| message.as_assistant()) else {
+    let model = json!({"id": "mock-1", "provider": "mock", "api": "openai-completions", "baseUrl": "http://localhost"});
+    let model = Model::from_record(&model).map_err(|error| error.to_string())?;
+    let sent = transform(&log.context().messages, &model, None);
+    let answer = sent.iter().find_map(|message| message.as_assistant());
+    // Blocks of unknown types are kept in the file and in no request.
+    let blocks: Vec<&Arc<Block>> = answer
+        .map_or(&[][..], |answer| &answer.content)
+        .iter()
+        .filter(|block| !matches!(***block, Block::Other(_)))
+        .collect();
+    if blocks.is_empty() {
         return Ok(Value::Null);
-    };
+    }
     let block = |block: &Arc<Block>| match &**block {
         Block::Text(text) => json!({"type": "text", "text": text.text}),
         Block::ToolCall(call) => {
             json!({"type": "toolCall", "id": call.id.as_str(), "name": call.name, "arguments": call.arguments})
         }
-        Block::Other(raw) => raw.raw.clone(),
         _ => Value::Null,
     };
-    Ok(answer.content.iter().map(block).collect())
+    Ok(blocks.into_iter().map(block).collect())
 }

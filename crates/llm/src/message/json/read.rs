@@ -355,6 +355,10 @@ impl FlatBlock<'_> {
                 data: self.data.unwrap_or_default(),
                 mime_type: self.mime_type.unwrap_or_default(),
             }),
+            // A call without arguments was never complete: no model can have made it, and no tool may run it.
+            "toolCall" if self.arguments.as_ref().is_none_or(Value::is_null) => {
+                Block::Other(RawBlock { raw: Value::Object(self.into_raw()) })
+            }
             "toolCall" => Block::ToolCall(ToolCall {
                 id: ToolCallId::from(self.id.unwrap_or_default()),
                 name: self.name.unwrap_or_default(),

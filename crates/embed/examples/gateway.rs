@@ -1,0 +1,134 @@
+//! A gateway in one file: two users of a chat, a tool written as a function, a channel that fails now and then, and two listeners.
+//!
+//! The model is a scripted server on the loopback, so that no key is needed: `cargo run -p pinch-embed --example gateway`. For a real one,
+//! leave out `models` and name a model and its key in the configuration.
+
+#![expect(clippy::print_stdout, reason = "an example shows what happens")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use pinch_agent_core::tool_fn;
+use pinch_embed::delivery::{EngineEvent, EngineEvents};
+use pinch_embed::{BlockReplies, Caller, Config, Engine, OutgoingBlock, Receipt, ReplySink, SendFailure, Sender};
+use pinch_testing::server::{Recorded, Reply, Server};
+use pinch_testing::wires::anthropic::Response;
+use serde_json::json;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct WeatherArgs {
+    /// The city to look up
+    city: String,
+}
+
+/// A chat whose every third message is lost at first.
+struct Chat {
+    user: &'static str,
+    n_sends: AtomicUsize,
+}
+
+impl ReplySink for Chat {
+    fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
+        Box::pin(async move {
+            let n = self.n_sends.fetch_add(1, Ordering::Relaxed) + 1;
+            if n % 3 == 0 {
+                // Tried again with the same id, so that nothing is shown twice.
+                return Err(SendFailure::transient("the chat is busy"));
+            }
+            println!("to {}: {}", self.user, block.reply.text);
+            Ok(Receipt { id: Some(format!("{}-{n}", self.user)) })
+        })
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Server::start().await?;
+    server.answer_with(|request| Some(model(request)));
+    let dir = tempfile::tempdir()?;
+    let document = json!({
+        "agents": {"defaults": {"model": {"primary": "demo/m1"}, "maxConcurrent": 4}},
+        "models": {"providers": {"demo": {
+            "baseUrl": server.url(), "api": "anthropic-messages", "apiKey": "none",
+            "models": [{"id": "m1", "contextWindow": 200_000, "maxTokens": 8_000}],
+        }}},
+    });
+    let (config, problems) = Config::from_document(document.as_object().cloned().unwrap_or_default(), dir.path());
+    for problem in problems {
+        println!("{problem}");
+    }
+
+    let weather = tool_fn("weather", "Look up the weather of a city", |args: WeatherArgs, _cx| async move {
+        Ok(format!("It is sunny in {}.", args.city))
+    });
+    let engine = Engine::builder(dir.path())
+        .config(config)
+        .tool(weather)
+        // Only the owner may restart the gateway.
+        .tools_for(|request| match request.caller.is_owner {
+            true => vec![Arc::new(tool_fn("restart", "Restart the gateway", |_: serde_json::Value, _cx| async move {
+                Ok("Restarting.".to_owned())
+            }))],
+            false => Vec::new(),
+        })
+        .build();
+
+    let (first, second) = (engine.subscribe(), engine.subscribe());
+    let users = async {
+        let talked = tokio::join!(talk(&engine, "ada", true), talk(&engine, "bob", false));
+        // Listeners end with the engine.
+        drop(engine);
+        talked.0.and(talked.1)
+    };
+    let (talked, first, second) = tokio::join!(users, count(first), count(second));
+    talked?;
+    println!("one listener saw {first} events, the other {second}");
+    Ok(())
+}
+
+/// Sends one message of a user and delivers the answer.
+async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(), Box<dyn std::error::Error>> {
+    let caller = Caller::new().channel("demo-chat").sender(Sender::new(user));
+    let caller = if is_owner { caller.owner() } else { caller };
+    let request = engine
+        .request(user, Some(&format!("agent:main:{user}")), None, "How is the weather in Rome?")
+        .caller(caller)
+        .block_replies(BlockReplies::default());
+    let chat = Arc::new(Chat { user, n_sends: AtomicUsize::new(0) });
+    let run = engine.run(request).deliver(chat).await;
+    for payload in run.still_to_send() {
+        println!("to {user}, at the end: {}", payload.reply.text);
+    }
+    run.result?;
+    Ok(())
+}
+
+/// Counts the events of all runs until the engine is gone.
+async fn count(mut events: EngineEvents) -> u64 {
+    let mut n = 0;
+    while let Some(event) = events.next().await {
+        n += match event {
+            EngineEvent::Event(_) => 1,
+            EngineEvent::Lagged { missed } => missed,
+        };
+    }
+    n
+}
+
+/// The scripted model: it calls the weather tool, and then says what the tool said.
+fn model(request: &Recorded) -> Reply {
+    let body = request.json();
+    let tools: Vec<&str> = body["tools"].as_array().into_iter().flatten().filter_map(|t| t["name"].as_str()).collect();
+    let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+    let has_result = last["content"].as_array().is_some_and(|blocks| blocks.iter().any(|b| b["type"] == "tool_result"));
+    let response = Response::new("m1").in_pieces(4);
+    Reply::sse(match has_result {
+        false => response
+            .text("Let me look.")
+            .tool_call("call_1", "weather", &json!({"city": "Rome"}).to_string())
+            .stop("tool_use")
+            .concat(),
+        true => response.text(&format!("Sunny. (I may use: {}.)", tools.join(", "))).stop("end_turn").concat(),
+    })
+}
