@@ -64,6 +64,7 @@ use chunk::Chunking;
 use coalesce::{Coalesce, Coalescing};
 use dedupe::Dedupe;
 use directives::Directives;
+use directives::threading::ReplyToMode;
 use tool_notes::{ToolFormat, Verbose};
 
 /// One part of the chain.
@@ -123,7 +124,11 @@ pub struct ReplyOptions {
     pub enforce_final_tag: bool,
     /// The home folder, shown as `~` in messages about tools.
     pub home: Option<String>,
-    /// Whoever makes several attempts tells itself when the run begins and ends.
+    /// The message that the run answers, for replies to the current message.
+    pub current_message: Option<String>,
+    /// Which blocks keep the message they reply to.
+    pub reply_to: ReplyToMode,
+    /// The owner of the run, who may make several attempts, emits its start and end.
     pub quiet_lifecycle: bool,
 }
 

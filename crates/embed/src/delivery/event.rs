@@ -5,7 +5,7 @@ use pinch_stdx::text::utf16_len;
 use serde_json::{Value, json};
 
 use crate::replies::Piece;
-use crate::replies::piece::{AgentNote, BlockReply, Edit, Growth, ReasoningGrowth, ToolNote};
+use crate::replies::piece::{AgentNote, BlockReply, Growth, ReasoningGrowth, ToolNote, merge_growth};
 
 /// One thing that leaves a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,8 +153,7 @@ impl Merge for Queued {
         let (max_chars, is_full) = (next.max_chars, capacity == Capacity::Full);
         match (&mut self.event, next.event) {
             (PartialReply(first), PartialReply(next)) if first.shown == next.shown => {
-                merge_growth(first, &next);
-                first.media_urls.extend(next.media_urls);
+                merge_growth(first, next);
             }
             (ReasoningStream(first), ReasoningStream(next)) => {
                 first.formatted.then(&next.formatted);
@@ -191,19 +190,6 @@ fn join_notes(first: &mut ToolNote, next: &ToolNote) {
         first.text.truncate(first.text.floor_char_boundary(MAX_JOINED_NOTES));
         first.text.push_str("\n…(truncated)…");
     }
-}
-
-/// Makes one growth of two. If the second continues where the first ended, all of it is new; otherwise the first is partly taken back.
-fn merge_growth(first: &mut Growth, next: &Growth) {
-    if next.at == first.at + first.restored.len() + first.delta.len() {
-        first.delta.push_str(&next.restored);
-        first.delta.push_str(&next.delta);
-        return;
-    }
-    let mut edit = Edit { at: first.at, text: std::mem::take(&mut first.restored) + &first.delta };
-    edit.then(&Edit { at: next.at, text: next.restored.clone() });
-    (first.at, first.restored) = (edit.at, edit.text);
-    first.delta.clone_from(&next.delta);
 }
 
 /// Whether two neighbouring blocks may be sent as one.

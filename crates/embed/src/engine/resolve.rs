@@ -60,6 +60,8 @@ fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
         reasoning: request.reasoning_level,
         verbose: request.verbose_level,
         home: parts.host.home().map(|home| home.to_string_lossy().into_owned()),
+        current_message: request.caller.message_id.clone(),
+        reply_to: request.reply_to_mode,
         quiet_lifecycle: true,
         ..ReplyOptions::default()
     }

@@ -66,6 +66,19 @@ pub struct Growth {
     pub shown: bool,
 }
 
+/// Makes one growth of two. If the second continues where the first ended, all of it is new; otherwise the first is partly taken back.
+pub(crate) fn merge_growth(first: &mut Growth, next: Growth) {
+    first.media_urls.extend(next.media_urls);
+    if next.at == first.at + first.restored.len() + first.delta.len() {
+        first.delta.push_str(&next.restored);
+        first.delta.push_str(&next.delta);
+        return;
+    }
+    let mut edit = Edit { at: first.at, text: std::mem::take(&mut first.restored) + &first.delta };
+    edit.then(&Edit { at: next.at, text: next.restored });
+    (first.at, first.restored, first.delta) = (edit.at, edit.text, next.delta);
+}
+
 /// Which part of which answer a block is. The same text of an answer has the same span, whether the answer is cut into other blocks, joined
 /// again, or asked for once more because an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

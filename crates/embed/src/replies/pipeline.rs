@@ -10,13 +10,14 @@ use pinch_stdx::cancel::Deadline;
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, Delivery};
+use super::directives::threading::{ThreadFilter, apply_reply_tags};
 use super::partial::PartialText;
-use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReplySpan};
-use super::reasoning::{Follow, format_reasoning, reasoning_of};
+use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReplySpan, merge_growth};
+use super::reasoning::{Follow, format_reasoning, promote, reasoning_of};
 use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
-use super::tokens::is_silent;
-use super::tool_notes::{LastToolError, ToolMeta, ToolNotes, Verbose};
+use super::tokens::{is_silent, is_silent_prefix};
+use super::tool_notes::{LastToolError, ToolMeta, ToolNotes};
 use super::user_text::visible_text;
 use super::{ReasoningLevel, ReplyOptions, Stage, default_stages, directives, finish_through, push_through};
 
@@ -30,8 +31,11 @@ pub struct Replies {
     scan: Scan,
     blocks: Blocks,
     stages: Vec<Box<dyn Stage>>,
+    threads: ThreadFilter,
     partial: PartialText,
     has_reported_text: bool,
+    /// The beginning of an answer that may become the silent token.
+    maybe_silent: Option<Growth>,
     reasoning: Follow,
     reasoning_block: String,
     tools: ToolNotes,
@@ -65,8 +69,10 @@ impl Replies {
             scan: Scan::new(final_tag),
             blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
             stages,
+            threads: ThreadFilter::new(options.reply_to),
             partial: PartialText::default(),
             has_reported_text: false,
+            maybe_silent: None,
             reasoning: Follow::default(),
             reasoning_block: String::new(),
             tools,
@@ -143,9 +149,9 @@ impl Replies {
         self.through_stages(vec![Piece::Wake], out);
     }
 
-    /// Changes how much is shown of tools, from now on.
-    pub fn set_verbose(&mut self, verbose: Verbose) {
-        self.tools.verbose = verbose;
+    /// How the replies are made.
+    pub(crate) fn options(&self) -> &ReplyOptions {
+        &self.options
     }
 
     /// The visible texts of the run, directives included: what the final payloads are made of.
@@ -231,6 +237,7 @@ impl Replies {
     fn reset_message(&mut self) {
         self.partial = PartialText::default();
         self.has_reported_text = false;
+        self.maybe_silent = None;
         self.reasoning.reset();
         self.open = None;
         self.has_text = false;
@@ -300,12 +307,15 @@ impl Replies {
         }
         self.last_assistant = Some(Arc::clone(message));
         let final_tag = if self.options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        let text = visible_text(&message.content, final_tag);
+        // Reasoning in tags counts like reasoning in blocks of its own.
+        let promoted = promote(&message.content);
+        let content = promoted.as_deref().unwrap_or(&message.content);
+        let text = visible_text(content, final_tag);
         if !self.has_reported_text && !is_silent(&text) {
             self.report_whole(&text, out);
         }
         let thinking =
-            if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(&message.content) };
+            if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(content) };
         let formatted = format_reasoning(&thinking);
         let sends = self.options.reasoning == ReasoningLevel::On
             && self.options.block_streaming
@@ -401,6 +411,18 @@ impl Replies {
 
     fn report_growth(&mut self, growth: Option<Growth>, out: &mut Out) {
         let Some(growth) = growth else { return };
+        // A beginning that may become the silent token is held back until it cannot any more.
+        let growth = match self.maybe_silent.take() {
+            Some(mut held) => {
+                merge_growth(&mut held, growth);
+                held
+            }
+            None => growth,
+        };
+        if growth.at == 0 && growth.restored.is_empty() && is_silent_prefix(&growth.delta) {
+            self.maybe_silent = Some(growth);
+            return;
+        }
         self.has_reported_text = true;
         let shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
         out.push(Piece::Partial(Growth { shown, ..growth }));
@@ -417,7 +439,9 @@ impl Replies {
     /// Of what comes out at the end, only what somebody outside wants.
     fn deliver(&mut self, pieces: Out, out: &mut Out) {
         for piece in pieces {
-            if let Piece::Block(block) = piece {
+            if let Piece::Block(mut block) = piece {
+                apply_reply_tags(&mut block, self.options.current_message.as_deref());
+                self.threads.filter(&mut block);
                 if !block.is_reasoning {
                     self.delivered.push(block.clone());
                 }

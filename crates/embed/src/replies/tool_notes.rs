@@ -274,13 +274,12 @@ fn output_block(text: &str, format: ToolFormat) -> String {
 
 const MAX_RESULT: usize = 8000;
 
-/// A result as it is put on the bus: long texts cut, images without their data.
-pub fn sanitised(output: &ToolOutput) -> Value {
+/// A result as listeners get it: long texts cut, images without their data.
+pub(crate) fn sanitised(output: &ToolOutput) -> Value {
     let blocks = output.content.iter().map(|block| match block {
-        Block::Text(text) => json!({"type": "text", "text": cut_result(&text.text)}),
-        Block::Image(image) => {
-            json!({"type": "image", "mimeType": image.mime_type, "bytes": image.data.len(), "omitted": true})
-        }
+        Block::Text(text) => json!({"type": "text", "text": text.text}),
+        // Large as they are, the data of images are not even copied.
+        Block::Image(image) => json!({"type": "image", "mimeType": image.mime_type, "bytes": image.data.len()}),
         Block::Other(raw) => raw.raw.clone(),
         Block::Thinking(_) | Block::ToolCall(_) => Value::Null,
     });
@@ -288,12 +287,11 @@ pub fn sanitised(output: &ToolOutput) -> Value {
     if let Some(details) = &output.details {
         result["details"] = details.clone();
     }
-    result
+    sanitised_value(result)
 }
 
-/// A result as JSON, as foreign runtimes give it.
-pub fn sanitised_value(result: &Value) -> Value {
-    let mut result = result.clone();
+/// A result given as JSON, with its long texts cut and its images without their data.
+pub fn sanitised_value(mut result: Value) -> Value {
     for block in result.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
         if block["type"] == "text" {
             if let Some(text) = block["text"].as_str() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::CancelReason;
 
-use super::error_text::{Asked, billing_text, known_text};
+use super::error_text::{Asked, billing_text, known_text, sanitise_error};
 use super::meta::RunErrorKind;
 use super::result::{FailoverError, RunError, RunResult};
 use crate::reason::FailoverReason;
@@ -190,6 +190,7 @@ fn model_error_text(error: &FailoverError) -> String {
     match (info.message, error.status) {
         (Some(message), Some(status)) => format!("{}/{}: {message} (HTTP {status})", error.provider, error.model),
         (Some(message), None) => format!("{}/{}: {message}", error.provider, error.model),
+        (None, _) if error.source.is_some() => sanitise_error(&error.message),
         (None, _) => error.message.clone(),
     }
 }

@@ -8,12 +8,13 @@ use super::error_text::{RETURNED_ERROR, assistant_error_text};
 use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
-use crate::replies::markup::trimmed;
+use crate::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
+use crate::replies::markup::{Unclosed, strip_reasoning, trimmed};
 use crate::replies::piece::{BlockReply, ReplySpan};
 use crate::replies::reasoning::{format_reasoning, reasoning_of};
 use crate::replies::scan::FinalTag;
 use crate::replies::sent::{is_duplicate, normal_form};
-use crate::replies::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat};
+use crate::replies::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat, strip_silent};
 use crate::replies::tool_display::aggregate;
 use crate::replies::tool_notes::mutating::is_mutating_name;
 use crate::replies::tool_notes::{LastToolError, ToolFormat, ToolMeta, Verbose};
@@ -63,6 +64,12 @@ pub struct PayloadInput<'a> {
     pub suppress_tool_errors: bool,
     /// Only text inside final tags is for people.
     pub enforce_final_tag: bool,
+    /// Texts that messaging tools sent: payloads that repeat them are dropped.
+    pub sent_texts: &'a [String],
+    /// The message that the run answers.
+    pub current_message: Option<&'a str>,
+    /// Which payloads keep the message they reply to.
+    pub reply_to: ReplyToMode,
 }
 
 /// Makes the payloads of a run.
@@ -90,7 +97,7 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
         input.assistant_texts.iter().map(Cow::from).zip(spans).collect();
     if answers.is_empty() {
         let final_tag = if input.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        answers.extend(input.last_assistant.map(|message| (visible_text(&message.content, final_tag).into(), None)));
+        answers.extend(input.last_assistant.map(|message| (last_words(message, final_tag).into(), None)));
     }
     if let Some(message) = failed {
         let raw = message.error_message.as_deref().unwrap_or("");
@@ -106,7 +113,23 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
         let known = payloads.iter().any(|payload| normal_form(&payload.reply.text) == normal_form(&text));
         payloads.extend((!known).then(|| Payload::error(text)));
     }
-    finish(payloads)
+    let mut payloads = finish(payloads);
+    drop_sent(&mut payloads, input.sent_texts);
+    let mut threads = ThreadFilter::new(input.reply_to);
+    for Payload { reply, .. } in &mut payloads {
+        apply_reply_tags(reply, input.current_message);
+        threads.filter(reply);
+    }
+    payloads
+}
+
+/// The text of an answer; of one that is wholly inside a thinking tag that never ends, the text without the tag.
+fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> String {
+    let visible = visible_text(&message.content, final_tag);
+    if !visible.trim().is_empty() || message.stop_reason != StopReason::Stop || final_tag == FinalTag::Enforced {
+        return visible;
+    }
+    strip_reasoning(&message.text("\n"), Unclosed::Preserve)
 }
 
 fn of_text(text: &str) -> Payload {
@@ -120,7 +143,16 @@ fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
         reply.text = trimmed(std::mem::take(&mut reply.text));
         reply.audio_as_voice = voice && !reply.media_urls.is_empty();
     }
-    payloads.retain(|payload| !payload.reply.is_empty() && !is_silent(&payload.reply.text));
+    payloads.retain_mut(|payload| {
+        let has_more = !payload.reply.media_urls.is_empty();
+        if !payload.is_error && !payload.reply.is_reasoning {
+            match normalise_reply(&payload.reply.text, has_more, None) {
+                Some(text) => payload.reply.text = text,
+                None => return false,
+            }
+        }
+        !payload.reply.is_empty()
+    });
     payloads
 }
 
@@ -157,7 +189,7 @@ fn tool_error_text(error: &LastToolError, input: &PayloadInput<'_>, has_answer: 
 }
 
 /// Removes payloads that say what a messaging tool sent during the run. Failures stay.
-pub fn without_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
+fn drop_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
     payloads.retain(|payload| {
         payload.is_error || !payload.reply.media_urls.is_empty() || !is_duplicate(&payload.reply.text, sent)
     });
@@ -175,6 +207,10 @@ pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Opti
             return None;
         }
         text.clear();
+    }
+    // The token behind an answer is not for people.
+    if text.contains(SILENT) {
+        text = strip_silent(&text);
     }
     if text.contains(HEARTBEAT) {
         let stripped = strip_heartbeat(&text, HeartbeatMode::Message);

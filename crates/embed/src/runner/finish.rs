@@ -127,6 +127,7 @@ impl Runner<'_> {
     /// The answer and what goes with it, as the reply stages saw them.
     fn build_payloads(&self, last: Option<&AttemptOutcome>) -> Vec<Payload> {
         let request = &self.scope.request;
+        let options = self.replies.options();
         let input = PayloadInput {
             assistant_texts: self.replies.assistant_texts(),
             spans: self.replies.assistant_spans(),
@@ -135,6 +136,12 @@ impl Runner<'_> {
             last_tool_error: self.replies.last_tool_error(),
             verbose: request.verbose_level,
             reasoning: request.reasoning_level,
+            tool_format: options.tool_result_format,
+            suppress_tool_warnings: request.suppress_tool_error_warnings,
+            enforce_final_tag: options.enforce_final_tag,
+            sent_texts: self.replies.sent().texts(),
+            current_message: options.current_message.as_deref(),
+            reply_to: options.reply_to,
             ..PayloadInput::default()
         };
         build_payloads(&input)

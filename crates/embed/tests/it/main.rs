@@ -10,6 +10,7 @@ mod host;
 mod listeners;
 mod meta;
 mod overflow;
+mod replies;
 mod rotation;
 mod tools;
 mod transcript;

@@ -1,6 +1,6 @@
 //! Single parts: directives, tokens, visible text, reasoning, tool display, duplicates.
 
-use pinch_embed::replies::directives::threading::{ReplyToMode, apply_reply_tags, filter_reply_to};
+use pinch_embed::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
 use pinch_embed::replies::directives::{self, Accumulator, More, Parsed};
 use pinch_embed::replies::markup::{self, Unclosed};
 use pinch_embed::replies::piece::BlockReply;
@@ -32,7 +32,8 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             };
             let payloads = input["payloads"].as_array().cloned().unwrap_or_default();
             let mut replies: Vec<BlockReply> = payloads.iter().map(reply).collect();
-            filter_reply_to(&mut replies, mode);
+            let mut threads = ThreadFilter::new(mode);
+            replies.iter_mut().for_each(|reply| threads.filter(reply));
             replies.iter().zip(&payloads).map(|(reply, given)| payload_value(reply, given)).collect()
         }
         "is_silent_reply" => tokens::is_silent(given).into(),
@@ -81,7 +82,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
                 .into()
         }
         "tool_meta" => tool_display::tool_meta(text(&input["toolName"]), &input["args"], None).into(),
-        "sanitize_tool_result" => tool_notes::sanitised_value(&input["result"]),
+        "sanitize_tool_result" => tool_notes::sanitised_value(input["result"].clone()),
         _ => return None,
     }))
 }

@@ -30,7 +30,6 @@ fn build(input: &Value) -> Result<Value, String> {
         .collect();
     let made = build_payloads(&PayloadInput {
         assistant_texts: &texts,
-        spans: &[],
         tool_metas: &metas,
         last_assistant: last.as_deref(),
         last_tool_error: error.as_ref(),
@@ -48,7 +47,7 @@ fn build(input: &Value) -> Result<Value, String> {
         inline_tools: input["inlineToolResultsAllowed"] == true,
         suppress_tool_warnings: input["suppressToolErrorWarnings"] == true,
         suppress_tool_errors: input["config"]["messages"]["suppressToolErrors"] == true,
-        enforce_final_tag: false,
+        ..PayloadInput::default()
     });
     let payload = |payload: &pinch_embed::run::payloads::Payload| {
         let mut value = payload_value(&payload.reply, &Value::Null);

@@ -36,13 +36,27 @@ pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>) {
     reply.audio_as_voice |= parsed.audio_as_voice;
 }
 
-/// Removes threads that the channel's mode does not want.
-pub fn filter_reply_to(replies: &mut [BlockReply], mode: ReplyToMode) {
-    let mut threaded = false;
-    for reply in replies.iter_mut().filter(|reply| reply.reply_to_id.is_some()) {
-        let keeps = match mode {
+/// Removes the threads that a channel's mode does not want from the payloads of a run, one after another.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadFilter {
+    mode: ReplyToMode,
+    has_thread: bool,
+}
+
+impl ThreadFilter {
+    /// A filter that has seen no payload.
+    pub fn new(mode: ReplyToMode) -> Self {
+        Self { mode, has_thread: false }
+    }
+
+    /// Removes the thread of the next payload if the mode does not want it.
+    pub fn filter(&mut self, reply: &mut BlockReply) {
+        if reply.reply_to_id.is_none() {
+            return;
+        }
+        let keeps = match self.mode {
             ReplyToMode::All => true,
-            ReplyToMode::First => !std::mem::replace(&mut threaded, true),
+            ReplyToMode::First => !std::mem::replace(&mut self.has_thread, true),
             ReplyToMode::Off { tags_allowed } => tags_allowed && reply.reply_to_tag,
         };
         if !keeps {

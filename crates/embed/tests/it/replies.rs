@@ -1,0 +1,97 @@
+//! What reaches people of what a model writes: tokens, tags and threads on their way through a whole run.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use pinch_embed::delivery::{OutgoingBlock, PartialReply, Receipt, ReplySink, SendFailure};
+use pinch_embed::replies::directives::threading::ReplyToMode;
+use pinch_embed::run::RunRequest;
+use pinch_embed::run::request::BlockReplies;
+
+use crate::world::{World, answer, said, stream, within};
+
+/// A chat that writes down what it gets.
+#[derive(Default)]
+struct Log {
+    partials: Mutex<Vec<String>>,
+    blocks: Mutex<Vec<(String, Option<String>)>>,
+}
+
+impl ReplySink for Log {
+    fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
+        self.blocks.lock().unwrap().push((block.reply.text.clone(), block.reply.reply_to_id.clone()));
+        Box::pin(std::future::ready(Ok(Receipt::default())))
+    }
+
+    fn partial<'a>(&'a self, reply: PartialReply<'a>) -> BoxFuture<'a, ()> {
+        self.partials.lock().unwrap().push(reply.text.to_owned());
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The texts of the payloads of an answer.
+async fn payloads(text: &str) -> Vec<String> {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", text)));
+    said(&world.ask("s1", "go").await.unwrap())
+}
+
+async fn delivered(world: &World, request: RunRequest) -> Arc<Log> {
+    let log = Arc::new(Log::default());
+    let request = request.block_replies(BlockReplies::default());
+    let run = within(world.engine.run(request).deliver(Arc::clone(&log) as Arc<dyn ReplySink>)).await;
+    assert!(run.result.is_ok(), "{:?}", run.result);
+    log
+}
+
+#[tokio::test]
+async fn the_silent_token_is_never_shown_not_even_half_of_it() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "NO_REPLY")));
+    let log = delivered(&world, world.request("s1", "go")).await;
+    assert_eq!(log.partials.lock().unwrap().len() + log.blocks.lock().unwrap().len(), 0);
+    // What only begins like it is shown whole.
+    world.server.reply(stream(answer("m2", "NO_RETURN is a flag.")));
+    let log = delivered(&world, world.request("s1", "go")).await;
+    assert_eq!(log.partials.lock().unwrap().last().map(String::as_str), Some("NO_RETURN is a flag."));
+}
+
+#[tokio::test]
+async fn tokens_at_the_end_of_an_answer_are_removed() {
+    assert_eq!(payloads("Done.\n\nNO_REPLY").await, ["Done."]);
+    assert_eq!(payloads("HEARTBEAT_OK").await, [""; 0]);
+    assert_eq!(payloads("All is well. HEARTBEAT_OK").await, ["All is well."]);
+}
+
+#[tokio::test]
+async fn an_answer_inside_a_thinking_tag_that_never_ends_is_delivered() {
+    assert_eq!(payloads("<think>It is forty-two.").await, ["It is forty-two."]);
+    assert_eq!(payloads("<think>Hm.</think>It is forty-two.").await, ["It is forty-two."]);
+}
+
+#[tokio::test]
+async fn blocks_reply_to_the_message_that_started_the_run_as_the_mode_says() {
+    let text = "[[reply_to_current]] One.\n\n[[reply_to_current]] Two.";
+    for (mode, threads) in [
+        (ReplyToMode::All, [true, true]),
+        (ReplyToMode::First, [true, false]),
+        (ReplyToMode::Off { tags_allowed: false }, [false, false]),
+    ] {
+        let world = World::new().await;
+        world.server.reply(stream(answer("m1", text)));
+        let mut request = world.request("s1", "go").reply_to_mode(mode);
+        request.caller.message_id = Some("77".to_owned());
+        request.block_replies = None;
+        let by_paragraph =
+            BlockReplies { break_at: pinch_embed::replies::blocks::BlockBreak::Paragraph, ..BlockReplies::default() };
+        let log = Arc::new(Log::default());
+        let run = world.engine.run(request.clone().block_replies(by_paragraph));
+        within(run.deliver(Arc::clone(&log) as Arc<dyn ReplySink>)).await.result.unwrap();
+        let blocks = log.blocks.lock().unwrap().clone();
+        let expected = ["One.", "Two."]
+            .iter()
+            .zip(threads)
+            .map(|(text, is_reply)| ((*text).to_owned(), is_reply.then(|| "77".to_owned())));
+        assert_eq!(blocks, expected.collect::<Vec<_>>(), "{mode:?}");
+    }
+}
