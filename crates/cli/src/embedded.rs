@@ -10,7 +10,7 @@ use crate::find_model;
 
 /// What a failure is explained with.
 pub(crate) struct Surroundings {
-    /// The folder of models.json.
+    /// The directory of models.json.
     pub(crate) documents: PathBuf,
     /// The command line names the model; else it is the configuration's.
     pub(crate) names_model: bool,
@@ -44,7 +44,7 @@ pub(crate) fn incomplete(result: &RunResult) -> Option<Failure> {
     result.failure().map(|failure| Failure::new(Blame::Provider, failure.message))
 }
 
-/// Whose failure a result tells of; `None` for an answer. Ctrl+C ends the program with the signal's code before this is asked.
+/// Whose failure a result reports; `None` for an answer. Ctrl+C ends the program with the signal's code before this is asked.
 pub(crate) fn failed(result: &RunResult) -> Option<Blame> {
     result.failure().map(|failure| match failure.kind {
         FailureKind::ImageSize | FailureKind::Budget => Blame::User,

@@ -1,4 +1,4 @@
-//! How a run's reply reaches its host while the run goes on.
+//! How a run's reply reaches its host during the run.
 //!
 //! Replies come as [`ReplyEvent`]s. A run never waits for its reader: a sink takes events from one bounded queue, in which what belongs
 //! together merges. What was sent, and what was not, is in [`Delivered`].

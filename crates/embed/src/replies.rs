@@ -52,8 +52,6 @@ pub mod reasoning;
 
 pub mod tool_notes;
 
-pub mod usage;
-
 mod pipeline;
 
 pub use piece::{Out, Piece};
@@ -69,10 +67,10 @@ use tool_notes::{ToolFormat, Verbose};
 
 /// One part of the chain.
 pub trait Stage: Send {
-    /// Takes a piece in. What the part does not know it passes on.
+    /// Processes a piece. Pieces that the part does not know are passed on.
     fn push(&mut self, piece: Piece, out: &mut Out);
 
-    /// Gives out what is held: nothing more will come.
+    /// Emits what is held: nothing more will come.
     fn finish(&mut self, out: &mut Out);
 
     /// When the part wants [`Piece::Wake`].
@@ -106,7 +104,7 @@ pub enum ReasoningLevel {
 /// How a run's replies are made.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyOptions {
-    /// Blocks are delivered while the run goes on; otherwise texts are only collected.
+    /// Blocks are delivered during the run; otherwise texts are only collected.
     pub block_streaming: bool,
     /// When blocks leave.
     pub block_reply_break: BlockBreak,
@@ -116,13 +114,13 @@ pub struct ReplyOptions {
     pub coalescing: Option<Coalescing>,
     /// What happens to reasoning.
     pub reasoning: ReasoningLevel,
-    /// How much is said about tools.
+    /// How much of the tools the user sees.
     pub verbose: Verbose,
     /// How messages about tools are written.
     pub tool_result_format: ToolFormat,
     /// Only text inside final tags is for people.
     pub enforce_final_tag: bool,
-    /// The home folder, shown as `~` in messages about tools.
+    /// The home directory, shown as `~` in messages about tools.
     pub home: Option<String>,
     /// The message that the run answers, for replies to the current message.
     pub current_message: Option<String>,
@@ -142,7 +140,7 @@ pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mu
     }
 }
 
-/// Ends a chain: each part gives out what it holds, through those after it.
+/// Ends a chain: each part emits what it holds, through those after it.
 pub(crate) fn finish_through(stages: &mut [Box<dyn Stage>], out: &mut Out) {
     let Some((first, rest)) = stages.split_first_mut() else { return };
     let mut between = Out::new();

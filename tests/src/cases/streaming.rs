@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinch_llm::message::{AssistantMessage, Block, Message};
+use pinch_llm::message::{AssistantMessage, Block, Message, Usage};
 use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
@@ -79,7 +79,7 @@ fn assistant(value: &Value) -> Result<Arc<AssistantMessage>, String> {
     }
     let message = Message::from_value(&full).map_err(|error| error.to_string())?;
     let mut message = message.as_assistant().ok_or("no assistant message")?.as_ref().clone();
-    if let Some(usage) = pinch_embed::replies::usage::normalise(&value["usage"]) {
+    if let Some(usage) = read_usage(&value["usage"]) {
         message.usage = usage;
     }
     Ok(Arc::new(message))
@@ -96,4 +96,22 @@ fn content_value(content: &[Arc<Block>]) -> Value {
         Block::Other(raw) => raw.raw.clone(),
     };
     content.iter().map(block).collect()
+}
+
+/// Usage in any of the spellings that cases have; `None` without a positive number.
+fn read_usage(raw: &Value) -> Option<Usage> {
+    let get = |names: &[&str]| {
+        let number = names.iter().find_map(|name| raw.get(*name)?.as_f64()).filter(|n| n.is_finite() && *n > 0.0);
+        // Whole tokens: a fraction is nobody's.
+        number.map_or(0, |n| n as u64)
+    };
+    let usage = Usage {
+        input: get(&["input", "inputTokens", "input_tokens", "promptTokens", "prompt_tokens"]),
+        output: get(&["output", "outputTokens", "output_tokens", "completionTokens", "completion_tokens"]),
+        cache_read: get(&["cacheRead", "cache_read", "cache_read_input_tokens"]),
+        cache_write: get(&["cacheWrite", "cache_write", "cache_creation_input_tokens"]),
+        total_tokens: get(&["total", "totalTokens", "total_tokens"]),
+        ..Usage::default()
+    };
+    (!usage.is_zero()).then_some(usage)
 }

@@ -5,7 +5,7 @@ use pinch_embed::run::payloads::Payload;
 use pinch_embed::stdx::json;
 use serde_json::{Map, Value, json};
 
-/// The result as `pinch agent --json` prints it: `{payloads, meta}`, or `{ok: false, error: {kind, message}, payloads, meta}` if it tells of a
+/// The result as `pinch agent --json` prints it: `{payloads, meta}`, or `{ok: false, error: {kind, message}, payloads, meta}` if it reports a
 /// failure.
 pub(crate) fn json(result: &RunResult) -> String {
     let mut root = Map::new();
@@ -38,8 +38,8 @@ fn pretty(root: Map<String, Value>) -> String {
     json::to_pretty(&value).unwrap_or_else(|_| value.to_string())
 }
 
-/// The texts with a blank line between payloads; media as lines of their own. What an answer failed at that did not come to its end is said
-/// elsewhere.
+/// The texts with a blank line between payloads; media as lines of their own. The failure of an answer that broke off goes to
+/// standard error instead.
 pub(crate) fn text(result: &RunResult) -> String {
     let payload = |payload: &Payload| {
         let text = Some(payload.reply.text.trim().to_owned()).filter(|text| !text.is_empty());

@@ -43,7 +43,7 @@ impl Timeline {
                 self.line(&mut out, &format!("attempt {}", plan.number), &text);
             }
             RunEvent::Decided { report, error } => {
-                let why = error.as_deref().map_or(String::new(), |error| format!(" ({})", said(error)));
+                let why = error.as_deref().map_or(String::new(), |error| format!(" ({})", short_error(error)));
                 let then = match report.action.as_str() {
                     "attempt" => "tries again",
                     "repair" => "repairs the conversation",
@@ -76,7 +76,7 @@ impl Timeline {
                 self.line(&mut out, "wait", &text);
             }
             RunEvent::FailedOver { error, next } => {
-                self.line(&mut out, "failover", &format!("{} → {next}", said(&error.to_string())));
+                self.line(&mut out, "failover", &format!("{} → {next}", short_error(&error.to_string())));
             }
             RunEvent::Session(event) => self.session(&mut out, event),
             RunEvent::Reply(ReplyEvent::BlockReply(block)) => {
@@ -120,7 +120,7 @@ impl Timeline {
 }
 
 /// What an error says in the provider's words, without the JSON around them.
-fn said(error: &str) -> String {
+fn short_error(error: &str) -> String {
     short(api_error::info(error).and_then(|info| info.message).as_deref().unwrap_or(error))
 }
 

@@ -1,7 +1,7 @@
 //! Events of all runs of an engine, for any number of listeners.
 //!
 //! Each listener has its own place in one bounded ring. A run never waits for a listener: one that is too slow loses the oldest events, only
-//! its own, and is told how many ([`EngineEvent::Lagged`]).
+//! its own, and learns how many ([`EngineEvent::Lagged`]).
 
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_listener_loses_only_its_own_events_and_is_told_how_many() {
+    async fn a_slow_listener_loses_only_its_own_events_and_learns_how_many() {
         let bus = EventBus::default();
         let (mut slow, mut fast) = (bus.subscribe(), bus.subscribe());
         let mut run = publisher(&bus);

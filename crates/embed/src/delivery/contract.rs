@@ -127,11 +127,11 @@ impl SinkLimits {
     }
 }
 
-/// Receives the reply of a run while it goes on. Calls come one after another, in order.
+/// Receives the reply of a run during the run. Calls come one after another, in order.
 ///
 /// A run never waits for its sink, and the sink cannot lose a text: what is not sent is in [`Delivered`](super::Delivered). Each call has
-/// [`SINK_TIMEOUT`](super::SINK_TIMEOUT); a call that takes longer is dropped, and the sink gets nothing more. Of a block whose send was
-/// dropped nobody knows whether it arrived: it is [`Delivered::unconfirmed`](super::Delivered::unconfirmed).
+/// [`SINK_TIMEOUT`](super::SINK_TIMEOUT); a call that takes longer is dropped, and the sink gets nothing more. A block whose send
+/// was dropped may or may not have arrived: it is [`Delivered::unconfirmed`](super::Delivered::unconfirmed).
 pub trait ReplySink: Send + Sync {
     /// What the channel can take; asked once, before the first block.
     fn limits(&self) -> SinkLimits {

@@ -59,7 +59,7 @@ impl ReplySender {
 pub struct DeliveredBlock {
     /// The block.
     pub block: OutgoingBlock,
-    /// What the channel said.
+    /// The channel's answer.
     pub receipt: Receipt,
 }
 
@@ -110,8 +110,8 @@ enum Gate {
     Closed,
 }
 
-/// The reading end. Its owner polls [`Pump::run`] in the same task as the run, after it: an event in the queue wakes nobody, since whoever
-/// has put it there polls the pump next. Waking the task would poll the whole run once more for every event.
+/// The reading end. Its owner polls [`Pump::run`] in the same task as the run, after it: an event in the queue wakes nothing, since the
+/// task that queued it polls the pump next. Waking the task would poll the whole run once more for every event.
 pub(crate) struct Pump {
     queue: Arc<MergeQueue<Queued>>,
     sink: Arc<dyn ReplySink>,

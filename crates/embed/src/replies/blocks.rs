@@ -24,7 +24,7 @@ pub enum BlockBreak {
 /// What blocks are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// They are delivered while the run goes on.
+    /// They are delivered during the run.
     Blocks,
     /// They are only remembered.
     #[default]
@@ -260,7 +260,7 @@ impl Stage for Blocks {
                 out.push(piece);
             }
             Piece::Visible(text) => {
-                // Late words of an answer that is over: its end said all.
+                // Late words of an answer that is over: its end had the whole text.
                 if self.ended.is_none() {
                     self.chunker.append(&text);
                     let is_due = self.when != BlockBreak::MessageEnd && self.chunking.is_some();

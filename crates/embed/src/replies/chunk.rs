@@ -76,7 +76,7 @@ pub struct Chunker {
 /// A break within a window; positions count bytes of the window.
 enum Break {
     At(usize),
-    /// Inside a fence: content ends at the first position, and goes on at the second.
+    /// Inside a fence: content ends at the first position and continues at the second.
     Fence {
         end: usize,
         next: usize,

@@ -158,12 +158,12 @@ impl Gap {
 /// The longest name of a directive, in bytes.
 const MAX_NAME: usize = "reply_to_current".len();
 
-/// Reads the inside of `[[…]]`; false when it is no directive.
+/// Reads the inside of `[[…]]`; false if it is not a directive.
 fn take_tag(body: &str, found: &mut Parsed) -> bool {
     let body = body.trim();
     let (name, value) =
         body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
-    // Much stands between brackets that is no directive: it is not read further than its name.
+    // Many texts in brackets are not directives: they are read up to the length of the longest name.
     if name.len() > MAX_NAME {
         return false;
     }

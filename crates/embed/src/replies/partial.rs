@@ -181,23 +181,23 @@ mod tests {
     use super::*;
     use crate::replies::directives::parse;
 
-    fn told(growth: Option<Growth>) -> Option<(usize, String, String)> {
+    fn parts_of(growth: Option<Growth>) -> Option<(usize, String, String)> {
         growth.map(|growth| (growth.at, growth.restored, growth.delta))
     }
 
     #[test]
     fn growth_and_rewind() {
         let mut partial = PartialText::default();
-        assert_eq!(told(partial.push("Hello ")), Some((0, String::new(), "Hello".into())));
-        assert_eq!(told(partial.push("wor")), Some((5, String::new(), " wor".into())));
-        assert_eq!(told(partial.push("ld\n\n[[vo")), Some((9, String::new(), "ld".into())));
+        assert_eq!(parts_of(partial.push("Hello ")), Some((0, String::new(), "Hello".into())));
+        assert_eq!(parts_of(partial.push("wor")), Some((5, String::new(), " wor".into())));
+        assert_eq!(parts_of(partial.push("ld\n\n[[vo")), Some((9, String::new(), "ld".into())));
         let voice = partial.push("ice]]").unwrap();
         assert_eq!(voice.delta, "");
-        assert_eq!(told(partial.push("\nMEDIA:")), Some((11, String::new(), "\n\nMEDIA:".into())));
-        assert_eq!(told(partial.push("https://e.com/a.png")), None);
+        assert_eq!(parts_of(partial.push("\nMEDIA:")), Some((11, String::new(), "\n\nMEDIA:".into())));
+        assert_eq!(parts_of(partial.push("https://e.com/a.png")), None);
         let end = partial.push("\nEnd").unwrap();
         assert_eq!(end.media_urls, ["https://e.com/a.png"]);
-        assert_eq!(told(Some(end)), Some((11, String::new(), "\n\nEnd".into())));
+        assert_eq!(parts_of(Some(end)), Some((11, String::new(), "\n\nEnd".into())));
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl AgentStream {
     }
 }
 
-/// An event for programs. Times, run id and number are added by whoever owns the bus.
+/// An event for programs. Times, run id and number are added when it is published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentNote {
     /// The stream.

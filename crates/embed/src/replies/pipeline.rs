@@ -113,7 +113,7 @@ impl Replies {
         }
     }
 
-    /// The attempt failed and another begins. What was delivered stays; what was not is forgotten; blocks of the new answer that repeat the
+    /// The attempt failed and another starts. What was delivered stays, the rest is forgotten, and blocks of the new answer that repeat the
     /// delivered ones from its start are dropped.
     pub fn restart(&mut self) {
         let delivered = std::mem::take(&mut self.delivered);
@@ -385,7 +385,7 @@ impl Replies {
         self.after_scan(between, out);
     }
 
-    /// Reasoning and partial text are told between the first part and the second; both before the blocks of the same words.
+    /// Reasoning and partial text are reported between the first stage and the second, before the blocks of the same words.
     fn after_scan(&mut self, pieces: Out, out: &mut Out) {
         let mut visible = String::new();
         for piece in &pieces {

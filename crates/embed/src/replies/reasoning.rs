@@ -121,7 +121,7 @@ impl Follow {
         if at == 0 {
             formatted = Edit { at: 0, text: format_reasoning(&grown) };
         } else {
-            // The last line goes on: the mark after it goes.
+            // The last line continues: the mark after it is removed.
             formatted.at -= 1;
             let (rest, lines) =
                 grown.split_once('\n').map_or((grown.as_str(), None), |(rest, lines)| (rest, Some(lines)));
@@ -149,7 +149,7 @@ impl Follow {
         Some(ReasoningGrowth { formatted, raw: Edit { at: 0, text: text.to_owned() } })
     }
 
-    /// It is over; true when it had begun and nobody said so yet.
+    /// The reasoning is over; true if it had started and its end was not reported yet.
     pub fn end(&mut self) -> bool {
         std::mem::take(&mut self.open)
     }

@@ -1,4 +1,4 @@
-//! The first stage: takes tags out of the model's words, and tells reasoning from answer.
+//! The first stage: removes tags from the model's text and separates reasoning from the answer.
 //!
 //! One pass over each answer, independent of how it arrives. A beginning that may become a tag is kept back until it is decided, so no half
 //! of a tag is ever shown.
@@ -68,7 +68,7 @@ impl Scan {
         run.flush();
     }
 
-    /// Gives out what was kept back as a possible tag: nothing more will follow.
+    /// Emits what was kept back as a possible tag: nothing more will follow.
     pub fn settle(&mut self, out: &mut Out) {
         let mut run = Run { visible: String::new(), thought: String::new(), out };
         self.release(&mut run);

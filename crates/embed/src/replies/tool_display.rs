@@ -172,7 +172,7 @@ fn split_flags(meta: &str) -> (String, String) {
     (flags.join(" · "), rest.join(" · "))
 }
 
-/// Paths of one folder together, everything else first.
+/// Paths in one directory together, everything else first.
 fn grouped(metas: &[&str]) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut folders: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -17,7 +17,7 @@ pub mod mutating;
 
 use mutating::{Fingerprint, is_mutating};
 
-/// How much is said about tools.
+/// How much of the tools the user sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbose {
     /// Nothing.
@@ -60,7 +60,7 @@ pub struct ToolMeta {
     pub meta: Option<String>,
 }
 
-/// The last failure of a tool that nothing has made good.
+/// The last tool failure that no later success made up for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LastToolError {
     /// The tool.
@@ -88,11 +88,11 @@ struct Pending {
 /// Follows the tool calls of a run.
 #[derive(Clone, Debug, Default)]
 pub struct ToolNotes {
-    /// How much is said.
+    /// How much the user sees.
     pub verbose: Verbose,
     /// How it is written.
     pub format: ToolFormat,
-    /// The home folder, shown as `~`.
+    /// The home directory, shown as `~`.
     pub home: Option<String>,
     pending: HashMap<String, Pending>,
     announced: HashSet<String>,
@@ -103,7 +103,7 @@ pub struct ToolNotes {
 }
 
 impl ToolNotes {
-    /// No calls yet. `home` is the home folder, shown as `~`.
+    /// No calls yet. `home` is the home directory, shown as `~`.
     pub fn new(verbose: Verbose, format: ToolFormat, home: Option<String>) -> Self {
         Self { verbose, format, home, ..Self::default() }
     }
@@ -175,7 +175,7 @@ impl ToolNotes {
         }
     }
 
-    /// Forgets everything but what is said: the run begins again after a compaction.
+    /// Forgets all calls: the run starts again after a compaction.
     pub fn reset(&mut self) {
         let (verbose, format, home) = (self.verbose, self.format, self.home.take());
         // A job that was added stays added.
@@ -187,7 +187,7 @@ impl ToolNotes {
         &self.metas
     }
 
-    /// The last failure that nothing has made good.
+    /// The last failure that no later success made up for.
     pub fn last_error(&self) -> Option<&LastToolError> {
         self.last_error.as_ref()
     }
@@ -228,16 +228,6 @@ fn is_made_good(error: &LastToolError, done: Option<&Fingerprint>) -> bool {
         (Some(true), None) => false,
         _ => true,
     }
-}
-
-/// Whether a success of one call makes the failure of another good.
-pub fn success_clears(failed: (&str, &JsonObject), succeeded: (&str, &JsonObject)) -> bool {
-    let of = |(name, args): (&str, &JsonObject)| {
-        let name = normal_name(name);
-        let meta = tool_meta(&name, &Value::Object(args.clone()), None);
-        is_mutating(&name, args).then(|| Fingerprint::of(&name, args, meta.as_deref()))
-    };
-    of(failed).is_none_or(|failed| of(succeeded) == Some(failed))
 }
 
 /// An event with a part that only the bus gets.

@@ -11,7 +11,7 @@ use super::result::{FailoverError, RunError, RunResult};
 use crate::reason::FailoverReason;
 use crate::replies::api_error;
 
-/// What kind of failure a run ended with: what programs and exit codes tell apart.
+/// What kind of failure a run ended with, for programs and exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -110,7 +110,7 @@ impl From<FailoverReason> for FailureKind {
     }
 }
 
-/// The failure that a result tells of.
+/// The failure that a result reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFailure {
     /// What kind.
@@ -148,7 +148,7 @@ impl RunError {
         }
     }
 
-    /// How long to wait before another try is worth it, if anybody said so.
+    /// How long to wait before another try is worth it, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Failover(error) => error.retry_after,
@@ -207,7 +207,7 @@ fn in_words(time: Duration) -> String {
 }
 
 impl RunResult {
-    /// The failure that the result tells of; `None` if it is a whole answer.
+    /// The failure that the result reports; `None` for a whole answer.
     pub fn failure(&self) -> Option<RunFailure> {
         let meta = &self.meta;
         let errors: Vec<&str> = (self.payloads.iter())

@@ -1,4 +1,4 @@
-//! What is to be known about a run besides what it says.
+//! Facts about a run beside its payloads.
 
 use pinch_llm::message::Usage;
 use pinch_llm::thinking::ThinkingLevel;
@@ -13,7 +13,7 @@ mod json;
 
 pub(in crate::run) use json::{put, put_list};
 
-/// What is to be known about a run.
+/// Facts about a run beside its payloads.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunMeta {
@@ -25,7 +25,7 @@ pub struct RunMeta {
     pub stop_reason: Option<String>,
     /// The conversation and its model.
     pub agent: AgentMeta,
-    /// The failure the payload tells of, when the run could not be done.
+    /// The failure that the payload reports, if the run failed.
     pub error: Option<MetaError>,
     /// What was given out of an answer that did not come to its end.
     pub partial: Option<PartialAnswer>,
@@ -39,7 +39,7 @@ pub struct RunMeta {
     pub unresolved_tool: Option<String>,
     /// What the model was asked with.
     pub shaping: RequestShaping,
-    /// What the user said.
+    /// The prompt.
     pub final_prompt: String,
     /// The last answer as people see it, and as the model wrote it; `None` without one.
     pub final_answer: Option<FinalAnswer>,
@@ -107,7 +107,7 @@ pub struct RequestShaping {
 /// What was given out of an answer that failed or was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialAnswer {
-    /// Payloads that tell of no failure.
+    /// Payloads that are not failures.
     pub payloads: usize,
     /// Characters of their texts.
     pub characters: usize,
@@ -201,7 +201,7 @@ pub struct MetaError {
     pub message: String,
 }
 
-/// What kind of failure the payload of a run tells of.
+/// What kind of failure the payload of a run reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunErrorKind {
     /// The conversation is too long, and nothing helped.

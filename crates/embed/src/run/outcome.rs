@@ -20,7 +20,7 @@ pub struct AttemptPlan {
     pub profile: Option<ProfileId>,
     /// How hard the model thinks.
     pub thinking: ThinkingLevel,
-    /// The prompt enters the log with the first attempt of a run; every later one goes on from the log.
+    /// The prompt enters the log with the first attempt of a run; every later one continues from the log.
     pub start: AttemptStart,
 }
 
@@ -90,7 +90,7 @@ pub enum AttemptEnd {
 /// Where an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureStage {
-    /// Before or outside an answer: there is no error turn, the run itself fails with it.
+    /// Before or outside an answer: there is no error turn to show, and the run itself fails.
     Prompt,
     /// In an answer: an error turn stands in the log and can be shown.
     Answer,
@@ -183,7 +183,7 @@ impl AttemptOutcome {
 }
 
 impl AttemptEnd {
-    /// The end that a failed call makes: being cancelled is no failure.
+    /// The end that a failed call makes: a cancelled call did not fail.
     pub fn failed(stage: FailureStage, error: Arc<LlmError>) -> Self {
         match error.kind {
             LlmErrorKind::Aborted => Self::Aborted(CancelReason::User),

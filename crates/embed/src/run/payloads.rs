@@ -1,4 +1,4 @@
-//! What a run gives back for people: the error if there was one, the answer, and a note on a tool that failed.
+//! The payloads of a run's result: the error if there was one, the answer, and a note on a tool that failed.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ use crate::replies::user_text::visible_text;
 pub struct Payload {
     /// Text, media and thread.
     pub reply: BlockReply,
-    /// It tells of a failure: no rule that drops repeated payloads may drop it.
+    /// It reports a failure: no rule that drops repeated payloads may drop it.
     pub is_error: bool,
 }
 
@@ -48,9 +48,9 @@ pub struct PayloadInput<'a> {
     pub tool_metas: &'a [ToolMeta],
     /// The last answer of the model.
     pub last_assistant: Option<&'a AssistantMessage>,
-    /// The last failure of a tool that nothing has made good.
+    /// The last tool failure that no later success made up for.
     pub last_tool_error: Option<&'a LastToolError>,
-    /// How much is said about tools.
+    /// How much of the tools the user sees.
     pub verbose: Verbose,
     /// What happens to reasoning.
     pub reasoning: ReasoningLevel,
@@ -58,9 +58,9 @@ pub struct PayloadInput<'a> {
     pub tool_format: ToolFormat,
     /// Tool calls are listed before the answer.
     pub inline_tools: bool,
-    /// Failed tools are never told.
+    /// Failed tools are never reported.
     pub suppress_tool_warnings: bool,
-    /// Failed tools that changed nothing are not told (`messages.suppressToolErrors`).
+    /// Failed tools that changed nothing are not reported (`messages.suppressToolErrors`).
     pub suppress_tool_errors: bool,
     /// Only text inside final tags is for people.
     pub enforce_final_tag: bool,
@@ -159,11 +159,11 @@ fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
 /// Whether a text of a failed answer only says the failure again.
 fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
     let text = text.trim();
-    let said = [shown, raw, &api_error::shown(raw), RETURNED_ERROR].map(str::trim).map(str::to_owned);
-    let is_said = said.iter().any(|said| {
-        !said.is_empty() && (said == text || (!normal_form(said).is_empty() && normal_form(said) == normal_form(text)))
+    let forms = [shown, raw, &api_error::shown(raw), RETURNED_ERROR].map(str::trim).map(str::to_owned);
+    let repeats = forms.iter().any(|form| {
+        !form.is_empty() && (form == text || (!normal_form(form).is_empty() && normal_form(form) == normal_form(text)))
     });
-    is_said || api_error::raw_payload(text).is_some()
+    repeats || api_error::raw_payload(text).is_some()
 }
 
 /// Whether a model can help itself: it called the tool in a wrong way.

@@ -18,13 +18,13 @@ use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
 use crate::replies::sent::SentTarget;
 
-/// What a run says, and what is to be known about it.
+/// What a run ends with.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunResult {
-    /// What is to be sent, in order; empty when nothing is to be said.
+    /// What is to be sent, in order; empty if there is nothing to send.
     pub payloads: Vec<Payload>,
-    /// What is to be known.
+    /// Facts about the run.
     pub meta: RunMeta,
     /// What messaging tools sent during the run: a host should not confirm it once more.
     pub messaging: Messaging,
@@ -105,7 +105,7 @@ pub struct FailoverError {
     pub code: Option<String>,
     /// The conversation is too long: a smaller model would fail worse.
     pub is_overflow: bool,
-    /// How long to wait before another try is worth it, if anybody said so.
+    /// How long to wait before another try is worth it, if it is known.
     pub retry_after: Option<Duration>,
     /// Nobody was asked because so many profiles, all of the provider's, are cooling down.
     pub resting_profiles: Option<usize>,
@@ -129,7 +129,7 @@ impl FailoverError {
 }
 
 impl RunResult {
-    /// The form programs know. Members that say nothing are left out.
+    /// The JSON form. Members without a value are left out.
     pub fn to_json(&self) -> Value {
         let mut root = Map::new();
         if !self.payloads.is_empty() {
@@ -155,7 +155,7 @@ impl RunResult {
     }
 }
 
-/// The form programs know: `text` and `mediaUrl` are always there, everything else only when it says something.
+/// The JSON form: `text` and `mediaUrl` are always present, other members only if set.
 pub fn payload_json(payload: &Payload) -> Value {
     let reply = &payload.reply;
     let mut object = Map::new();

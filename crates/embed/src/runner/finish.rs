@@ -53,10 +53,10 @@ impl Runner<'_> {
             let arguments = call.params.to_string();
             meta.pending_tool_calls = vec![PendingToolCall { id: call.id.clone(), name: call.name.clone(), arguments }];
         }
-        let said: Vec<&Payload> = result.payloads.iter().filter(|payload| !payload.is_error).collect();
-        if !said.is_empty() && last.is_some_and(|outcome| !matches!(outcome.end, AttemptEnd::Good)) {
-            let characters = said.iter().map(|payload| payload.reply.text.chars().count()).sum();
-            meta.partial = Some(PartialAnswer { payloads: said.len(), characters });
+        let answers: Vec<&Payload> = result.payloads.iter().filter(|payload| !payload.is_error).collect();
+        if !answers.is_empty() && last.is_some_and(|outcome| !matches!(outcome.end, AttemptEnd::Good)) {
+            let characters = answers.iter().map(|payload| payload.reply.text.chars().count()).sum();
+            meta.partial = Some(PartialAnswer { payloads: answers.len(), characters });
         }
         let is_empty = matches!(finish, Finish::Incomplete { .. });
         meta.liveness = match &meta.error {
@@ -78,13 +78,13 @@ impl Runner<'_> {
 
     fn shaping(&self, model: &Model) -> RequestShaping {
         let request = &self.scope.request;
-        let mut shaping = RequestShaping::default();
-        shaping.thinking = thinking::clamp(model, request.think_level.unwrap_or_default());
-        shaping.reasoning = request.reasoning_level;
-        shaping.verbose = request.verbose_level;
-        shaping.block_streaming = request.block_replies.is_some();
-        shaping.has_fallbacks = self.has_fallbacks;
-        shaping
+        RequestShaping {
+            thinking: thinking::clamp(model, request.think_level.unwrap_or_default()),
+            reasoning: request.reasoning_level,
+            verbose: request.verbose_level,
+            block_streaming: request.block_replies.is_some(),
+            has_fallbacks: self.has_fallbacks,
+        }
     }
 
     fn agent_meta(&self, state: &RunState, model: &Arc<Model>) -> AgentMeta {
@@ -152,7 +152,7 @@ impl Runner<'_> {
         match finish {
             Finish::Error { text, .. } => instead(text.as_str()),
             _ => {
-                // A run that was stopped after a failure is stopped: the failure would have been mended.
+                // The failure before a stop is not reported: another attempt would have followed it.
                 let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
                 let mut built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)));
                 // Words before a tool are no answer: where one is required, the user reads that there is none.

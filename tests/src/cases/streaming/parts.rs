@@ -1,11 +1,16 @@
 //! Single parts: directives, tokens, visible text, reasoning, tool display, duplicates.
 
+use std::sync::Arc;
+
+use pinch_agent_core::event::ToolStart;
+use pinch_agent_core::tool::ToolOutput;
 use pinch_embed::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
 use pinch_embed::replies::directives::{self, Accumulator, More, Parsed};
 use pinch_embed::replies::markup::{self, Unclosed};
 use pinch_embed::replies::piece::BlockReply;
 use pinch_embed::replies::scan::{self, FinalTag};
 use pinch_embed::replies::tokens::{self, HeartbeatMode};
+use pinch_embed::replies::tool_notes::ToolNotes;
 use pinch_embed::replies::{reasoning, sent, tool_display, tool_notes, user_text};
 use serde_json::{Map, Value, json};
 
@@ -71,11 +76,17 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             })
         }
         "later_success_clears_tool_error" => {
-            let call = |value: &Value| {
-                (text(&value["toolName"]).to_owned(), value["args"].as_object().cloned().unwrap_or_default())
-            };
-            let (failed, done) = (call(&input["failed"]), call(&input["then_succeeded"]));
-            tool_notes::success_clears((&failed.0, &failed.1), (&done.0, &done.1)).into()
+            let mut notes = ToolNotes::default();
+            for (id, failed) in [("failed", true), ("then_succeeded", false)] {
+                let start = ToolStart {
+                    id: id.into(),
+                    name: text(&input[id]["toolName"]).to_owned(),
+                    args: Arc::new(input[id]["args"].as_object().cloned().unwrap_or_default()),
+                };
+                notes.start(&start, &mut Vec::new());
+                notes.end(&start, &ToolOutput { failed, ..ToolOutput::text("done") }, &mut Vec::new());
+            }
+            notes.last_error().is_none().into()
         }
         "tool_aggregate" => {
             tool_display::aggregate(text(&input["toolName"]), &strings(&input["metas"]), input["markdown"] == true)

@@ -30,6 +30,8 @@ struct Recording {
     arrived: Mutex<HashMap<ReplyId, u32>>,
     acts: Mutex<Vec<Act>>,
     limits: SinkLimits,
+    /// It hangs when the text has this length.
+    hangs_at_partial: Option<usize>,
 }
 
 impl Recording {
@@ -82,7 +84,10 @@ impl ReplySink for Recording {
 
     fn partial<'a>(&'a self, reply: PartialReply<'a>) -> BoxFuture<'a, ()> {
         self.log(format!("partial {}", reply.text));
-        Box::pin(std::future::ready(()))
+        match self.hangs_at_partial == Some(reply.text.len()) {
+            true => Box::pin(std::future::pending()),
+            false => Box::pin(std::future::ready(())),
+        }
     }
 
     fn cut_off(&self) {
@@ -196,13 +201,18 @@ proptest! {
     /// Whatever the sink does at any piece: each block is in exactly one place, what counts as delivered arrived once, what does not has
     /// not arrived (but for the unconfirmed one), and the run ends.
     #[test]
-    fn nothing_is_lost_and_nothing_arrives_twice(acts in prop::collection::vec(act(), 0..12), limit in prop::option::of(1..4_usize)) {
+    fn nothing_is_lost_and_nothing_arrives_twice(
+        acts in prop::collection::vec(act(), 0..12),
+        limit in prop::option::of(1..4_usize),
+        hangs_at_partial in prop::option::of(1..40_usize),
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let mut sink = Recording { limits: limit.map(SinkLimits::of_chars).unwrap_or_default(), ..Recording::default() };
+            let mut sink = Recording { limits: limit.map(SinkLimits::of_chars).unwrap_or_default(), hangs_at_partial, ..Recording::default() };
             sink.acts = Mutex::new(acts);
             let sink = Arc::new(sink);
-            let events = (0..10).map(|n| block(n * 3, "abc")).collect();
+            let pieces = |n: u64| [partial(usize::try_from(n * 3).unwrap(), "abc"), block(n * 3, "abc")];
+            let events = (0..10).flat_map(pieces).collect();
             let hour = Duration::from_secs(3600);
             let delivered = tokio::time::timeout(hour, deliver(&sink, events)).await.expect("the run waits for ever");
             let sent = delivered.blocks.iter().map(|block| &block.block);

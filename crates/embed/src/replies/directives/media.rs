@@ -12,7 +12,7 @@ pub struct LineMedia {
 /// The longest target that is taken for one.
 const MAX_TARGET: usize = 4096;
 
-/// Reads a line whose first word is `MEDIA:`; `None` when it is no such line or names nothing that may be sent.
+/// Reads a line whose first word is `MEDIA:`; `None` for other lines and for targets that may not be sent.
 pub fn media_line(line: &str) -> Option<LineMedia> {
     let payload = line.trim_start().strip_prefix("MEDIA:")?.trim();
     if let Some(inner) = quoted(payload) {
@@ -37,7 +37,7 @@ pub fn media_line(line: &str) -> Option<LineMedia> {
     (!targets.is_empty()).then(|| LineMedia { targets, rest: rest.join(" ") })
 }
 
-/// Reads one target; `None` when it may not be sent. Absolute paths, the home folder and parents are refused: a model could name any file.
+/// Reads one target; `None` when it may not be sent. Absolute paths, the home directory and parents are refused: a model could name any file.
 pub fn media_target(candidate: &str, spaces: bool) -> Option<String> {
     let target = candidate.trim();
     let target = target.trim_start_matches(['`', '"', '\'', '[', '{', '(']);

@@ -1,4 +1,4 @@
-//! Lines that tell programs about tool calls, repeated by a model as if they were words.
+//! Lines that report tool calls to programs, repeated by a model as if they were part of its answer.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Telling a line that shows a call from a line somebody wrote.
+//! Distinguishes a line that shows a call from a line that somebody wrote.
 
 use super::table::{Display, TABLE};
 

@@ -1,6 +1,6 @@
-//! The tools known by name: emoji, title, and which arguments tell what a call is about.
+//! The tools known by name: emoji, title, and which arguments describe a call.
 
-/// Actions of a tool: name, label (empty = the name), and the arguments that tell more.
+/// Actions of a tool: name, label (empty = the name), and the arguments that describe it.
 pub type Actions = &'static [(&'static str, &'static str, &'static [&'static str])];
 
 /// How one tool is shown.
@@ -12,7 +12,7 @@ pub struct Display {
     pub emoji: &'static str,
     /// Shown next.
     pub title: &'static str,
-    /// Arguments that tell what a call is about.
+    /// Arguments that describe a call.
     pub keys: &'static [&'static str],
     /// Arguments by action.
     pub actions: Actions,
@@ -23,7 +23,7 @@ pub fn display_of(name: &str) -> Option<&'static Display> {
     TABLE.iter().find(|display| display.name == name)
 }
 
-/// Arguments that tell most about a tool nobody knows.
+/// Arguments that describe the calls of an unknown tool best.
 pub const FALLBACK: &[&str] = &[
     "command",
     "path",

@@ -1,4 +1,4 @@
-//! The JSON form of what is to be known about a run. Members that say nothing are left out.
+//! The JSON form of the facts about a run. Members without a value are left out.
 
 use pinch_llm::message::Usage;
 use serde_json::{Map, Value, json};
