@@ -7,8 +7,8 @@ pub mod event;
 pub mod snapshot;
 pub mod contract;
 pub mod bus;
-mod pump;
 mod rules;
+mod pump;
 
 pub use bus::{EngineEvent, EngineEvents, Envelope};
 pub(crate) use bus::{EventBus, RunPublisher};

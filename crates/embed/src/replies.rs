@@ -56,6 +56,7 @@ mod pipeline;
 
 pub use piece::{Out, Piece};
 pub use pipeline::Replies;
+pub(crate) use pipeline::is_mirror;
 
 use blocks::BlockBreak;
 use chunk::Chunking;

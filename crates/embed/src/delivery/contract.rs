@@ -82,7 +82,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a block was not sent.
 #[derive(Debug, thiserror::Error)]
-#[error("the block was not sent: {source}")]
+#[error("the block was not sent")]
 pub struct SendFailure {
     /// How long the channel asks to wait before the next try; up to [`MAX_RETRY_AFTER`](super::MAX_RETRY_AFTER) is waited.
     pub retry_after: Option<Duration>,

@@ -202,7 +202,7 @@ impl Pump {
             };
             let delay = failure.retry_after.unwrap_or(RETRY_DELAY * n_tries);
             if failure.permanent || n_tries == MAX_TRIES || delay > MAX_RETRY_AFTER {
-                tracing::warn!(%failure, id = %block.id, n_tries, "a reply block was not sent");
+                tracing::warn!(why = %failure.source, id = %block.id, n_tries, "a reply block was not sent");
                 if !failure.permanent {
                     self.gate = Gate::NoBlocks;
                 }

@@ -74,7 +74,7 @@ impl EngineRun {
             sender.close();
         };
         let ((), delivered) = futures::join!(pulled, pump.run());
-        DeliveredRun { result: self.result(), delivered }
+        DeliveredRun { id: self.run_id.clone(), result: self.result(), delivered }
     }
 
     /// The result, after the last event.
@@ -102,6 +102,8 @@ impl Stream for EngineRun {
 /// A run whose reply went to a sink.
 #[derive(Debug)]
 pub struct DeliveredRun {
+    /// The name of the run: with it [`Payload::id`] names what is still to be sent.
+    pub id: RunId,
     /// How the run ended.
     pub result: Result<RunResult, RunError>,
     /// What became of its blocks, also when the run failed.

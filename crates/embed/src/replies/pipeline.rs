@@ -452,7 +452,7 @@ impl Replies {
 }
 
 /// A copy of what a channel delivered, kept for display: no answer.
-fn is_mirror(message: &AssistantMessage) -> bool {
+pub(crate) fn is_mirror(message: &AssistantMessage) -> bool {
     message.model.as_str() == "delivery-mirror"
 }
 

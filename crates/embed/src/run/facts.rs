@@ -12,12 +12,10 @@ use pinch_llm::event::StreamEvent;
 use pinch_llm::message::{AssistantMessage, Usage, block};
 
 use super::outcome::{ToolFailure, ToolRun};
+use crate::replies::is_mirror;
 
 /// Characters of a tool's error that are kept.
 const MAX_ERROR: usize = 2_000;
-
-/// The model name of messages that only repeat what a channel delivered.
-const DELIVERY_MIRROR: &str = "delivery-mirror";
 
 /// What the events so far say.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +84,7 @@ impl Facts {
                 self.show(Emitted::Content);
             }
             AgentEvent::MessageEnd { message, .. } => {
-                if let Some(answer) = message.as_assistant().filter(|answer| answer.model.as_str() != DELIVERY_MIRROR) {
+                if let Some(answer) = message.as_assistant().filter(|answer| !is_mirror(answer)) {
                     self.add_answer(answer);
                 }
             }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use pinch_llm::message::{AssistantMessage, StopReason};
 
 use super::error_text::{RETURNED_ERROR, assistant_error_text};
+use crate::delivery::{ReplyId, RunId};
 use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
@@ -31,6 +32,12 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// The id of the payload's text, equal to that of the block that delivered it during the run. `None` for failures and for text that is
+    /// not part of an answer.
+    pub fn id(&self, run: &RunId) -> Option<ReplyId> {
+        self.reply.span.as_ref().map(|span| ReplyId::new(run, span))
+    }
+
     /// A failure in words.
     pub fn error(text: impl Into<String>) -> Self {
         Self { reply: BlockReply::text(text), is_error: true }

@@ -87,6 +87,9 @@ async fn every_block_is_sent_once_with_its_place() {
     let (log, run) = delivered(&world, Chat::default()).await;
     assert_eq!(log, ["start", "r/1/0-6 One.", "r/1/6-10 Two.", "end"]);
     assert!(run.delivered.is_complete() && left(&run).is_empty());
+    let ids = run.result.as_ref().unwrap().payloads.iter().filter_map(|payload| payload.id(&run.id));
+    let sent = run.delivered.blocks.iter().map(|sent| sent.block.id.clone());
+    assert_eq!(ids.collect::<Vec<_>>(), sent.collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use super::state::{Pending, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
 use crate::reason::image::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
 use crate::reason::{FailoverReason, reason_of};
-use crate::run::error_text::image_size_text;
+use crate::run::error_text::{ROLE_ORDERING, image_size_text};
 use crate::run::outcome::{AttemptOutcome, FailureStage};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 
@@ -221,8 +221,7 @@ fn role_ordering(error: &LlmError) -> Action {
     Action::Finish(Finish::Error {
         kind: RunErrorKind::RoleOrdering,
         message: error.text.clone(),
-        text: "Message ordering conflict. I've left the conversation as it is; use /new to start a fresh session."
-            .into(),
+        text: ROLE_ORDERING.to_owned(),
     })
 }
 

@@ -6,6 +6,7 @@ use super::state::{Pending, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
 use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::reason::{Classified, FailoverReason, classify};
+use crate::run::error_text::CONTEXT_OVERFLOW;
 use crate::run::outcome::AttemptOutcome;
 use crate::run::result::{FailoverError, RunErrorKind};
 
@@ -79,12 +80,5 @@ fn give_up(state: &RunState) -> Decision {
         true => RunErrorKind::CompactionFailure,
         false => RunErrorKind::ContextOverflow,
     };
-    Decision::only(Action::Finish(Finish::Error {
-        kind,
-        message,
-        text:
-            "Context overflow: prompt too large for the model. Try /reset (or /new) to start a fresh session, or use a \
-               larger-context model."
-                .into(),
-    }))
+    Decision::only(Action::Finish(Finish::Error { kind, message, text: CONTEXT_OVERFLOW.to_owned() }))
 }
