@@ -116,6 +116,7 @@ impl fmt::Debug for Agent {
 
 /// There is nothing to continue from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ContinueError {
     /// The conversation is empty.
     #[error("No messages to continue from")]

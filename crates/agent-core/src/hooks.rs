@@ -89,6 +89,7 @@ impl Hooks for NoHooks {}
 
 /// What [`Hooks::next_turn`] sees.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TurnContext<'a> {
     /// The conversation so far.
     pub messages: &'a [Arc<Message>],
@@ -126,6 +127,7 @@ pub struct NextTurn {
 
 /// A call that is about to run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PendingCall {
     /// The message the call stands in.
     pub message: Arc<AssistantMessage>,
@@ -153,6 +155,7 @@ pub enum BeforeTool {
 
 /// A call that ran.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FinishedCall {
     /// The message the call stands in.
     pub message: Arc<AssistantMessage>,
@@ -215,6 +218,7 @@ impl ToolPatch {
 
 /// A turn that is over.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TurnEnded {
     /// The model's answer.
     pub message: Arc<AssistantMessage>,

@@ -123,7 +123,7 @@ impl WireFormat for ProxyFormat {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, token);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(HttpRequest { url: self.url.clone(), headers, body: body::write(call.request) })
+        Ok(HttpRequest::new(self.url.clone(), headers, body::write(call.request)))
     }
 
     fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {

@@ -45,6 +45,7 @@ pub trait Tool: Send + Sync {
 
 /// What is known about a tool without running it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ToolSpec {
     /// The name the model uses.
     pub name: String,
@@ -82,12 +83,10 @@ impl ToolSpec {
 
     /// The declaration a model is given.
     pub fn declaration(&self) -> ToolDecl {
-        ToolDecl {
-            name: self.name.clone(),
-            description: self.description.clone(),
-            parameters: std::sync::Arc::clone(self.parameters.raw()),
-            constrained_sampling: self.constrained_sampling.clone(),
-        }
+        let parameters = std::sync::Arc::clone(self.parameters.raw());
+        let mut declaration = ToolDecl::new(self.name.as_str(), self.description.as_str(), parameters);
+        declaration.constrained_sampling = self.constrained_sampling.clone();
+        declaration
     }
 }
 

@@ -161,7 +161,8 @@ fn of_kind(kind: LlmErrorKind) -> Classified {
         LlmErrorKind::Auth => FailoverReason::Auth,
         LlmErrorKind::ModelNotFound => FailoverReason::ModelNotFound,
         LlmErrorKind::InvalidRequest => FailoverReason::Format,
-        LlmErrorKind::Protocol => FailoverReason::Unknown,
+        // `Protocol`, and what later versions add.
+        _ => FailoverReason::Unknown,
     })
 }
 

@@ -10,6 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 /// Timeouts of one call. `None` or zero: no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timeouts {
     /// Until the connection is established, TLS included. Default 30 s.
     pub connect: Option<Duration>,
@@ -36,6 +37,44 @@ impl Default for Timeouts {
             idle: seconds(300),
             total: None,
         }
+    }
+}
+
+impl Timeouts {
+    /// The same with another limit for establishing the connection.
+    #[must_use]
+    pub fn with_connect(self, connect: Option<Duration>) -> Self {
+        Self { connect, ..self }
+    }
+
+    /// The same with another limit for opening a WebSocket.
+    #[must_use]
+    pub fn with_websocket(self, websocket: Option<Duration>) -> Self {
+        Self { websocket, ..self }
+    }
+
+    /// The same with another limit until the response headers.
+    #[must_use]
+    pub fn with_headers(self, headers: Option<Duration>) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// The same with another limit from the headers to the first content.
+    #[must_use]
+    pub fn with_first_content(self, first_content: Option<Duration>) -> Self {
+        Self { first_content, ..self }
+    }
+
+    /// The same with another limit between two pieces of content.
+    #[must_use]
+    pub fn with_idle(self, idle: Option<Duration>) -> Self {
+        Self { idle, ..self }
+    }
+
+    /// The same with another limit for the whole call.
+    #[must_use]
+    pub fn with_total(self, total: Option<Duration>) -> Self {
+        Self { total, ..self }
     }
 }
 

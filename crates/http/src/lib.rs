@@ -71,6 +71,7 @@ pub struct Incoming {
 
 /// What goes wrong on the way.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HttpError {
     /// No connection.
     #[error("Connection error: {cause}{place}")]

@@ -49,6 +49,7 @@ pub enum Received {
 
 /// Why a WebSocket failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SocketError {
     /// No HTTP answer.
     #[error(transparent)]

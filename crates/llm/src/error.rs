@@ -18,6 +18,7 @@ use crate::ids::ProviderId;
 
 /// A failed call. `text` is what a person reads and what session files keep as `errorMessage`.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LlmError {
     /// Who was asked.
     pub provider: ProviderId,
@@ -95,6 +96,7 @@ impl Error for LlmError {
 
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LlmErrorKind {
     /// The caller cancelled.
     Aborted,

@@ -35,6 +35,7 @@ pub enum Framing {
 
 /// The bytes of a response are no frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FrameError {
     /// An event is longer than allowed.
     #[error(transparent)]

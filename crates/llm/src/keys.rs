@@ -84,6 +84,7 @@ pub fn secret_variables() -> impl Iterator<Item = &'static str> {
 
 /// A key found in the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EnvKey {
     /// The variable; `None` for the provider's own chain of credentials.
     pub variable: Option<&'static str>,

@@ -147,6 +147,7 @@ pub struct SystemMessage {
 
 /// What a model is told about a tool.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolDecl {
     /// The name the model uses.
     pub name: String,
@@ -216,6 +217,7 @@ impl StopReason {
 
 /// What a model answered.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AssistantMessage {
     /// Text, thinking and tool calls in the order the model made them.
     pub content: Vec<Arc<Block>>,

@@ -26,6 +26,7 @@ use crate::ids::{ApiId, ModelId, ProviderId};
 
 /// A model of a provider.
 #[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Model {
     /// The provider's name of the model.
     pub id: ModelId,

@@ -106,6 +106,7 @@ pub struct OAuthCx<'a> {
 
 /// A page on which a person signs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SignInPage {
     /// The URL.
     pub url: String,
@@ -191,6 +192,7 @@ pub trait OAuthFlow: Send + Sync {
 
 /// Why a login or a refresh failed. No text holds a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OAuthError {
     /// The person or the caller gave up.
     #[error("Login cancelled")]

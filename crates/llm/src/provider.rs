@@ -131,6 +131,7 @@ impl fmt::Debug for ProviderRegistry {
 
 /// No provider is registered for a wire format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnknownApi {
     /// Nobody speaks it.
     #[error("No API provider registered for api: {api}")]

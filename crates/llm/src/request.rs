@@ -24,6 +24,7 @@ use crate::thinking::ThinkingLevel;
 
 /// Everything one call needs.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Request {
     /// The model that is asked.
     pub model: Arc<Model>,
@@ -42,6 +43,54 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request to a model, without a prompt, tools, or credentials, with default options, and on a host without environment.
+    pub fn new(model: impl Into<Arc<Model>>, messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            model: model.into(),
+            system: SystemPrompt::default(),
+            messages,
+            tools: Arc::default(),
+            options: CallOptions::default(),
+            auth: Auth::default(),
+            host: Host::builder().build(),
+        }
+    }
+
+    /// The same request with a prompt.
+    #[must_use]
+    pub fn with_system(mut self, system: SystemPrompt) -> Self {
+        self.system = system;
+        self
+    }
+
+    /// The same request with tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl Into<Arc<[ToolDecl]>>) -> Self {
+        self.tools = tools.into();
+        self
+    }
+
+    /// The same request with other options.
+    #[must_use]
+    pub fn with_options(mut self, options: CallOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The same request with credentials.
+    #[must_use]
+    pub fn with_auth(mut self, auth: Auth) -> Self {
+        self.auth = auth;
+        self
+    }
+
+    /// The same request on another host.
+    #[must_use]
+    pub fn with_host(mut self, host: Host) -> Self {
+        self.host = host;
+        self
+    }
+
     /// Takes the environment of the credentials for the environment of the request.
     pub(crate) fn with_own_env(mut self) -> Self {
         if let Some(env) = self.auth.env.take() {
@@ -89,6 +138,7 @@ impl SystemPrompt {
 
 /// Credentials of one request.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct Auth {
     /// The API key or access token.
     pub key: Option<Secret>,
@@ -157,6 +207,34 @@ impl Auth {
         self.aws = self.aws.take().or(found.aws);
     }
 
+    /// The same with headers that belong to the credential; `None` removes one.
+    #[must_use]
+    pub fn with_headers(mut self, headers: Vec<(String, Option<String>)>) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// The same with a base URL that replaces the model's.
+    #[must_use]
+    pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// The same with credentials for Amazon.
+    #[must_use]
+    pub fn with_aws(mut self, aws: AwsCredentials) -> Self {
+        self.aws = Some(aws);
+        self
+    }
+
+    /// The same with an environment that belongs to the credential.
+    #[must_use]
+    pub fn with_env(mut self, env: Env) -> Self {
+        self.env = Some(env);
+        self
+    }
+
     /// No credentials, for servers that want none.
     pub fn keyless() -> Self {
         Self { keyless: true, ..Self::default() }
@@ -214,6 +292,7 @@ pub struct ThinkingBudgets {
 
 /// Settings of one call.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct CallOptions {
     /// Sampling temperature.
     pub temperature: Option<f64>,
@@ -247,6 +326,50 @@ pub struct CallOptions {
     pub timeouts: Timeouts,
     /// Sees and may change the request, sees the response.
     pub observer: Option<Arc<dyn CallObserver>>,
+}
+
+impl CallOptions {
+    /// The same with a limit of the answer, in tokens.
+    #[must_use]
+    pub fn with_max_tokens(mut self, max_tokens: u64) -> Self {
+        self.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// The same with another choice of thinking.
+    #[must_use]
+    pub fn with_thinking(mut self, thinking: ThinkingChoice) -> Self {
+        self.thinking = thinking;
+        self
+    }
+
+    /// The same with other budgets of thinking.
+    #[must_use]
+    pub fn with_thinking_budgets(mut self, budgets: ThinkingBudgets) -> Self {
+        self.thinking_budgets = budgets;
+        self
+    }
+
+    /// The same with a name of the conversation.
+    #[must_use]
+    pub fn with_session_id(mut self, id: impl Into<String>) -> Self {
+        self.session_id = Some(id.into());
+        self
+    }
+
+    /// The same with other timeouts.
+    #[must_use]
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// The same with further settings of one wire format.
+    #[must_use]
+    pub fn with_native(mut self, native: Map<String, Value>) -> Self {
+        self.native = native;
+        self
+    }
 }
 
 impl fmt::Debug for CallOptions {

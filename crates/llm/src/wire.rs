@@ -56,6 +56,7 @@ use crate::request::Request;
 
 /// One call: everything an encoder may look at.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Call<'a> {
     /// The request.
     pub request: &'a Request,
@@ -63,6 +64,13 @@ pub struct Call<'a> {
     pub timestamp: i64,
     /// Which form of the request is wanted.
     pub encoding: Encoding,
+}
+
+impl<'a> Call<'a> {
+    /// A call in the usual encoding.
+    pub fn new(request: &'a Request, timestamp: i64) -> Self {
+        Self { request, timestamp, encoding: Encoding::Usual }
+    }
 }
 
 /// Forms of one and the same request. A provider that refuses the first may take another; see [`WireFormat::reencode`].
@@ -83,6 +91,7 @@ pub enum Encoding {
 
 /// What is sent: always a POST of JSON.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HttpRequest {
     /// The URL.
     pub url: String,
@@ -90,6 +99,13 @@ pub struct HttpRequest {
     pub headers: HeaderMap,
     /// The body, a value until observers have seen it.
     pub body: Value,
+}
+
+impl HttpRequest {
+    /// A request with a JSON body.
+    pub fn new(url: String, headers: HeaderMap, body: Value) -> Self {
+        Self { url, headers, body }
+    }
 }
 
 /// A request about to be sent, for its signature.

@@ -89,6 +89,7 @@ pub enum FileKind {
 
 /// A command for a machine's shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CommandSpec {
     /// The program.
     pub program: PathBuf,
@@ -98,6 +99,13 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
+}
+
+impl CommandSpec {
+    /// A command.
+    pub fn new(program: PathBuf, args: Vec<String>, cwd: PathBuf, env: Vec<(String, String)>) -> Self {
+        Self { program, args, cwd, env }
+    }
 }
 
 /// A running command with everything it started. Dropping it kills them all.
@@ -118,6 +126,7 @@ pub trait Process: Send {
 /// Something a machine could not do. Its text is what a model reads: the error's short name, the system's words, the operation and the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {text}, {operation}{}", Quoted(path.as_deref()))]
+#[non_exhaustive]
 pub struct MachineError {
     /// The error's short name, e.g. `ENOENT`.
     pub code: &'static str,

@@ -146,6 +146,7 @@ impl Machine for LocalMachine {
                     Err(MachineError::new(io::ErrorKind::NotFound.into(), "chdir", Some(&path)))
                 }
                 Err(SpawnError::Io { source, .. }) => Err(MachineError::new(source, "spawn", Some(&program))),
+                Err(other) => Err(MachineError::new(io::Error::other(other), "spawn", Some(&program))),
             }
         })
     }

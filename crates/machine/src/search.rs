@@ -11,12 +11,20 @@ use super::MachineError;
 /// The folder is walked without following links. What `.gitignore`, `.ignore` and `.fdignore` files leave out is left out, inside and outside
 /// of repositories; a repository inside the folder is ruled by its own files. `.git` is never entered, other hidden names are.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FindQuery {
     /// The folder, absolute.
     pub root: PathBuf,
     /// A glob. It is matched against names; when it has a `/`, against the end of absolute paths, or the whole of them when it starts with
     /// one. Without capital letters it takes capital letters for small ones.
     pub pattern: String,
+}
+
+impl FindQuery {
+    /// A search for names below a directory.
+    pub fn new(root: PathBuf, pattern: impl Into<String>) -> Self {
+        Self { root, pattern: pattern.into() }
+    }
 }
 
 /// A path that was found.
@@ -31,6 +39,7 @@ pub struct FoundPath {
 /// Which lines are looked for. Folders are walked as for [`FindQuery`], with `.rgignore` files in place of `.fdignore`; binary files in them
 /// are passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GrepQuery {
     /// A folder or a file, absolute.
     pub root: PathBuf,
@@ -46,6 +55,21 @@ pub struct GrepQuery {
     pub context: usize,
     /// Characters of a line at most.
     pub max_line_chars: usize,
+}
+
+impl GrepQuery {
+    /// A case-sensitive search for a regular expression, without context, in files of any name and lines of any length.
+    pub fn new(root: PathBuf, pattern: impl Into<String>) -> Self {
+        Self {
+            root,
+            pattern: pattern.into(),
+            is_literal: false,
+            ignore_case: false,
+            glob: None,
+            context: 0,
+            max_line_chars: usize::MAX,
+        }
+    }
 }
 
 /// A line that matches, or one beside it. Lines of a file come once each and in their order.
@@ -74,6 +98,7 @@ pub enum SearchItem<T> {
 
 /// Why a search could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SearchError {
     /// The pattern or the glob makes no sense.
     #[error("{0}")]

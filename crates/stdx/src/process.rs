@@ -108,6 +108,7 @@ pub enum ProcessEnd {
 
 /// A process could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpawnError {
     /// The folder it should run in is not there.
     #[error("working directory does not exist: {}", path.display())]

@@ -7,7 +7,7 @@ use pinch_llm::event::StreamEvent;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_llm::request::{Auth, Request};
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
 use serde_json::json;
@@ -25,15 +25,9 @@ pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Cou
         "id": "m", "api": api, "provider": "bench", "baseUrl": format!("{base_url}/v1"),
         "contextWindow": 10_000_000, "maxTokens": 8192,
     }))?;
-    let request = Request {
-        model: Arc::new(model),
-        system: SystemPrompt::default(),
-        messages: vec![Arc::new(Message::user("hello", 0))],
-        tools: Arc::default(),
-        options: CallOptions::default(),
-        auth: Auth::key("none"),
-        host: Host::system(),
-    };
+    let request = Request::new(model, vec![Arc::new(Message::user("hello", 0))])
+        .with_auth(Auth::key("none"))
+        .with_host(Host::system());
     let provider = ProviderRegistry::builtin().get(&request.model.api)?;
     let mut events = provider.stream(request, Cancel::new());
     let mut count = Count::default();

@@ -13,7 +13,7 @@ use pinch_llm::event::{Emit, EventStream};
 use pinch_llm::frame::sse::SseDecoder;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::Request;
-use pinch_llm::wire::{Call, Encoding, WireFormat};
+use pinch_llm::wire::{Call, WireFormat};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use pinch_stdx::pull::pulled;
@@ -63,7 +63,7 @@ impl Provider for Prepared {
             &model,
             0,
             pulled(move |emitter| async move {
-                let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
+                let mut decoder = wire.decoder(&Call::new(&request, 0));
                 let (mut frames, mut emit) = (SseDecoder::default(), Emit::default());
                 for chunk in body.chunks(CHUNK) {
                     frames.push(chunk);

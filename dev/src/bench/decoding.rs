@@ -7,9 +7,8 @@ use pinch_llm::event::{Emit, StreamEvent};
 use pinch_llm::frame::Frames;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
-use pinch_llm::wire::{self, Call, Encoding, WireFormat};
-use pinch_stdx::host::Host;
+use pinch_llm::request::{Auth, Request};
+use pinch_llm::wire::{self, Call, WireFormat};
 use serde_json::json;
 
 /// Bytes that arrive at once.
@@ -31,16 +30,9 @@ pub(super) fn model_of(api: &str) -> anyhow::Result<Arc<Model>> {
 
 /// Decodes a response; how many deltas there were.
 pub(super) fn decode(wire: &dyn WireFormat, body: &[u8]) -> anyhow::Result<usize> {
-    let request = Request {
-        model: model_of(wire.api())?,
-        system: SystemPrompt::default(),
-        messages: vec![Arc::new(Message::user("hello", 0))],
-        tools: Arc::default(),
-        options: CallOptions::default(),
-        auth: Auth::key("none"),
-        host: Host::builder().build(),
-    };
-    let mut decoder = wire.decoder(&Call { request: &request, timestamp: 0, encoding: Encoding::Usual });
+    let request =
+        Request::new(model_of(wire.api())?, vec![Arc::new(Message::user("hello", 0))]).with_auth(Auth::key("none"));
+    let mut decoder = wire.decoder(&Call::new(&request, 0));
     let (mut frames, mut emit, mut n_deltas) = (Frames::new(wire.framing()), Emit::default(), 0);
     for chunk in body.chunks(CHUNK) {
         frames.push(chunk);

@@ -144,22 +144,18 @@ impl Client {
         #[expect(clippy::expect_used, reason = "the record above is complete")]
         let model = Model::from_record(&record).expect("the record is complete");
         let minutes = |n: u64| Some(Duration::from_secs(60 * n));
-        let timeouts =
-            Timeouts { first_content: minutes(3), idle: minutes(1), total: minutes(6), ..Timeouts::default() };
-        Request {
-            model: Arc::new(model),
-            system: SystemPrompt::text("You are a helpful assistant."),
-            messages: messages.into_iter().map(Arc::new).collect(),
-            tools: Arc::default(),
-            options: CallOptions {
-                max_tokens: Some(max_tokens),
-                temperature: Some(0.0),
-                timeouts,
-                ..CallOptions::default()
-            },
-            auth: Auth::keyless(),
-            host: Host::system(),
-        }
+        let timeouts = Timeouts::default().with_first_content(minutes(3)).with_idle(minutes(1)).with_total(minutes(6));
+        Request::new(model, messages.into_iter().map(Arc::new).collect())
+            .with_system(SystemPrompt::text("You are a helpful assistant."))
+            .with_options({
+                let mut options = CallOptions::default();
+                options.max_tokens = Some(max_tokens);
+                options.temperature = Some(0.0);
+                options.timeouts = timeouts;
+                options
+            })
+            .with_auth(Auth::keyless())
+            .with_host(Host::system())
     }
 
     async fn text(&self) -> Checked {
@@ -187,15 +183,14 @@ impl Client {
     }
 
     fn tool() -> ToolDecl {
-        ToolDecl {
-            name: "read".into(),
-            description: "Reads a file.".into(),
-            parameters: Arc::new(json!({
+        ToolDecl::new(
+            "read",
+            "Reads a file.",
+            json!({
                 "type": "object", "required": ["path", "lines"], "additionalProperties": false,
                 "properties": {"path": {"type": "string", "enum": ["a.txt", "b.txt"]}, "lines": {"type": "integer", "minimum": 1, "maximum": 9}},
-            })),
-            constrained_sampling: None,
-        }
+            }),
+        )
     }
 
     /// The grammar lets the model speak before it calls, and this one would never stop: examples show it the way.

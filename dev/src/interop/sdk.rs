@@ -14,7 +14,7 @@ use pinch_llm::request::{
 };
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_llm::wire::{self, Call, Encoding};
+use pinch_llm::wire::{self, Call};
 use pinch_testing::cases::compare::same;
 use pinch_testing::server::{Recorded, Reply, Server};
 use pinch_testing::wires::anthropic::Anthropic;
@@ -138,39 +138,34 @@ fn request(api: &str, provider: &str, base_url: &str, conversation: &str) -> Res
         ],
         _ => vec![Arc::new(Message::user("hi", 1))],
     };
-    let tool = ToolDecl {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: Arc::new(
-            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
-        ),
-        constrained_sampling: None,
-    };
+    let tool = ToolDecl::new(
+        "read",
+        "Reads a file.",
+        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+    );
     let has_tools = conversation == "tools";
     let must = if matches!(api, "anthropic-messages" | "google-generative-ai") { "any" } else { "required" };
-    Ok(Request {
-        model: Arc::new(model),
-        system: SystemPrompt::text("Be brief."),
-        messages,
-        tools: if has_tools { Arc::new([tool]) } else { Arc::default() },
-        options: CallOptions {
-            temperature: (conversation == "text").then_some(0.5),
-            max_tokens: Some(if thinks { 8_000 } else { 100 }),
-            thinking: if thinks { ThinkingChoice::Level(ThinkingLevel::Low) } else { ThinkingChoice::Unset },
-            thinking_budgets: ThinkingBudgets { low: Some(2_048), ..ThinkingBudgets::default() },
-            cache_retention: Some(CacheRetention::None),
-            tool_choice: has_tools.then(|| ToolChoice::Native(must.into())),
-            ..CallOptions::default()
-        },
-        auth: Auth::key("key"),
-        host: Host::builder().clock(1, 0).build(),
-    })
+    Ok(Request::new(model, messages)
+        .with_system(SystemPrompt::text("Be brief."))
+        .with_tools(if has_tools { vec![tool] } else { Vec::new() })
+        .with_options({
+            let mut options = CallOptions::default();
+            options.temperature = (conversation == "text").then_some(0.5);
+            options.max_tokens = Some(if thinks { 8_000 } else { 100 });
+            options.thinking = if thinks { ThinkingChoice::Level(ThinkingLevel::Low) } else { ThinkingChoice::Unset };
+            options.thinking_budgets = ThinkingBudgets { low: Some(2_048), ..ThinkingBudgets::default() };
+            options.cache_retention = Some(CacheRetention::None);
+            options.tool_choice = has_tools.then(|| ToolChoice::Native(must.into()));
+            options
+        })
+        .with_auth(Auth::key("key"))
+        .with_host(Host::builder().clock(1, 0).build()))
 }
 
 fn compare_one(request: &Request, theirs: &Recorded) -> Result<(), String> {
     let formats = wire::builtin();
     let format = formats.iter().find(|format| request.model.api == *format.api()).ok_or("not built in")?;
-    let call = Call { request, timestamp: 1, encoding: Encoding::Usual };
+    let call = Call::new(request, 1);
     let ours = format.encode(&call).map_err(|error| error.text)?;
     let path = ours.url.splitn(4, '/').nth(3).map(|path| format!("/{path}"));
     same(&theirs.path.as_str().into(), &path.into()).map_err(|why| format!("path{why}"))?;

@@ -38,7 +38,7 @@ impl WireFormat for Acorn {
     fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
         let request = call.request;
         let url = address::url(request, "chat")?;
-        Ok(HttpRequest { url, headers: all_headers(request)?, body: body(request) })
+        Ok(HttpRequest::new(url, all_headers(request)?, body(request)))
     }
 
     fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {

@@ -85,6 +85,7 @@ fn write_options(options: &CallOptions) -> Value {
 
 /// A request as a client sent it. Its observers and timeouts are those of the server: the usual ones.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Asked {
     /// The model as the client describes it. Nothing in it is to be trusted: neither its URL nor its headers.
     pub model: Model,
@@ -100,6 +101,7 @@ pub struct Asked {
 
 /// A body that is no request.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadBody {
     /// It is no JSON.
     #[error("the body is no JSON")]
@@ -167,7 +169,12 @@ impl Asked {
     /// The request for the server's own model, with the server's own credentials.
     pub fn into_request(self, model: Arc<Model>, auth: Auth, host: Host) -> Request {
         let Self { system, messages, tools, options, .. } = self;
-        Request { model, system, messages, tools, options, auth, host }
+        Request::new(model, messages)
+            .with_system(system)
+            .with_tools(tools)
+            .with_options(options)
+            .with_auth(auth)
+            .with_host(host)
     }
 }
 
@@ -176,28 +183,27 @@ fn read_options(told: &Value) -> CallOptions {
     let headers = told["headers"].as_object().into_iter().flatten();
     let native = NATIVE.iter().filter_map(|name| Some(((*name).to_owned(), told.get(*name)?.clone())));
     let budget = |level: &str| told["thinkingBudgets"][level].as_u64();
-    CallOptions {
-        temperature: told["temperature"].as_f64(),
-        max_tokens: told["maxTokens"].as_u64(),
-        thinking: read_thinking(told),
-        thinking_budgets: ThinkingBudgets {
-            minimal: budget("minimal"),
-            low: budget("low"),
-            medium: budget("medium"),
-            high: budget("high"),
-        },
-        cache_retention: retention.map(|(retention, _)| *retention),
-        tool_choice: ToolChoice::from_value(&told["toolChoice"]),
-        response_format: ResponseFormat::from_value(&told["responseFormat"]),
-        session_id: told["sessionId"].as_str().map(str::to_owned),
-        headers: headers
-            .filter(|(_, value)| value.is_string() || value.is_null())
-            .map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned)))
-            .collect(),
-        metadata: told["metadata"].as_object().cloned(),
-        native: native.collect(),
-        ..CallOptions::default()
-    }
+    let mut options = CallOptions::default();
+    options.temperature = told["temperature"].as_f64();
+    options.max_tokens = told["maxTokens"].as_u64();
+    options.thinking = read_thinking(told);
+    options.thinking_budgets = ThinkingBudgets {
+        minimal: budget("minimal"),
+        low: budget("low"),
+        medium: budget("medium"),
+        high: budget("high"),
+    };
+    options.cache_retention = retention.map(|(retention, _)| *retention);
+    options.tool_choice = ToolChoice::from_value(&told["toolChoice"]);
+    options.response_format = ResponseFormat::from_value(&told["responseFormat"]);
+    options.session_id = told["sessionId"].as_str().map(str::to_owned);
+    options.headers = headers
+        .filter(|(_, value)| value.is_string() || value.is_null())
+        .map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned)))
+        .collect();
+    options.metadata = told["metadata"].as_object().cloned();
+    options.native = native.collect();
+    options
 }
 
 fn read_thinking(told: &Value) -> ThinkingChoice {

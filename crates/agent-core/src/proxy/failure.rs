@@ -45,12 +45,11 @@ pub(super) fn read(told: &Value) -> Option<LlmError> {
     let text = |member: &str| told[member].as_str().map(str::to_owned);
     let kind = KINDS.iter().find(|(_, word)| told["kind"] == *word).map(|(kind, _)| *kind)?;
     let status = told["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    Some(LlmError {
-        status: status.and_then(|status| StatusCode::from_u16(status).ok()),
-        code: text("code"),
-        request_id: text("requestId"),
-        retry_after: told["retryAfterMs"].as_u64().map(Duration::from_millis),
-        should_retry: told["shouldRetry"].as_bool(),
-        ..LlmError::new(text("provider")?.into(), kind, text("text")?)
-    })
+    let mut error = LlmError::new(text("provider")?.into(), kind, text("text")?);
+    error.status = status.and_then(|status| StatusCode::from_u16(status).ok());
+    error.code = text("code");
+    error.request_id = text("requestId");
+    error.retry_after = told["retryAfterMs"].as_u64().map(Duration::from_millis);
+    error.should_retry = told["shouldRetry"].as_bool();
+    Some(error)
 }

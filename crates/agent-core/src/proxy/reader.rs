@@ -172,7 +172,8 @@ impl LineReader {
         let good = [StopReason::Stop, StopReason::Length, StopReason::ToolUse, StopReason::Deferred];
         let stop_reason = good.into_iter().find(|known| *reason == known.as_str());
         let stop_reason = stop_reason.ok_or_else(|| Broken(format!("Unhandled stop reason: {reason}")))?;
-        let message = AssistantMessage { stop_reason, ..self.last_message(event)? };
+        let mut message = self.last_message(event)?;
+        message.stop_reason = stop_reason;
         self.end(message, None, emit);
         Ok(())
     }
@@ -197,7 +198,10 @@ impl LineReader {
             (true, true) => Emitted::Started,
             (true, false) => Emitted::Content,
         };
-        let error = error.map(|error| Arc::new(LlmError { emitted, ..error }));
+        let error = error.map(|mut error| {
+            error.emitted = emitted;
+            Arc::new(error)
+        });
         self.ended = true;
         self.emit(StreamEvent::End(Finished { message: Arc::new(message), error }), emit);
     }
@@ -226,7 +230,9 @@ fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<Assi
     match Message::from_value(told) {
         Ok(Message::Assistant(message)) if brings_content => Ok(Some(message)),
         Ok(Message::Assistant(message)) => {
-            Ok(Some(Arc::new(AssistantMessage { content, ..Arc::unwrap_or_clone(message) })))
+            let mut message = Arc::unwrap_or_clone(message);
+            message.content = content;
+            Ok(Some(Arc::new(message)))
         }
         Ok(_) => Err(Broken("Proxy stream brought a message that is no answer".into())),
         Err(why) => Err(unreadable("message", &why)),

@@ -5,11 +5,11 @@ use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
 use pinch_llm::event::laws::Laws;
 use pinch_llm::event::{BlockKind, Emit, Finished, Fold, StreamEvent};
 use pinch_llm::frame::{Frames, Framing};
-use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Text, Thinking, ToolCall, Usage};
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Text, Thinking, Usage};
 use pinch_llm::model::Model;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
-use pinch_llm::wire::{Call, Decoder, Encoding};
-use pinch_stdx::host::Host;
+use pinch_llm::request::{Auth, Request, SystemPrompt};
+use pinch_llm::wire::{Call, Decoder};
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -19,21 +19,15 @@ use super::{Asked, BadBody, LineWriter, body};
 fn request() -> Request {
     let record =
         json!({"id": "m", "api": "a", "provider": "p", "baseUrl": "http://x", "compat": {"supportsStore": false}});
-    Request {
-        model: Arc::new(Model::from_record(&record).unwrap()),
-        system: SystemPrompt::text("Be brief."),
-        messages: vec![Arc::new(Message::user("hi", 1))],
-        tools: Arc::default(),
-        options: CallOptions::default(),
-        auth: Auth::key("never sent"),
-        host: Host::builder().build(),
-    }
+    Request::new(Model::from_record(&record).unwrap(), vec![Arc::new(Message::user("hi", 1))])
+        .with_system(SystemPrompt::text("Be brief."))
+        .with_auth(Auth::key("never sent"))
 }
 
 /// The events of lines that come in these chunks. Each must obey the laws.
 fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<StreamEvent> {
     let request = request();
-    let mut reader = LineReader::new(&Call { request: &request, timestamp: 5, encoding: Encoding::Usual });
+    let mut reader = LineReader::new(&Call::new(&request, 5));
     let (mut frames, mut emit) = (Frames::new(Framing::DataLines), Emit::default());
     for chunk in chunks {
         frames.push(chunk);
@@ -99,8 +93,10 @@ fn closed(fold: &Fold, at: usize, signature: Option<String>, odd: bool) -> Block
         Block::Thinking(thinking) => {
             Block::Thinking(Thinking { signature, redacted: odd || thinking.redacted, ..thinking })
         }
-        Block::ToolCall(call) if odd => {
-            Block::ToolCall(ToolCall { thought_signature: signature, arguments_error: Some("cut".into()), ..call })
+        Block::ToolCall(mut call) if odd => {
+            call.thought_signature = signature;
+            call.arguments_error = Some("cut".into());
+            Block::ToolCall(call)
         }
         other => other,
     }
@@ -163,19 +159,18 @@ fn answer(steps: &[Step], end: u8, started: bool) -> Vec<StreamEvent> {
             let is_aborted = kind == LlmErrorKind::Aborted;
             message.stop_reason = if is_aborted { StopReason::Aborted } else { StopReason::Error };
             message.error_message = Some("no".into());
-            failure = Some(Arc::new(LlmError {
-                status: http::StatusCode::from_u16(429).ok(),
-                code: Some("slow".into()),
-                request_id: Some("q".into()),
-                retry_after: Some(Duration::from_millis(1_500)),
-                should_retry: Some(true),
-                emitted: match (started, open.is_empty()) {
-                    (false, _) => Emitted::Nothing,
-                    (true, true) => Emitted::Started,
-                    (true, false) => Emitted::Content,
-                },
-                ..LlmError::new("real".into(), kind, "no")
-            }));
+            let mut error = LlmError::new("real".into(), kind, "no");
+            error.status = http::StatusCode::from_u16(429).ok();
+            error.code = Some("slow".into());
+            error.request_id = Some("q".into());
+            error.retry_after = Some(Duration::from_millis(1_500));
+            error.should_retry = Some(true);
+            error.emitted = match (started, open.is_empty()) {
+                (false, _) => Emitted::Nothing,
+                (true, true) => Emitted::Started,
+                (true, false) => Emitted::Content,
+            };
+            failure = Some(Arc::new(error));
         }
     }
     push(StreamEvent::End(Finished { message: Arc::new(message), error: failure }), &mut fold);

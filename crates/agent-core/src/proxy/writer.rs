@@ -105,7 +105,8 @@ impl LineWriter {
 
 /// A message without its content.
 fn head(message: &Arc<AssistantMessage>) -> Map<String, Value> {
-    let empty = AssistantMessage { content: Vec::new(), ..(**message).clone() };
+    let mut empty = (**message).clone();
+    empty.content.clear();
     let mut head = match Message::Assistant(Arc::new(empty)).to_value() {
         Value::Object(head) => head,
         _ => Map::new(),

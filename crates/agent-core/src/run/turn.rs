@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::message::StopReason;
-use pinch_llm::request::{Request, SystemPrompt, ThinkingChoice};
+use pinch_llm::request::{Request, ThinkingChoice};
 
 use super::failed::{ABORTED, local_answer};
 use super::{Running, Turn};
@@ -55,14 +55,11 @@ impl Running<'_> {
         }
         let mut options = self.agent.options.clone();
         options.thinking = ThinkingChoice::Level(self.agent.thinking);
-        Ok(Request {
-            model: Arc::clone(&self.agent.model),
-            system: SystemPrompt::default(),
-            messages: hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages)),
-            tools: Arc::default(),
-            options,
-            auth: self.agent.auth.clone(),
-            host: self.agent.host.clone(),
-        })
+        // Prompt and tools are in the messages.
+        let messages = hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages));
+        Ok(Request::new(Arc::clone(&self.agent.model), messages)
+            .with_options(options)
+            .with_auth(self.agent.auth.clone())
+            .with_host(self.agent.host.clone()))
     }
 }

@@ -28,15 +28,10 @@ fn model() -> Arc<Model> {
 }
 
 fn request() -> Request {
-    Request {
-        model: model(),
-        system: SystemPrompt::text("Be brief."),
-        messages: vec![Arc::new(Message::user("hi", 1))],
-        tools: Arc::default(),
-        options: CallOptions::default(),
-        auth: Auth::key("the client's own key"),
-        host: Host::builder().clock(1_000, 0).build(),
-    }
+    Request::new(model(), vec![Arc::new(Message::user("hi", 1))])
+        .with_system(SystemPrompt::text("Be brief."))
+        .with_auth(Auth::key("the client's own key"))
+        .with_host(Host::builder().clock(1_000, 0).build())
 }
 
 fn script() -> scripted::Reply {
@@ -119,25 +114,19 @@ async fn requests_arrive_as_they_were_sent() {
         {"role": "odd", "x": 1},
     ]);
     sent.messages = list.as_array().unwrap().iter().map(|m| Arc::new(Message::from_value(m).unwrap())).collect();
-    sent.tools = Arc::new([ToolDecl {
-        name: "t".into(),
-        description: "d".into(),
-        parameters: Arc::new(json!({"type": "object"})),
-        constrained_sampling: Some(json!({"type": "json_schema", "strict": "prefer"})),
-    }]);
-    sent.options = CallOptions {
-        temperature: Some(0.5),
-        max_tokens: Some(9),
-        thinking_budgets: ThinkingBudgets { low: Some(7), ..ThinkingBudgets::default() },
-        cache_retention: Some(CacheRetention::Long),
-        tool_choice: Some(ToolChoice::tool("t")),
-        response_format: Some(ResponseFormat::json_schema("answer", json!({"type": "object"}))),
-        session_id: Some("s".into()),
-        headers: vec![("x-a".into(), Some("1".into())), ("x-b".into(), None)],
-        metadata: json!({"user_id": "u"}).as_object().cloned(),
-        native: json!({"transport": "sse", "maxRetryDelayMs": 5}).as_object().unwrap().clone(),
-        ..CallOptions::default()
-    };
+    let mut tool = ToolDecl::new("t", "d", json!({"type": "object"}));
+    tool.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
+    sent.tools = Arc::new([tool]);
+    sent.options.temperature = Some(0.5);
+    sent.options.max_tokens = Some(9);
+    sent.options.thinking_budgets = ThinkingBudgets { low: Some(7), ..ThinkingBudgets::default() };
+    sent.options.cache_retention = Some(CacheRetention::Long);
+    sent.options.tool_choice = Some(ToolChoice::tool("t"));
+    sent.options.response_format = Some(ResponseFormat::json_schema("answer", json!({"type": "object"})));
+    sent.options.session_id = Some("s".into());
+    sent.options.headers = vec![("x-a".into(), Some("1".into())), ("x-b".into(), None)];
+    sent.options.metadata = json!({"user_id": "u"}).as_object().cloned();
+    sent.options.native = json!({"transport": "sse", "maxRetryDelayMs": 5}).as_object().unwrap().clone();
     let native = NativeThinking { effort: Some("high".into()), budget: Some(3), ..NativeThinking::default() };
     let choices = [
         ThinkingChoice::Unset,
@@ -229,7 +218,7 @@ async fn the_clients_timeouts_hold() {
     let gate = Gate::new();
     server.reply(Reply::sse("data: {\"type\":\"start\"}\n").gate(&gate));
     let mut request = request();
-    request.options.timeouts = Timeouts { idle: Some(Duration::from_millis(30)), ..Timeouts::default() };
+    request.options.timeouts = Timeouts::default().with_idle(Some(Duration::from_millis(30)));
     let end = ProxyProvider::new(&server.url(), "token").stream(request, Cancel::new()).collect_end().await;
     assert_eq!(end.error.unwrap().kind, LlmErrorKind::Timeout);
     gate.open();

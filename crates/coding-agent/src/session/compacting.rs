@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
-use pinch_llm::request::{Auth, CacheRetention, CallOptions, Request, SystemPrompt, ThinkingChoice};
+use pinch_llm::request::{CacheRetention, CallOptions, Request, SystemPrompt, ThinkingChoice};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -188,15 +188,11 @@ impl Summariser {
         options.tool_choice = None;
         options.response_format = None;
         options.thinking = ThinkingChoice::Level(if self.model.reasoning { self.thinking } else { ThinkingLevel::Off });
-        Request {
-            model: Arc::clone(&self.model),
-            system: SystemPrompt::text(prompt.system),
-            messages: vec![Arc::new(Message::user(prompt.text.as_str(), self.host.now_ms()))],
-            tools: Arc::default(),
-            options,
-            auth: Auth::default(),
-            host: self.host.clone(),
-        }
+        let message = Message::user(prompt.text.as_str(), self.host.now_ms());
+        Request::new(Arc::clone(&self.model), vec![Arc::new(message)])
+            .with_system(SystemPrompt::text(prompt.system))
+            .with_options(options)
+            .with_host(self.host.clone())
     }
 
     /// Whether a conversation has come near to the model's window.

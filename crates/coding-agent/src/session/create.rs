@@ -267,12 +267,10 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         branch_reserve_tokens: settings.branch_reserve_tokens,
         compaction: settings.compaction.clone(),
         plan: settings.recovery,
-        options: CallOptions {
-            thinking_budgets: settings.thinking_budgets,
-            timeouts: settings.timeouts,
-            native: transport(&settings),
-            ..CallOptions::default()
-        },
+        options: CallOptions::default()
+            .with_thinking_budgets(settings.thinking_budgets)
+            .with_timeouts(settings.timeouts)
+            .with_native(transport(&settings)),
         ..usual
     })
     .await?;

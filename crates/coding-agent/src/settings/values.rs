@@ -395,8 +395,8 @@ mod tests {
         std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), text.as_bytes()).unwrap();
         let (settings, problems) = Settings::load(&path);
         let ms = |n| Some(Duration::from_millis(n));
-        let timeouts =
-            Timeouts { connect: ms(1), websocket: ms(2), headers: ms(3), first_content: None, idle: None, total: None };
+        let timeouts = Timeouts::default().with_connect(ms(1)).with_websocket(ms(2)).with_headers(ms(3));
+        let timeouts = timeouts.with_first_content(None).with_idle(None);
         assert_eq!((settings.timeouts, problems.len()), (timeouts, 0));
     }
 

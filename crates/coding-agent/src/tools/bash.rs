@@ -186,12 +186,8 @@ impl BashTool {
             Some(prefix) => format!("{prefix}\n{command}"),
             None => command.to_owned(),
         };
-        let spec = CommandSpec {
-            program: self.shell.program.clone(),
-            args: vec!["-c".into(), command],
-            cwd: self.place.cwd.clone(),
-            env: self.environment(),
-        };
+        let (program, args) = (self.shell.program.clone(), vec!["-c".into(), command]);
+        let spec = CommandSpec::new(program, args, self.place.cwd.clone(), self.environment());
         self.machine.spawn(spec).await.map_err(|error| match error.code {
             "ENOENT" => ToolError::new(format!("Custom shell path not found: {}", self.shell.program.display())),
             _ => error.into(),

@@ -74,7 +74,7 @@ impl FindTool {
         }
         let mut listing = Listing::default();
         let (mut n_found, mut n_unreadable) = (0, 0);
-        let mut found = self.machine.find(FindQuery { root, pattern: pattern.to_owned() });
+        let mut found = self.machine.find(FindQuery::new(root, pattern));
         while let Some(seen) = found.next().await {
             let path = match seen? {
                 SearchItem::Hit(path) => path,

@@ -76,16 +76,14 @@ impl Tool for GrepTool {
 fn query(input: &JsonObject, root: PathBuf) -> Result<GrepQuery, ToolError> {
     let flag = |name: &str| input.get(name).and_then(Value::as_bool).unwrap_or(false);
     let context = input.get("context").and_then(Value::as_f64).map_or(0, |n| n.max(0.0) as usize);
-    Ok(GrepQuery {
-        root,
-        pattern: text(input, "pattern")?.to_owned(),
-        is_literal: flag("literal"),
-        ignore_case: flag("ignoreCase"),
-        glob: input.get("glob").and_then(Value::as_str).map(str::to_owned),
-        // More lines than that fit into no result.
-        context: context.min(MAX_LINES),
-        max_line_chars: MAX_LINE_CHARS,
-    })
+    let mut query = GrepQuery::new(root, text(input, "pattern")?);
+    query.is_literal = flag("literal");
+    query.ignore_case = flag("ignoreCase");
+    query.glob = input.get("glob").and_then(Value::as_str).map(str::to_owned);
+    // More lines than that fit into no result.
+    query.context = context.min(MAX_LINES);
+    query.max_line_chars = MAX_LINE_CHARS;
+    Ok(query)
 }
 
 impl GrepTool {

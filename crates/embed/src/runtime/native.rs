@@ -58,12 +58,9 @@ impl NativeRuntime {
         let log = SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &request.session, new)
             .await
             .map_err(store_error)?;
-        let options = CallOptions {
-            temperature: request.stream_params.temperature,
-            max_tokens: request.stream_params.max_tokens,
-            timeouts: scope.timeouts,
-            ..CallOptions::default()
-        };
+        let mut options = CallOptions::default().with_timeouts(scope.timeouts);
+        options.temperature = request.stream_params.temperature;
+        options.max_tokens = request.stream_params.max_tokens;
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let session = AgentSession::start(SessionParts {

@@ -21,6 +21,7 @@ pub const ERROR: &str = "error:";
 
 /// The bytes are no event stream. The decoder yields nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AwsEventError {
     /// A message is longer than allowed.
     #[error("an event stream message has {size} bytes, more than {limit}")]

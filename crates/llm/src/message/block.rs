@@ -79,6 +79,7 @@ pub struct Image {
 
 /// A wish of the model to have a tool called.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The call's name, by which its result is matched.
     pub id: ToolCallId,

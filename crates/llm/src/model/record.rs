@@ -37,6 +37,7 @@ const KNOWN: [&str; 15] = [
 
 /// A record that is no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// It is no JSON object.
     #[error("a model record must be an object")]

@@ -344,7 +344,8 @@ fn network(request: &Request, error: HttpError) -> LlmError {
         HttpError::Connect { .. } | HttpError::Reset { .. } => LlmErrorKind::Connect,
         HttpError::Cut { .. } => LlmErrorKind::StreamCut,
         HttpError::Coding { .. } => LlmErrorKind::Protocol,
-        HttpError::Invalid { .. } => LlmErrorKind::InvalidRequest,
+        // `Invalid`, and what later versions add.
+        _ => LlmErrorKind::InvalidRequest,
     };
     let text = error.to_string();
     LlmError { source: Some(Arc::new(error)), ..LlmError::new(provider_of(request), kind, text) }

@@ -12,6 +12,7 @@ use crate::message::ToolCall;
 /// Arguments that do not fit. The text is for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
+#[non_exhaustive]
 pub struct ArgumentsError {
     /// What is wrong where, and what was received.
     pub text: String,

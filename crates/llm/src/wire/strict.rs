@@ -19,6 +19,7 @@ pub enum Strictness {
 /// A tool wants a schema that cannot be held to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Tool \"{tool}\" requires strict sampling, but its schema cannot be expressed: {reason}")]
+#[non_exhaustive]
 pub struct Inexpressible {
     /// The tool.
     pub tool: String,

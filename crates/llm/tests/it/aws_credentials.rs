@@ -302,6 +302,6 @@ fn nothing_secret_is_shown() {
         session_token: Some("hidden".into()),
     };
     let aws = pinch_llm::request::AwsCredentials { keys: Some(keys), region: None };
-    let shown = format!("{:?}", Auth { aws: Some(aws), ..Auth::default() });
+    let shown = format!("{:?}", Auth::default().with_aws(aws));
     assert!(shown.contains("AK") && !shown.contains("hidden"), "{shown}");
 }

@@ -44,7 +44,7 @@ fn keys() -> Auth {
         secret_access_key: "SECRET".into(),
         session_token: Some("TOKEN".into()),
     };
-    Auth { aws: Some(AwsCredentials { keys: Some(keys), region: None }), ..Auth::default() }
+    Auth::default().with_aws(AwsCredentials { keys: Some(keys), region: None })
 }
 
 /// A request to a server, answered with these bytes.
@@ -309,7 +309,7 @@ async fn bearer_tokens_and_no_keys() {
     assert_eq!((asked.header("authorization"), asked.header("x-amz-date")), (Some("Bearer k"), None));
     let token = [("AWS_BEARER_TOKEN_BEDROCK", "t")];
     let (_, asked) = answered(good(), |request| {
-        *request = Request { auth: Auth::key("<authenticated>"), ..with_env(request.clone(), &token) };
+        *request = with_env(request.clone(), &token).with_auth(Auth::key("<authenticated>"));
     })
     .await;
     assert_eq!(asked.header("authorization"), Some("Bearer t"));

@@ -85,7 +85,7 @@ async fn every_setting_of_a_chat_reaches_the_request() {
     let (_server, client) = serve([]).await;
     let cancel = Cancel::new();
     let format = ResponseFormat::json_schema("answer", json!({"type": "object", "properties": {}}));
-    let timeouts = Timeouts { total: Some(Duration::from_secs(9)), ..Timeouts::default() };
+    let timeouts = Timeouts::default().with_total(Some(Duration::from_secs(9)));
     let request = client
         .chat("local/m")
         .user("a")

@@ -12,7 +12,7 @@ use pinch_testing::server::{Reply, Server};
 use pinch_testing::wires::google::Response;
 use serde_json::{Value, json};
 
-use crate::support::{body, decode, encode, end_of, messages, model_with, request, tool};
+use crate::support::{body, decode, encode, end_of, messages, model_with, request};
 
 const API: &str = "google-generative-ai";
 
@@ -100,7 +100,7 @@ fn older_models_get_no_ids_and_images_behind_the_results() {
 fn tools_are_declared_with_lists_of_one_value() {
     let mut request = request_to("gemini-2.5-flash", json!({}));
     let parameters = json!({"type": "object", "properties": {"kind": {"const": "x"}}, "additionalProperties": false});
-    request.tools = Arc::new([ToolDecl { parameters: Arc::new(parameters), ..tool("t") }]);
+    request.tools = Arc::new([ToolDecl::new("t", "does t", parameters)]);
     let declared = &body(&request)["tools"][0]["functionDeclarations"][0];
     let schema = json!({"type": "object", "properties": {"kind": {"enum": ["x"]}}, "additionalProperties": false});
     assert_eq!(*declared, json!({"name": "t", "description": "does t", "parametersJsonSchema": schema}));
@@ -148,7 +148,7 @@ fn addresses() {
     assert_eq!(url("http://h/v1/", "tunedModels/x"), "http://h/v1/tunedModels/x:streamGenerateContent?alt=sse");
     assert!(url("", "m").starts_with("https://generativelanguage.googleapis.com/v1beta/models/m:"));
     let request = at("http://h", "m?key=x", json!({}));
-    let call = pinch_llm::wire::Call { request: &request, timestamp: 0, encoding: Default::default() };
+    let call = pinch_llm::wire::Call::new(&request, 0);
     assert_eq!(crate::support::format_of(API).encode(&call).unwrap_err().text, "Invalid model id: m?key=x");
 }
 

@@ -53,7 +53,7 @@ async fn keys_of_the_environment_are_hidden_in_every_format() {
 async fn the_environment_of_the_credentials_holds_for_requests() {
     let server = Server::start().await.unwrap();
     let mut request = request(model_with("openai-completions", &server.url(), json!({"provider": "groq"})));
-    request.auth = Auth { env: Some([("GROQ_API_KEY", SECRET)].into_iter().collect()), ..Auth::default() };
+    request.auth = Auth::default().with_env([("GROQ_API_KEY", SECRET)].into_iter().collect());
     let said = said(&server, request, SECRET).await;
     assert!(!said.contains(SECRET), "{said}");
     assert_eq!(server.requests()[0].header("authorization"), Some(&*format!("Bearer {SECRET}")));

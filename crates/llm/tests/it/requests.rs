@@ -222,7 +222,7 @@ fn required_strictness_that_cannot_be_had_fails() {
     assert_eq!(body(&request)["tools"][0]["function"]["strict"], true);
     tool.parameters = Arc::new(json!({"type": "object", "properties": {}, "additionalProperties": true}));
     request.tools = Arc::new([tool]);
-    let call = pinch_llm::wire::Call { request: &request, timestamp: 0, encoding: Default::default() };
+    let call = pinch_llm::wire::Call::new(&request, 0);
     let error = crate::support::format_of(APIS[1]).encode(&call).unwrap_err();
     assert_eq!(error.kind, pinch_llm::error::LlmErrorKind::InvalidRequest);
 }
@@ -260,7 +260,7 @@ fn tools_are_declared_with_the_keywords_a_model_takes() {
         let mut record = json!({"provider": provider});
         record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let mut request = request(model_with(api, "http://localhost", record));
-        let tool = ToolDecl { parameters: Arc::new(schema.clone()), ..tool("read") };
+        let tool = ToolDecl::new("read", "does read", schema.clone());
         request.tools = Arc::new([tool]);
         let body = body(&request);
         let tool = &body["tools"][0];

@@ -9,10 +9,10 @@ use pinch_llm::frame::Frames;
 use pinch_llm::message::{Block, Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_llm::request::{Auth, Request};
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
-use pinch_llm::wire::{self, Call, Encoding, WireFormat};
+use pinch_llm::wire::{self, Call, WireFormat};
 use serde_json::{Value, json};
 
 pub(crate) const APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
@@ -31,24 +31,13 @@ pub(crate) fn model_with(api: &str, base_url: &str, more: Value) -> Model {
 }
 
 pub(crate) fn request(model: Model) -> Request {
-    Request {
-        model: Arc::new(model),
-        system: SystemPrompt::default(),
-        messages: vec![Arc::new(Message::user("hi", 1))],
-        tools: Arc::default(),
-        options: CallOptions::default(),
-        auth: Auth::key("key"),
-        host: Host::builder().clock(1_000, 0).build(),
-    }
+    Request::new(model, vec![Arc::new(Message::user("hi", 1))])
+        .with_auth(Auth::key("key"))
+        .with_host(Host::builder().clock(1_000, 0).build())
 }
 
 pub(crate) fn tool(name: &str) -> ToolDecl {
-    ToolDecl {
-        name: name.into(),
-        description: format!("does {name}"),
-        parameters: Arc::new(json!({"type": "object", "properties": {}, "required": []})),
-        constrained_sampling: None,
-    }
+    ToolDecl::new(name, format!("does {name}"), json!({"type": "object", "properties": {}, "required": []}))
 }
 
 pub(crate) fn messages(list: Value) -> Vec<Arc<Message>> {
@@ -64,7 +53,7 @@ pub(crate) fn body(request: &Request) -> Value {
 }
 
 pub(crate) fn encode(request: &Request) -> wire::HttpRequest {
-    let call = Call { request, timestamp: 1_000, encoding: Encoding::Usual };
+    let call = Call::new(request, 1_000);
     format_of(request.model.api.as_str()).encode(&call).unwrap()
 }
 
@@ -83,7 +72,7 @@ pub(crate) async fn end_of(request: Request) -> Finished {
 /// The events of a response that comes in these chunks, without any network. Each must obey the laws.
 pub(crate) fn decode<'a>(api: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let request = request(model(api, "http://localhost"));
-    let call = Call { request: &request, timestamp: 1_000, encoding: Encoding::Usual };
+    let call = Call::new(&request, 1_000);
     let format = format_of(api);
     let mut decoder = format.decoder(&call);
     let (mut frames, mut emit, mut laws) = (Frames::new(format.framing()), Emit::default(), Laws::default());

@@ -34,13 +34,13 @@ async fn end_with(reply: Reply, timeouts: Timeouts) -> pinch_llm::event::Finishe
 
 #[tokio::test]
 async fn headers() {
-    let timeouts = Timeouts { headers: SHORT, ..Timeouts::default() };
+    let timeouts = Timeouts::default().with_headers(SHORT);
     check(&end_with(Reply::fault(Fault::Hang), timeouts).await, "Request timed out.", Emitted::Nothing);
 }
 
 #[tokio::test]
 async fn first_content_is_not_a_ping() {
-    let timeouts = Timeouts { first_content: SHORT, ..Timeouts::default() };
+    let timeouts = Timeouts::default().with_first_content(SHORT);
     let ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
     let reply = (0..4).fold(Reply::events(), |reply, _| reply.send(ping).pause(Duration::from_millis(25)));
     check(&end_with(reply.then(Fault::Hang), timeouts).await, "Stream idle timeout", Emitted::Nothing);
@@ -48,7 +48,7 @@ async fn first_content_is_not_a_ping() {
 
 #[tokio::test]
 async fn silence_between_contents() {
-    let timeouts = Timeouts { idle: SHORT, ..Timeouts::default() };
+    let timeouts = Timeouts::default().with_idle(SHORT);
     let frames = anthropic::Response::new("m").text("a").frames();
     let reply = frames.into_iter().fold(Reply::events(), |reply, frame| reply.send(frame));
     let reply = (0..4).fold(reply, |reply, _| reply.send(": alive\n\n").pause(Duration::from_millis(25)));
@@ -59,7 +59,7 @@ async fn silence_between_contents() {
 
 #[tokio::test]
 async fn the_whole_call() {
-    let timeouts = Timeouts { total: SHORT, ..Timeouts::default() };
+    let timeouts = Timeouts::default().with_total(SHORT);
     let reply = Reply::events().send(anthropic::Response::new("m").frames().concat()).then(Fault::Hang);
     check(&end_with(reply, timeouts).await, "Request timed out.", Emitted::Started);
 }
@@ -71,8 +71,8 @@ async fn zero_is_none_and_the_header_limit_does_not_cut_a_stream() {
     let gate = Gate::new();
     server.reply(Reply::events().gated(&gate, anthropic::Response::new("m").text("a").stop("end_turn")));
     let mut request = request(model(APIS[0], &server.url()));
-    request.options.timeouts =
-        Timeouts { connect: zero, websocket: zero, headers: SHORT, first_content: zero, idle: zero, total: zero };
+    let timeouts = Timeouts::default().with_connect(zero).with_websocket(zero).with_headers(SHORT);
+    request.options.timeouts = timeouts.with_first_content(zero).with_idle(zero).with_total(zero);
     let mut stream = stream(request);
     let first = async {
         gate.reached(1).await;
@@ -120,7 +120,7 @@ async fn stuck(
 
 #[tokio::test]
 async fn a_server_that_only_keeps_the_connection_open_is_given_up() {
-    let short = Timeouts { headers: SHORT, first_content: SHORT, ..Timeouts::default() };
+    let short = Timeouts::default().with_headers(SHORT).with_first_content(SHORT);
     let often = Duration::from_millis(5);
     for api in APIS {
         for (first, again, text) in [
@@ -208,7 +208,7 @@ async fn the_readers_own_pauses_do_not_count() {
     server.reply(Reply::events().gated(&gate, frames));
     gate.open_times(20);
     let mut request = request(model(APIS[0], &server.url()));
-    request.options.timeouts = Timeouts { first_content: SHORT, idle: SHORT, ..Timeouts::default() };
+    request.options.timeouts = Timeouts::default().with_first_content(SHORT).with_idle(SHORT);
     let mut stream = stream(request);
     let mut n_events = 0;
     while let Some(event) = stream.next().await {

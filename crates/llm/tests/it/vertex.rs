@@ -24,7 +24,7 @@ fn at(base_url: &str, auth: Auth, env: &[(&str, &str)]) -> Request {
 }
 
 fn bearer() -> Auth {
-    Auth { headers: vec![("authorization".into(), Some("Bearer t".into()))], ..Auth::default() }
+    Auth::default().with_headers(vec![("authorization".into(), Some("Bearer t".into()))])
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn keys_and_what_stands_in_their_place() {
     assert_eq!(headers(Auth::key("gcp-vertex-credentials"), &[("GOOGLE_CLOUD_API_KEY", "e ")])["x-goog-api-key"], "e");
     let error = |env: &[(&str, &str)]| {
         let request = at(BASE, Auth::key("<authenticated>"), env);
-        let call = Call { request: &request, timestamp: 0, encoding: Default::default() };
+        let call = Call::new(&request, 0);
         format_of(API).encode(&call).unwrap_err()
     };
     assert!(error(&[]).text.starts_with("Vertex AI requires a project ID."));

@@ -7,7 +7,7 @@ use pinch_llm::event::{EventStream, Finished, StreamEvent};
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_llm::request::{CallOptions, Request, SystemPrompt};
 use pinch_session::compaction::{
     self, CompactError, Compacted, CompactionReason, CompactionSettings, SummaryModel, SummaryPrompt, branch,
     instructions,
@@ -59,15 +59,10 @@ fn message(value: &Value) -> Message {
 
 fn request(prompt: SummaryPrompt) -> Request {
     let record = json!({ "id": "m", "api": "anthropic-messages", "provider": "anthropic" });
-    Request {
-        model: Arc::new(Model::from_record(&record).unwrap()),
-        system: SystemPrompt::text(prompt.system),
-        messages: vec![Arc::new(Message::user(prompt.text, 1))],
-        tools: Arc::new([]),
-        options: CallOptions { max_tokens: Some(prompt.max_tokens), ..CallOptions::default() },
-        auth: Auth::default(),
-        host: host(),
-    }
+    Request::new(Model::from_record(&record).unwrap(), vec![Arc::new(Message::user(prompt.text, 1))])
+        .with_system(SystemPrompt::text(prompt.system))
+        .with_options(CallOptions::default().with_max_tokens(prompt.max_tokens))
+        .with_host(host())
 }
 
 fn model<'a>(provider: &'a Scripted, focus: Option<&str>, context_window: u64) -> SummaryModel<'a> {

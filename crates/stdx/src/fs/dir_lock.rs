@@ -15,6 +15,7 @@ use crate::host::Host;
 
 /// How long a lock lives without renewal, and how patiently it is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirLockOptions {
     /// After this time without renewal a lock counts as abandoned.
     pub stale: Duration,
@@ -60,6 +61,7 @@ impl DirLockOptions {
 
 /// A lock was not gained, or not kept.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DirLockError {
     /// Somebody else held it all the time.
     #[error("lock file is already being held: {}", path.display())]

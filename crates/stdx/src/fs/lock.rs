@@ -21,6 +21,7 @@ pub struct FileLock {
 
 /// A lock was not gained.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// Somebody else held it all the time.
     #[error("{} is locked by another process", path.display())]

@@ -1,6 +1,6 @@
 //! Cases of kind `request`: the HTTP request a call becomes.
 
-use pinch_llm::wire::{self, Call, Encoding, HttpRequest};
+use pinch_llm::wire::{self, Call, HttpRequest};
 use pinch_testing::cases::compare::{contains, same};
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
         Ok(request) => request,
         Err(why) => return Outcome::Failed(why),
     };
-    let call = Call { request: &request, timestamp: request.host.now_ms(), encoding: Encoding::Usual };
+    let call = Call::new(&request, request.host.now_ms());
     let made = format.encode(&call).map_err(|error| error.text);
     check(case.case, made).into()
 }

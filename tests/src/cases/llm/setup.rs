@@ -49,15 +49,12 @@ pub(super) fn request(case: &Case<'_>, model: Model) -> Result<Request, String> 
         None => Some("test-key"),
         Some(key) => key.as_str(),
     };
-    Ok(Request {
-        model: Arc::new(model),
-        system: context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default(),
-        messages: messages.collect::<Result<_, _>>()?,
-        tools: tools.collect::<Result<_, _>>()?,
-        options: call_options(&options, case.case["mode"] == "simple"),
-        auth: key.map(Auth::key).unwrap_or_default(),
-        host: Host::builder().clock(NOW, 0).env(env(&case.case["env"])).build(),
-    })
+    Ok(Request::new(model, messages.collect::<Result<_, _>>()?)
+        .with_system(context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default())
+        .with_tools(tools.collect::<Result<Vec<_>, _>>()?)
+        .with_options(call_options(&options, case.case["mode"] == "simple"))
+        .with_auth(key.map(Auth::key).unwrap_or_default())
+        .with_host(Host::builder().clock(NOW, 0).env(env(&case.case["env"])).build()))
 }
 
 pub(in crate::cases) fn env(given: &Value) -> Env {
@@ -69,34 +66,32 @@ pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -
     let count = |name: &str| given.get(name).and_then(Value::as_u64);
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
     let object = |name: &str| given.get(name).and_then(Value::as_object).cloned();
-    let mut options = CallOptions {
-        temperature: given.get("temperature").and_then(Value::as_f64),
-        max_tokens: count("maxTokens"),
-        omit_output_limit: !simple,
-        thinking: match (simple, text("reasoning")) {
-            (true, word) => level(word.as_deref()),
-            // A raw option that names a level means what the shared one means.
-            (false, Some(word)) if ThinkingLevel::parse(&word).is_some() => level(Some(&word)),
-            (false, _) => native(given),
-        },
-        thinking_budgets: budgets(given.get("thinkingBudgets")),
-        cache_retention: text("cacheRetention").map(|word| match word.as_str() {
-            "none" => CacheRetention::None,
-            "long" => CacheRetention::Long,
-            _ => CacheRetention::Short,
-        }),
-        session_id: text("sessionId"),
-        tool_choice: given.get("toolChoice").cloned().map(ToolChoice::Native),
-        headers: object("headers")
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (name, value.as_str().map(str::to_owned)))
-            .collect(),
-        metadata: object("metadata"),
-        sampling_params: object("samplingParams"),
-        native: given.clone(),
-        ..CallOptions::default()
+    let mut options = CallOptions::default();
+    options.temperature = given.get("temperature").and_then(Value::as_f64);
+    options.max_tokens = count("maxTokens");
+    options.omit_output_limit = !simple;
+    options.thinking = match (simple, text("reasoning")) {
+        (true, word) => level(word.as_deref()),
+        // A raw option that names a level means what the shared one means.
+        (false, Some(word)) if ThinkingLevel::parse(&word).is_some() => level(Some(&word)),
+        (false, _) => native(given),
     };
+    options.thinking_budgets = budgets(given.get("thinkingBudgets"));
+    options.cache_retention = text("cacheRetention").map(|word| match word.as_str() {
+        "none" => CacheRetention::None,
+        "long" => CacheRetention::Long,
+        _ => CacheRetention::Short,
+    });
+    options.session_id = text("sessionId");
+    options.tool_choice = given.get("toolChoice").cloned().map(ToolChoice::Native);
+    options.headers = object("headers")
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name, value.as_str().map(str::to_owned)))
+        .collect();
+    options.metadata = object("metadata");
+    options.sampling_params = object("samplingParams");
+    options.native = given.clone();
     if let Some(ms) = count("timeoutMs") {
         options.timeouts.headers = Some(Duration::from_millis(ms));
     }

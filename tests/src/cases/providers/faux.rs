@@ -7,7 +7,7 @@ use pinch_llm::message::{Block, Message, StopReason};
 use pinch_llm::model::Model;
 use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
 use pinch_llm::provider::{Provider, ProviderRegistry};
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
+use pinch_llm::request::{CallOptions, Request, SystemPrompt};
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
 use pinch_testing::cases::compare::same;
@@ -42,7 +42,9 @@ fn run_mismatched(provider: &dyn Provider, api: &str, expect: &Value) -> Outcome
         let request = request(api, &Value::Null)?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
-        runtime.block_on(events_of(provider.stream(Request { model: Arc::new(model), ..request }, Cancel::new())))
+        let mut request = request;
+        request.model = Arc::new(model);
+        runtime.block_on(events_of(provider.stream(request, Cancel::new())))
     });
     match asked {
         Ok(seen) => same(&expect["thrown"], &seen.message["errorMessage"]).into(),
@@ -103,15 +105,13 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
 fn request(api: &str, given: &Value) -> Result<Request, String> {
     let context = &given["context"];
     let messages = context["messages"].as_array().into_iter().flatten().map(setup::message);
-    Ok(Request {
-        model: Arc::new(ScriptedProvider::model(api)),
-        system: context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default(),
-        messages: messages.collect::<Result<_, _>>()?,
-        tools: serde_json::from_value::<Vec<_>>(context["tools"].clone()).unwrap_or_default().into(),
-        options: CallOptions { session_id: given["sessionId"].as_str().map(str::to_owned), ..CallOptions::default() },
-        auth: Auth::default(),
-        host: Host::builder().clock(1, 0).build(),
-    })
+    let mut options = CallOptions::default();
+    options.session_id = given["sessionId"].as_str().map(str::to_owned);
+    Ok(Request::new(ScriptedProvider::model(api), messages.collect::<Result<_, _>>()?)
+        .with_system(context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default())
+        .with_tools(serde_json::from_value::<Vec<_>>(context["tools"].clone()).unwrap_or_default())
+        .with_options(options)
+        .with_host(Host::builder().clock(1, 0).build()))
 }
 
 /// A message, a text, or a block.

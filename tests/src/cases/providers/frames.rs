@@ -5,7 +5,7 @@ use pinch_llm::cloud::aws::AwsChain;
 use pinch_llm::frame::aws_event::{MAX_MESSAGE_BYTES, Message};
 use pinch_llm::http::HttpClient;
 use pinch_llm::request::Request;
-use pinch_llm::wire::{self, Call, Encoding, Signing};
+use pinch_llm::wire::{self, Call, Signing};
 use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
@@ -97,7 +97,7 @@ fn signed(mut request: Request) -> Result<(String, Value), String> {
     let found = runtime.block_on(async { AwsChain::new().resolve(&request, &HttpClient::new()).await });
     request.auth.aws = found.map_err(|error| error.text)?.and_then(|auth| auth.aws);
     let format = wire::builtin().into_iter().find(|format| request.model.api == *format.api()).ok_or("not built in")?;
-    let call = Call { request: &request, timestamp: request.host.now_ms(), encoding: Encoding::Usual };
+    let call = Call::new(&request, request.host.now_ms());
     let mut made = format.encode(&call).map_err(|error| error.text)?;
     let body = made.body.to_string().into_bytes();
     let signing = Signing { url: &made.url, headers: &mut made.headers, body: &body };

@@ -73,15 +73,12 @@ pub(super) fn request(case: &Case<'_>, given: &Value, model: Model) -> Result<Re
         .into_iter()
         .flatten()
         .map(|tool| serde_json::from_value::<ToolDecl>(tool.clone()).map_err(|why| format!("tool {tool}: {why}")));
-    Ok(Request {
-        model: Arc::new(model),
-        system: context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default(),
-        messages: messages.collect::<Result<_, _>>()?,
-        tools: tools.collect::<Result<_, _>>()?,
-        options: call_options(&options, simple.is_some()),
-        auth: key.map(Auth::key).unwrap_or_default(),
-        host: Host::builder().clock(NOW, 0).env(env(&given["env"])).build(),
-    })
+    Ok(Request::new(model, messages.collect::<Result<_, _>>()?)
+        .with_system(context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default())
+        .with_tools(tools.collect::<Result<Vec<_>, _>>()?)
+        .with_options(call_options(&options, simple.is_some()))
+        .with_auth(key.map(Auth::key).unwrap_or_default())
+        .with_host(Host::builder().clock(NOW, 0).env(env(&given["env"])).build()))
 }
 
 /// The key of a case that names none; that of codex is a token with an account in it, and stands in another case.

@@ -188,7 +188,7 @@ pub(super) fn broken_connection(wire: &dyn Wire) -> Result<(), String> {
 pub(super) fn idle_deadline(wire: &dyn Wire) -> Result<(), String> {
     run(async {
         let frames = wire.frames(&answer());
-        let timeouts = Timeouts { idle: Some(SHORT), ..Timeouts::default() };
+        let timeouts = Timeouts::default().with_idle(Some(SHORT));
         // Signs of life keep coming, contents do not.
         let mut reply = events(wire).send(frames[..frames.len() / 2].concat());
         for _ in 0..40 {
@@ -198,7 +198,7 @@ pub(super) fn idle_deadline(wire: &dyn Wire) -> Result<(), String> {
         let (end, _) = end_with(wire, reply.then(Fault::Hang), timeouts).await?;
         let error = end.error.ok_or("a silent server is a good answer")?;
         equal("error", (error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Stream idle timeout"))?;
-        let timeouts = Timeouts { first_content: Some(SHORT), ..Timeouts::default() };
+        let timeouts = Timeouts::default().with_first_content(Some(SHORT));
         let (end, _) = end_with(wire, events(wire).then(Fault::Hang), timeouts).await?;
         equal("kind without any content", end.error.map(|error| error.kind), Some(LlmErrorKind::Timeout))
     })
@@ -206,12 +206,12 @@ pub(super) fn idle_deadline(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn header_deadline(wire: &dyn Wire) -> Result<(), String> {
     run(async {
-        let timeouts = Timeouts { headers: Some(SHORT), ..Timeouts::default() };
+        let timeouts = Timeouts::default().with_headers(Some(SHORT));
         let (end, _) = end_with(wire, Reply::fault(Fault::Hang), timeouts).await?;
         let error = end.error.ok_or("a silent server is a good answer")?;
         equal("error", (error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Request timed out."))?;
         // Zero is no limit, and the limit of the headers does not cut a stream that runs.
-        let timeouts = Timeouts { headers: Some(SHORT * 4), total: Some(Duration::ZERO), ..Timeouts::default() };
+        let timeouts = Timeouts::default().with_headers(Some(SHORT * 4)).with_total(Some(Duration::ZERO));
         let mut reply = events(wire);
         for frame in wire.frames(&answer()) {
             reply = reply.pause(SHORT).send(frame);

@@ -10,7 +10,7 @@ use pinch_llm::message::{AssistantMessage, Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
 use pinch_llm::stdx::host::Host;
-use pinch_llm::wire::{Call, Encoding, HttpRequest, Signing, WireFormat};
+use pinch_llm::wire::{Call, HttpRequest, Signing, WireFormat};
 use serde_json::{Value, json};
 
 use crate::wires::Wire;
@@ -34,16 +34,15 @@ pub(super) fn model_at(wire: &dyn Wire, server: &str, more: &Value) -> Model {
 pub(super) fn request_of(wire: &dyn Wire, model: Model, messages: Vec<Message>) -> Request {
     // Where a format knows other ways of transport, the suite is about HTTP.
     let native = [("transport", "sse"), ("project", "p")];
-    let native = native.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
-    Request {
-        model: Arc::new(model),
-        system: SystemPrompt::text("Be brief."),
-        messages: messages.into_iter().map(Arc::new).collect(),
-        tools: Arc::new([tool("read")]),
-        options: CallOptions { native, ..CallOptions::default() },
-        auth: Auth::key(wire.key()),
-        host: Host::builder().clock(NOW, 0).seed(7).build(),
-    }
+    let native = native.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value)));
+    let mut options = CallOptions::default();
+    options.native = native.collect();
+    Request::new(model, messages.into_iter().map(Arc::new).collect())
+        .with_system(SystemPrompt::text("Be brief."))
+        .with_tools([tool("read")])
+        .with_options(options)
+        .with_auth(Auth::key(wire.key()))
+        .with_host(Host::builder().clock(NOW, 0).seed(7).build())
 }
 
 pub(super) fn request_at(wire: &dyn Wire, server: &str) -> Request {
@@ -52,12 +51,7 @@ pub(super) fn request_at(wire: &dyn Wire, server: &str) -> Request {
 
 pub(super) fn tool(name: &str) -> ToolDecl {
     let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-    ToolDecl {
-        name: name.into(),
-        description: format!("does {name}"),
-        parameters: Arc::new(parameters),
-        constrained_sampling: None,
-    }
+    ToolDecl::new(name, format!("does {name}"), parameters)
 }
 
 pub(super) fn format_of(wire: &dyn Wire) -> Result<Box<dyn WireFormat>, String> {
@@ -69,7 +63,7 @@ pub(super) fn encode(wire: &dyn Wire, request: &Request) -> Result<HttpRequest, 
 }
 
 pub(super) fn encode_as(format: &dyn WireFormat, request: &Request) -> Result<HttpRequest, String> {
-    let call = Call { request, timestamp: NOW, encoding: Encoding::Usual };
+    let call = Call::new(request, NOW);
     let failed = |error: LlmError| format!("no request leaves: {}", error.text);
     let mut made = format.encode(&call).map_err(failed)?;
     let body = made.body.to_string();
@@ -84,7 +78,7 @@ pub(super) fn decode<'a>(
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<StreamEvent>, String> {
     let request = request_at(wire, "http://localhost");
-    let call = Call { request: &request, timestamp: NOW, encoding: Encoding::Usual };
+    let call = Call::new(&request, NOW);
     let format = format_of(wire)?;
     let mut decoder = format.decoder(&call);
     let (mut frames, mut emit) = (Frames::new(format.framing()), Emit::default());
