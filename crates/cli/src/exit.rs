@@ -86,6 +86,7 @@ impl From<SessionError> for Failure {
             SessionError::Store(error) => error.into(),
             SessionError::ContinueError(_) | SessionError::SwitchCancelled => Self::user(error.to_string()),
             SessionError::Auth(_) | SessionError::NoKey { .. } => Self::configuration(with_causes(&error)),
+            error => Self::internal(with_causes(&error)),
         }
     }
 }
@@ -94,7 +95,7 @@ impl From<PrintError> for Failure {
     fn from(error: PrintError) -> Self {
         match error {
             PrintError::Session(error) => error.into(),
-            PrintError::Output(_) => Self::internal(with_causes(&error)),
+            error => Self::internal(with_causes(&error)),
         }
     }
 }

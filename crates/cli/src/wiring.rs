@@ -153,26 +153,24 @@ fn service_options(options: &Options, folders: &Folders, host: &Host) -> Service
 }
 
 fn session_options(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
-    SessionOptions {
-        model: match &options.model {
-            Some(pattern) => ModelChoice::Named { provider: options.provider.clone(), pattern: pattern.clone() },
-            None => ModelChoice::Default,
-        },
-        thinking: options.thinking,
-        scope: options.models.clone(),
-        api_key: options.api_key.as_deref().map(Secret::new),
-        tools: options.tools.clone(),
-        excluded_tools: options.exclude_tools.clone().unwrap_or_default(),
-        without_tools: match (options.no_tools, options.no_builtin_tools) {
-            (true, _) => WithoutTools::All,
-            (false, true) => WithoutTools::BuiltIn,
-            (false, false) => WithoutTools::None,
-        },
-        look_for_local_servers: !options.offline,
-        flags: options.unknown.clone().into_iter().collect(),
-        ui,
-        ..SessionOptions::default()
+    let mut session = SessionOptions::default();
+    if let Some(pattern) = &options.model {
+        session.model = ModelChoice::Named { provider: options.provider.clone(), pattern: pattern.clone() };
     }
+    session.thinking = options.thinking;
+    session.scope.clone_from(&options.models);
+    session.api_key = options.api_key.as_deref().map(Secret::new);
+    session.tools.clone_from(&options.tools);
+    session.excluded_tools = options.exclude_tools.clone().unwrap_or_default();
+    session.without_tools = match (options.no_tools, options.no_builtin_tools) {
+        (true, _) => WithoutTools::All,
+        (false, true) => WithoutTools::BuiltIn,
+        (false, false) => WithoutTools::None,
+    };
+    session.look_for_local_servers = !options.offline;
+    session.flags = options.unknown.clone().into_iter().collect();
+    session.ui = ui;
+    session
 }
 
 fn failure(error: RuntimeError, folders: &Folders) -> Failure {
@@ -204,5 +202,6 @@ fn not_created(error: CreateError, folders: &Folders) -> Failure {
         CreateError::UnreadSettings { .. } => Failure::configuration(error.to_string()),
         CreateError::Shell(text) => Failure::configuration(text),
         CreateError::Session(error) => error.into(),
+        error => Failure::internal(error.to_string()),
     }
 }

@@ -36,6 +36,7 @@ pub trait RequestAuth: Send + Sync {
 
 /// Why there are no credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuthError {
     /// Nobody has one.
     #[error("No API key found for {provider}.")]

@@ -67,6 +67,7 @@ pub struct Packages {
 
 /// Why packages could not be changed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PackageError {
     /// It names no package.
     #[error(transparent)]

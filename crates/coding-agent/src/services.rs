@@ -334,7 +334,7 @@ fn is_long(document: &Path) -> bool {
 
 fn load_resources(directory: &DirectorySettings) -> ResourceLoader {
     let options = match &directory.options.resources {
-        ResourceSource::Given(loader) => return loader.clone(),
+        ResourceSource::Given(loader) => return (**loader).clone(),
         ResourceSource::Discover(options) => options,
     };
     let names = options.skill_names.clone();

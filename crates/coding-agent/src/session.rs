@@ -110,6 +110,7 @@ impl Drop for Bound {
 
 /// Why a session could not go on. Failures of a provider are no such errors: they are answers.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionError {
     /// The log could not be written or read.
     #[error(transparent)]

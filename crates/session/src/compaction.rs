@@ -91,6 +91,7 @@ impl CompactionReason {
 
 /// Why nothing was compacted; the log is as it was.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompactError {
     /// The last entry is a compaction.
     #[error("Already compacted")]

@@ -83,7 +83,8 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
         // What is written last is read, unless a signal says that there is no time for it.
         Ok(()) if code.is_none() => finish(writer, &n_written).await,
         Ok(()) => {}
-        Err(RpcError::NobodyReads | RpcError::Taken) => {}
+        Err(RpcError::NobodyReads) => {}
+        Err(error) => return Err(Failure::internal(error.to_string())),
     }
     Ok(code.unwrap_or(ExitCode::SUCCESS))
 }

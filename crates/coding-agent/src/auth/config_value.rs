@@ -25,6 +25,7 @@ const MAX_REMEMBERED: usize = 64;
 
 /// Why a value could not be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ValueError {
     /// Variables that are unset or empty.
     #[error("from environment variable{}: {}", if names.len() == 1 { "" } else { "s" }, names.join(", "))]

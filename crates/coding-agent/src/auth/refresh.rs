@@ -229,6 +229,7 @@ impl fmt::Debug for Logins {
 
 /// Nobody was signed in.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoginError {
     /// The provider or the person did not go on.
     #[error(transparent)]

@@ -14,6 +14,7 @@ use super::{Problem, read_to_write};
 
 /// A document could not be changed. It is as it was.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChangeError {
     /// It is damaged; writing would lose what is in it.
     #[error("{0}")]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// Why an extension could not do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExtensionError {
     /// It says so itself.
     #[error("{text}")]

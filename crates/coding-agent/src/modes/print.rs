@@ -34,6 +34,7 @@ pub type Failed<'a> = &'a mut (dyn FnMut(&ExtensionFailure) + Send);
 
 /// Printing did not come to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PrintError {
     /// The session could not go on.
     #[error(transparent)]

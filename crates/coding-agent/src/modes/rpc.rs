@@ -27,6 +27,7 @@ use waiting::{Backlog, serve_during};
 
 /// Why RPC mode ended before its client did.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RpcError {
     /// The user interface of the client is in use by another one.
     #[error("the client's UI is in use already")]

@@ -17,6 +17,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// A program that packages need has failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// It could not be started.
     #[error("{program} could not be run. Is it installed?")]

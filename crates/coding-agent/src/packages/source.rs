@@ -41,6 +41,7 @@ pub struct GitSource {
 
 /// A source that is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SourceError {
     /// The registry has no such names.
     #[error("Not an npm package: {}", without_passwords(.0))]

@@ -144,7 +144,7 @@ impl AgentSessionOptions {
     /// Uses resources of the caller.
     #[must_use]
     pub fn resources(mut self, resources: ResourceLoader) -> Self {
-        self.services.resources = ResourceSource::Given(resources);
+        self.services.resources = ResourceSource::Given(Box::new(resources));
         self
     }
 

@@ -39,11 +39,12 @@ pub struct ServiceOptions {
 
 /// Where resources come from.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ResourceSource {
     /// They are looked up in the agent directory and in the project.
     Discover(ResourceOptions),
     /// The caller has loaded or made them.
-    Given(ResourceLoader),
+    Given(Box<ResourceLoader>),
 }
 
 impl Default for ResourceSource {

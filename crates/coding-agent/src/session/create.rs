@@ -43,6 +43,7 @@ pub(crate) use chooser::Chooser;
 
 /// What is wished of a session. The default is what the settings say.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// The model.
     pub model: ModelChoice,
@@ -103,6 +104,7 @@ impl Default for SessionOptions {
 
 /// Which model.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum ModelChoice {
     /// The session's own, else the first of the scope, the configured one, one that there are credentials for.
     #[default]
@@ -131,6 +133,7 @@ pub enum WithoutTools {
 }
 
 /// A session, and what it came from.
+#[non_exhaustive]
 pub struct Created {
     /// The session.
     pub session: AgentSession,
@@ -146,6 +149,7 @@ pub struct Created {
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CreateError {
     /// A name fits no model.
     #[error(transparent)]

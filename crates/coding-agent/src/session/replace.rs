@@ -24,6 +24,7 @@ pub enum ForkAt {
 
 /// Why there is no fork; the session is as it was.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForkError {
     /// Nothing of the session is on disk yet.
     #[error("This session has not been saved yet. Send a message before cloning or forking it.")]

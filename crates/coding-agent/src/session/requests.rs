@@ -54,6 +54,7 @@ pub(super) struct RequestQueue {
 
 /// A request of an extension to the program that runs the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HostRequest {
     /// Exit.
     Shutdown,

@@ -13,6 +13,7 @@ pub use pinch_session::totals::Spent;
 
 /// What a session has come to.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SessionStats {
     /// The file, when there is one.
     pub session_file: Option<PathBuf>,

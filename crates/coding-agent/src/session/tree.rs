@@ -70,6 +70,7 @@ impl Navigated {
 
 /// Why the leaf stayed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NavigateError {
     /// There is no such entry, or the log cannot be written.
     #[error(transparent)]

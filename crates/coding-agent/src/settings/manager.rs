@@ -27,6 +27,7 @@ pub struct SettingsFiles {
 
 /// A setting that cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SetError {
     /// Nobody knows it.
     #[error("there is no setting \"{key}\"")]

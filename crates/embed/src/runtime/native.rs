@@ -261,10 +261,8 @@ fn authorised(provider: &Arc<dyn Provider>, auth: Arc<dyn RequestAuth>) -> Arc<d
 fn session_error(error: SessionError) -> RunError {
     match error {
         SessionError::Store(error) => store_error(error),
-        error @ (SessionError::ContinueError(_) | SessionError::SwitchCancelled) => {
-            RunError::Internal(error.to_string())
-        }
         error @ (SessionError::Auth(_) | SessionError::NoKey { .. }) => RunError::Config(error.to_string()),
+        error => RunError::Internal(error.to_string()),
     }
 }
 
