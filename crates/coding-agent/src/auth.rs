@@ -22,13 +22,13 @@ pub trait RequestAuth: Send + Sync {
     /// Credentials for one call of a model.
     fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>>;
 
-    /// Fails as [`RequestAuth::for_model`] would, as far as can be told without running a command of the user: to be asked before a prompt is
-    /// taken.
+    /// Fails as [`RequestAuth::for_model`] would, as far as is known without running a command of the user: called before a prompt is
+    /// accepted.
     fn check<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<(), AuthError>> {
         Box::pin(async move { self.for_model(model, cancel).await.map(drop) })
     }
 
-    /// Waits until what has begun is stored: to be called before a program ends.
+    /// Waits until refreshes that have started are stored: to be called before a program exits.
     fn settle(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
@@ -38,19 +38,19 @@ pub trait RequestAuth: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// Nobody has one.
+    /// There are none.
     #[error("No API key found for {provider}.")]
     Missing {
         /// Whose key is missing.
         provider: ProviderId,
     },
-    /// Nobody has one, and a header is to be made of it.
+    /// There are none, and a header needs one.
     #[error("No API key found for \"{provider}\"")]
     MissingForHeader {
         /// Whose key is missing.
         provider: ProviderId,
     },
-    /// A configured value gives nothing.
+    /// A configured value could not be resolved.
     #[error("Failed to resolve {what} {how}")]
     Unresolved {
         /// What the value is for.
@@ -58,13 +58,13 @@ pub enum AuthError {
         /// How it was to be found.
         how: String,
     },
-    /// A login is over.
+    /// A login has expired.
     #[error("Authentication failed for \"{provider}\". Credentials may have expired or network is unavailable.")]
     Expired {
         /// Whose login it was.
         provider: ProviderId,
     },
-    /// A login is over and could not be renewed.
+    /// A login has expired and could not be refreshed.
     #[error("Authentication failed for \"{provider}\": {why}{}", if *is_final { ". Sign in again." } else { "" })]
     Refresh {
         /// Whose login it was.
@@ -74,7 +74,7 @@ pub enum AuthError {
         /// Only a new login helps.
         is_final: bool,
     },
-    /// The file with credentials is locked by another program, which does not let go.
+    /// The credentials file is locked by another program.
     #[error("The login of \"{provider}\" cannot be renewed: {why}")]
     Locked {
         /// Whose login it is.
@@ -82,7 +82,7 @@ pub enum AuthError {
         /// Who holds what.
         why: String,
     },
-    /// The file with credentials cannot be written.
+    /// The credentials file cannot be written.
     #[error("The login of \"{provider}\" cannot be renewed: {why}")]
     Store {
         /// Whose login it is.

@@ -1,4 +1,4 @@
-//! What a session tells: the events of its runs, and what it does around them.
+//! The events of a session: those of its runs, and what happens around them.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub enum SessionEvent {
         /// Another attempt follows.
         will_retry: bool,
     },
-    /// Nothing goes on by itself any more: the last event of a prompt.
+    /// The session is idle: the last event of a prompt.
     Settled {
         /// The prompt was cancelled.
         aborted: bool,
@@ -102,13 +102,13 @@ pub enum SessionEvent {
         /// The name, when it has one.
         name: Option<String>,
     },
-    /// An extension failed; the session goes on without it.
+    /// An extension failed; the session continues without it.
     ExtensionError(ExtensionFailure),
-    /// Somebody else wrote to the session's file.
+    /// Another program wrote to the session's file.
     Conflict {
         /// The file.
         path: PathBuf,
-        /// The entry this session goes on from.
+        /// The entry this session continues from.
         leaf: Option<EntryId>,
     },
 }

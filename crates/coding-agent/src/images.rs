@@ -14,7 +14,7 @@ pub use intake::{Intake, Treatment};
 /// Bytes of an image file that is looked into at all.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Formats that are taken, as the model is told.
+/// Supported formats, for the model.
 pub(crate) const FORMATS: &str =
     if cfg!(feature = "images") { "JPEG, PNG, GIF, WebP, BMP" } else { "JPEG, PNG, GIF, WebP" };
 

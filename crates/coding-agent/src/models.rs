@@ -69,7 +69,7 @@ impl ModelRegistry {
 
     /// The built-in catalog with what a models.json says. Whatever is wrong in the document is reported and left out; the rest counts.
     ///
-    /// Of a document of more than 256 KiB the models of a provider are read and checked when somebody asks for them, so that a program that
+    /// Of a document of more than 256 KiB the models of a provider are read and checked on first use, so that a program that
     /// uses one of them does not wait for thousands: see [`ModelRegistry::problems`].
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
         let registry = Self::new(Some(models_json.to_owned()), Layers::over(Some(Catalog::built_in())));
@@ -117,7 +117,7 @@ impl ModelRegistry {
         })
     }
 
-    /// All that is wrong with models.json, also with what nobody has asked for yet: it is read now.
+    /// All problems of models.json, including parts that were not used yet: they are read now.
     pub fn problems(&self) -> Vec<Problem> {
         self.layers().document.findings().into_iter().map(|finding| finding.problem).collect()
     }
@@ -192,7 +192,7 @@ impl ModelRegistry {
         self.layers().shelf(provider)?.find(id).cloned()
     }
 
-    /// The model a provider is used with when nobody names one.
+    /// The default model of a provider.
     pub fn default_model(&self, provider: &ProviderId) -> Option<Arc<Model>> {
         let layers = self.layers();
         let shelf = layers.shelf(provider)?;
@@ -211,17 +211,17 @@ impl ModelRegistry {
         given.or(oauth).or_else(known).unwrap_or_else(|| provider.to_string())
     }
 
-    /// Who answers for a provider's models, when an extension does.
+    /// The provider that an extension registered for these models.
     pub fn stream_of(&self, provider: &ProviderId) -> Option<Arc<dyn Provider>> {
         self.layers().registered.get(provider)?.config.stream.clone()
     }
 
-    /// How people sign in at a provider, when an extension knows.
+    /// The login flow that an extension registered for a provider.
     pub fn flow_of(&self, provider: &ProviderId) -> Option<Arc<dyn OAuthFlow>> {
         self.layers().registered.get(provider)?.config.oauth.clone()
     }
 
-    /// Whether models.json or an extension gives a provider a key, as far as can be told without running commands.
+    /// Whether models.json or an extension has a key for a provider, as far as is known without running commands.
     pub fn has_key(&self, provider: &ProviderId, env: &Env) -> bool {
         self.key_value(provider).is_some_and(|value| config_value::is_set(&value, env))
     }

@@ -1,4 +1,4 @@
-//! Packages: skills, prompts, themes and extensions that come together from npm, from git or from a folder.
+//! Packages: skills, prompts, themes and extensions that come together from npm, from git or from a directory.
 //!
 //! The settings of a user and of a project list them ([`PackageEntry`]); [`Packages`] knows where they lie and installs, removes and updates
 //! them (feature `packages`; without it those that lie where they belong are used). Nothing is ever installed for a project that is not trusted, and no script of a package is run while it is installed.
@@ -46,16 +46,16 @@ pub enum PackageScope {
     Project,
 }
 
-/// The folders of one user in one project, and what programs are started with.
+/// The directories of one user in one project, and what programs are started with.
 #[derive(Clone, Debug)]
 pub struct Packages {
     /// The environment of programs.
     pub host: Host,
     /// The working directory.
     pub cwd: PathBuf,
-    /// The folder of the user's settings.
+    /// The directory of the user's settings.
     pub agent_dir: PathBuf,
-    /// The folder of the project's settings; it need not exist.
+    /// The directory of the project's settings; it need not exist.
     pub project_dir: PathBuf,
     /// Whether the project's settings count.
     pub trusted: bool,
@@ -98,10 +98,10 @@ pub enum PackageError {
     #[cfg(feature = "packages")]
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A folder is a link to somewhere else; nothing was done there.
+    /// A directory is a link to somewhere else; nothing was done there.
     #[error("{} is not beneath {}", path.display(), root.display())]
     Outside {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// Where it should be.
         root: PathBuf,
@@ -137,7 +137,7 @@ impl Packages {
         Self { host, cwd, agent_dir, project_dir, trusted, npm_command: None, time_limit }
     }
 
-    /// The folder of the settings.
+    /// The directory of the settings.
     pub fn settings_dir(&self, scope: PackageScope) -> &Path {
         match scope {
             PackageScope::User => &self.agent_dir,

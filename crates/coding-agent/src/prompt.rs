@@ -29,7 +29,7 @@ pub struct PromptParts<'a> {
     pub tools: &'a ToolSet,
     /// What is said of tools that are not built in, and in place of what is said of those that are.
     pub notes: &'a [ToolNote],
-    /// Where the documentation is: an address, or a folder.
+    /// Where the documentation is: an address, or a directory.
     pub docs: &'a str,
     /// Files with instructions of the project.
     pub context_files: &'a [ContextFile],
@@ -67,7 +67,7 @@ const RULES: [&str; 2] = ["Be brief.", "Name files by their paths."];
 const VOLATILE: &str = "cwd";
 
 impl<'a> PromptParts<'a> {
-    /// The usual prompt for these tools in this folder.
+    /// The usual prompt for these tools in this directory.
     pub fn new(tools: &'a ToolSet, cwd: &'a Path) -> Self {
         let none: (&[ToolNote], &[ContextFile], &[Skill]) = (&[], &[], &[]);
         Self {

@@ -1,6 +1,6 @@
 //! What users and projects put beside the code for the agent to find: instructions, skills, prompt templates, themes, extensions.
 //!
-//! [`ResourceLoader`] collects all of it for one working directory. It takes plain values: folders, lists of settings, paths of the command
+//! [`ResourceLoader`] collects all of it for one working directory. It takes plain values: directories, lists of settings, paths of the command
 //! line, and whether the project is trusted. What is wrong with a file is a [`Diagnostic`]; the rest loads all the same.
 //!
 //! Nothing here is run: extensions are handed on as data ([`ExtensionEntry`]).

@@ -40,7 +40,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Reads what there is for a working directory. Nothing that is wrong in a document stops it: see [`Services::take_problems`].
+    /// Loads everything for a working directory. Problems in documents do not stop it: see [`Services::take_problems`].
     pub fn load(options: &ServiceOptions, cwd: &Path) -> Self {
         Self::load_with(options, || DirectorySettings::read(options, cwd))
     }
@@ -97,12 +97,12 @@ impl Services {
         }
     }
 
-    /// Whether extensions are to be asked if the project is trusted: it has things that need it, and nobody has said it for this run.
+    /// Whether extensions are asked if the project is trusted: it has resources that need trust, and this run has no decision yet.
     pub(crate) fn needs_trust(&self) -> bool {
         self.directory.options.trust.is_none() && self.directory.project.needs_trust()
     }
 
-    /// Everything read again, with a decision about the project. It can be kept for later; what goes wrong with that is told with the problems.
+    /// Loads everything again with a decision about the project, which can be stored; a failure to store it is reported with the problems.
     pub(crate) async fn decided(mut self, trusted: bool, remember: bool) -> Self {
         let kept = self.agent_dir().filter(|_| remember).map(|dir| {
             let (mut store, _) = TrustStore::load(&dir.join("trust.json"));
@@ -121,7 +121,7 @@ impl Services {
         decided
     }
 
-    /// The same with a key for one provider that stands in no file.
+    /// The same with an API key for one provider, which is not stored.
     #[must_use]
     pub fn with_key(self, provider: ProviderId, key: Secret) -> Self {
         let storage = self.auth.storage().clone();
@@ -144,7 +144,7 @@ impl Services {
         self.directory.options.agent_dir.as_deref()
     }
 
-    /// What the user wants.
+    /// The settings.
     pub fn settings(&self) -> &SettingsManager {
         &self.directory.settings
     }
@@ -154,7 +154,7 @@ impl Services {
         &self.models
     }
 
-    /// Who has credentials for them.
+    /// Credentials for the models.
     pub fn auth(&self) -> &Arc<RegistryAuth> {
         &self.auth
     }
@@ -163,12 +163,12 @@ impl Services {
         self.resources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Instructions, skills, prompts, themes, as they are now.
+    /// Instructions, skills, prompts and themes as they are now.
     pub fn resources(&self) -> Arc<Resources> {
         Arc::clone(self.loader().resources())
     }
 
-    /// Loads what extensions bring, in the place of what they brought before. What is new about documents is told with the other problems.
+    /// Loads the resources of extensions, replacing earlier ones. New problems in documents are reported with the others.
     pub fn extend_resources(&self, paths: Vec<ExtraPaths>) {
         let (before, now) = {
             let mut loader = self.loader();
@@ -180,7 +180,7 @@ impl Services {
         self.report(new.map(ToString::to_string));
     }
 
-    /// What a slash at the beginning of a prompt stands for; skills only where the settings let them be called.
+    /// The slash commands; skills are among them unless the settings disable that.
     pub fn slash_commands(&self) -> Commands {
         let mut commands = self.resources().commands.clone();
         if !self.directory.settings.settings().skill_commands {
@@ -189,7 +189,7 @@ impl Services {
         commands
     }
 
-    /// Whether the project's own settings and resources count.
+    /// Whether the project is trusted.
     pub fn trust(&self) -> TrustDecision {
         self.directory.trust
     }
@@ -199,12 +199,12 @@ impl Services {
         &self.files
     }
 
-    /// Takes what was wrong in documents: sentences for people.
+    /// Takes the problems found in documents: sentences for people.
     pub fn take_problems(&self) -> Vec<String> {
         std::mem::take(&mut *self.known_problems())
     }
 
-    /// What is wrong in documents and was not taken yet.
+    /// The problems found in documents that were not taken yet.
     pub fn problems(&self) -> Vec<String> {
         self.known_problems().clone()
     }
@@ -220,12 +220,12 @@ impl Services {
         problems
     }
 
-    /// Models that somebody has credentials for, in the registry's order.
+    /// Models of providers with credentials, in the registry's order.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
         self.models.available(&|provider| self.auth.is_configured(provider))
     }
 
-    /// What can be written after a `/`, as clients see it: commands of extensions, then prompt templates, then skills.
+    /// The slash commands as clients see them: commands of extensions, then prompt templates, then skills.
     pub fn commands(&self, extensions: &Extensions) -> Vec<Value> {
         let (commands, resources) = (self.slash_commands(), self.resources());
         let one = |name: String, description: &str, source: &str, info: Value| {
@@ -253,7 +253,7 @@ impl Services {
         of_extensions.chain(templates).chain(skills).collect()
     }
 
-    /// The theme of pages: the settings' own, else the dark one.
+    /// The theme of exported pages: that of the settings, else the dark one.
     pub fn theme(&self) -> Option<Theme> {
         let named = self.directory.settings.value("theme");
         let resources = self.resources();
@@ -262,7 +262,7 @@ impl Services {
         named.as_ref().and_then(Value::as_str).and_then(find).or_else(|| find("dark")).or(themes.first()).cloned()
     }
 
-    /// Keeps how waiting messages are taken.
+    /// Stores how many waiting messages are taken at a time.
     pub fn remember_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
         let key = match kind {
             QueueKind::Steering => "steeringMode",
@@ -271,17 +271,17 @@ impl Services {
         self.remember(key, mode.as_str().into());
     }
 
-    /// Keeps whether conversations are compacted by themselves.
+    /// Stores whether conversations are compacted automatically.
     pub fn remember_auto_compaction(&self, on: bool) {
         self.remember("compaction.enabled", on.into());
     }
 
-    /// Keeps whether failed answers are repeated.
+    /// Stores whether failed answers are retried.
     pub fn remember_auto_retry(&self, on: bool) {
         self.remember("retry.enabled", on.into());
     }
 
-    /// How often a failed answer is asked for again at most, where that is switched on.
+    /// The most retries of a failed answer, where retries are enabled.
     pub fn retry_limit(&self) -> u32 {
         self.directory.settings.settings().retry_limit
     }
@@ -289,7 +289,7 @@ impl Services {
     /// Writes what was set.
     ///
     /// # Errors
-    /// Why it could not be written, in a sentence for people; it holds for this run all the same.
+    /// Why it could not be written, in a sentence for people; it applies to this run all the same.
     pub async fn write_settings(&self) -> Result<(), String> {
         self.directory.settings.flush().await;
         let problems = self.directory.settings.drain_problems();
@@ -301,14 +301,14 @@ impl Services {
         }
     }
 
-    /// What cannot be set is told with the other problems; [`SettingsManager::flush`] writes.
+    /// A value that cannot be set is reported with the other problems; [`SettingsManager::flush`] writes.
     fn remember(&self, key: &str, value: Value) {
         if let Err(error) = self.directory.settings.set(key, value) {
             self.report([error.to_string()]);
         }
     }
 
-    /// Writes what was set and waits for logins that are being renewed: to be called before a program ends.
+    /// Writes changed settings and waits for logins that are being refreshed: to be called before a program exits.
     pub async fn settle(&self) {
         use crate::auth::RequestAuth as _;
         self.directory.settings.flush().await;

@@ -24,13 +24,13 @@ pub struct Moved {
     pub providers: Vec<String>,
     /// Session files that lie in `sessions/` now.
     pub sessions: Vec<PathBuf>,
-    /// What the user should look at: folders that count no longer.
+    /// What the user should look at: directories that count no longer.
     pub warnings: Vec<String>,
     /// Moves that failed.
     pub problems: Vec<Problem>,
 }
 
-/// Makes all moves for a user and a project; without a folder of the project only those for the user.
+/// Makes all moves for a user and a project; without a directory of the project only those for the user.
 pub fn run(agent_dir: &Path, project_dir: Option<&Path>, host: &Host) -> Moved {
     let mut moved = Moved::default();
     if !agent_dir.is_dir() && project_dir.is_none_or(|dir| !dir.is_dir()) {
@@ -62,7 +62,7 @@ fn failed(path: &Path, error: &io::Error) -> Problem {
     Problem::new(path, format!("cannot be moved: {error}"))
 }
 
-/// Renames a file or folder, unless there is something at the new place already, or nothing at the old one.
+/// Renames a file or directory, unless there is something at the new place already, or nothing at the old one.
 fn rename(from: &Path, to: &Path) -> Result<(), Problem> {
     if from.symlink_metadata().is_err() || to.symlink_metadata().is_ok() {
         return Ok(());
@@ -70,7 +70,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Problem> {
     std::fs::rename(from, to).map_err(|error| failed(from, &error))
 }
 
-/// Session files that lie directly in the agent's folder go to the folder of their working directory.
+/// Session files that lie directly in the agent's directory go to the directory of their working directory.
 fn sessions(agent_dir: &Path, moved: &mut Moved) {
     for path in files(agent_dir).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")) {
         let done = || -> Result<Option<PathBuf>, Problem> {
@@ -141,7 +141,7 @@ fn unchanged(path: &Path, error: ChangeError) -> Problem {
     }
 }
 
-/// Folders that older versions read and this one does not.
+/// Directories that older versions read and this one does not.
 fn warn(dir: &Path, moved: &mut Moved) {
     let hooks = dir.join("hooks");
     if hooks.is_dir() {

@@ -38,7 +38,7 @@ use path::Place;
 pub struct ToolParts {
     /// Where they act.
     pub machine: Arc<dyn Machine>,
-    /// The folder they work in.
+    /// The directory they work in.
     pub place: Place,
     /// Keeps changes of one file apart.
     pub files: FileQueue,
@@ -127,7 +127,7 @@ fn text<'a>(input: &'a JsonObject, name: &str) -> Result<&'a str, ToolError> {
     input.get(name).and_then(Value::as_str).ok_or_else(|| ToolError::new(format!("{name} must be a string")))
 }
 
-/// What is told of a tool here: each would rather be held to its schema.
+/// The declaration of a tool; each prefers to be held to its schema.
 fn spec(name: &str, about: impl Into<String>, parameters: Schema) -> ToolSpec {
     let mut spec = ToolSpec::new(name, about, parameters);
     spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
@@ -143,7 +143,7 @@ async fn reading(
     cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
 }
 
-/// The folder that is searched: the one that is named, else the working directory.
+/// The directory that is searched: the one that is named, else the working directory.
 fn folder_or_cwd(input: &JsonObject) -> &str {
     input.get("path").and_then(Value::as_str).filter(|path| !path.is_empty()).unwrap_or(".")
 }
@@ -166,7 +166,7 @@ fn accept_file_path(mut raw: JsonObject) -> JsonObject {
     raw
 }
 
-/// Where the sentence about a folder that is gone comes from.
+/// Where the sentence about a directory that is gone comes from.
 fn missing_folder(cwd: &Path) -> ToolError {
     ToolError::new(format!("Working directory does not exist: {}\nCannot execute bash commands.", cwd.display()))
 }

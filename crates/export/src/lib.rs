@@ -69,7 +69,7 @@ pub fn file_name_for(session: &Path) -> String {
     format!("pinch-session-{}.html", name.strip_suffix(".jsonl").unwrap_or(&name))
 }
 
-/// Writes a session's page to a file, in place of what is there; a folder that is missing is made. A new file is for the user alone (0600); a
+/// Writes a session's page to a file, in place of what is there; a directory that is missing is made. A new file is for the user alone (0600); a
 /// device or a pipe is written into. Relative paths, and the usual name when there is no path, are meant in `folder`. Returns the path as it
 /// was given, or where the usual name came to stand. Blocks.
 ///

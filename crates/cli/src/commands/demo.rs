@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let system = Host::system();
     let place = prepare(&args, &system)?;
     let is_scripted = args.provider.is_none();
-    // The desktop of the job is the one in the folder, for commands, too.
+    // The desktop of the job is the one in the directory, for commands, too.
     let home = place.root.to_string_lossy().into_owned();
     let host = Host::builder().env(system.env().with([("HOME", home)])).home(&place.root).temp(system.temp()).build();
     let server = if is_scripted { Some(start_server(&place, Duration::from_millis(args.pace)).await?) } else { None };

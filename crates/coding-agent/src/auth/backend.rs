@@ -17,7 +17,7 @@ use crate::document::{self, ChangeError, Folder, LockedDocument, Problem};
 /// Credentials by provider, as they are stored.
 pub type Entries = Map<String, Value>;
 
-/// Tells one state of a store from another.
+/// Identifies a state of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision(pub String);
 

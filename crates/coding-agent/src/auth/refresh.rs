@@ -29,7 +29,7 @@ const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
 /// How long a refresh may take; then the lock goes back to others.
 const REFRESH_LIMIT: Duration = Duration::from_secs(60);
-/// How often others are told that a refresh is at work.
+/// How often the lock is renewed during a refresh.
 const RENEWAL: Duration = Duration::from_secs(10);
 /// How long the end of a program waits for a refresh.
 const SETTLE_TIME: Duration = Duration::from_secs(65);
@@ -43,7 +43,7 @@ pub struct Logins {
     /// One refresh of a provider at a time in this program; the lock of the file keeps other programs out.
     turns: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
     tasks: Mutex<JoinSet<()>>,
-    /// What keys were exchanged for that are no stored logins.
+    /// What API keys were exchanged for, other than stored logins.
     exchanged: Mutex<HashMap<Secret, Credential>>,
 }
 
@@ -227,11 +227,11 @@ impl fmt::Debug for Logins {
     }
 }
 
-/// Nobody was signed in.
+/// The sign-in failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// The provider or the person did not go on.
+    /// The provider or the user cancelled it.
     #[error(transparent)]
     Flow(#[from] OAuthError),
     /// The login was given but could not be stored.
@@ -251,7 +251,7 @@ struct Refresh {
 }
 
 impl Refresh {
-    /// Renews the login, unless somebody else did meanwhile; `None` when it is not there any more.
+    /// Refreshes the login, unless another program has done so meanwhile; `None` when it has been removed.
     async fn run(self) -> Result<Option<Credential>, AuthError> {
         let is_good = |login: &Credential| !login.is_over(self.host.now_ms().saturating_add(self.margin_ms));
         let known = self.storage.login(&self.provider);

@@ -18,12 +18,12 @@ use crate::document::Problem;
 
 pub use crate::document::ChangeError as StoreAuthError;
 
-/// Problems that are kept until somebody asks.
+/// Problems kept until they are drained.
 const MAX_PROBLEMS: usize = 16;
 
 /// BackendRead credentials. Cloning is cheap: all clones are the same storage.
 ///
-/// It is read when somebody asks for the first time, and again when it has changed since: what other programs store is seen at once.
+/// It is read on first use, and again when it has changed: what other programs store is seen at once.
 #[derive(Clone, Debug)]
 pub struct AuthStorage(Arc<Shared>);
 
@@ -32,7 +32,7 @@ struct Shared {
     backend: Box<dyn AuthBackend>,
     seen: Mutex<LastRead>,
     commands: Remembered,
-    /// The open store, while somebody in this program keeps other programs out. It is shared: a refresh that takes long holds up nobody here.
+    /// The open store, while this program holds its lock. It is shared, so that a slow refresh does not block other tasks.
     open: Mutex<Weak<SharedOpen>>,
     /// One at a time waits for other programs.
     opening: AsyncMutex<()>,
@@ -62,17 +62,17 @@ pub enum Ask {
 }
 
 impl AuthStorage {
-    /// The credentials of a file. Nothing is read yet.
+    /// Credentials in a file. Nothing is read yet.
     pub fn file(path: &Path) -> Self {
         Self::over(Box::new(FileBackend { path: path.to_owned() }))
     }
 
-    /// Credentials that end with the program.
+    /// Credentials in memory only.
     pub fn in_memory(entries: Entries) -> Self {
         Self::over(Box::new(MemoryBackend::new(entries)))
     }
 
-    /// The credentials of another store.
+    /// Credentials in another store.
     pub fn over(backend: Box<dyn AuthBackend>) -> Self {
         Self(Arc::new(Shared {
             backend,
@@ -83,7 +83,7 @@ impl AuthStorage {
         }))
     }
 
-    /// The credentials of a file, read at once. A damaged one counts as empty, is reported, and will not be written.
+    /// Credentials in a file, read at once. A damaged file counts as empty, is reported, and is not written.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         let storage = Self::file(path);
         storage.entries();
@@ -108,7 +108,7 @@ impl AuthStorage {
         Arc::clone(&seen.entries)
     }
 
-    /// What was wrong with the store since the last time somebody asked.
+    /// Takes the problems with the store since the last call.
     pub fn drain_problems(&self) -> Vec<Problem> {
         std::mem::take(&mut self.seen().problems)
     }
@@ -118,7 +118,7 @@ impl AuthStorage {
         self.seen().is_broken
     }
 
-    /// What is stored for a provider, also under a name that it had before.
+    /// The entry of a provider, also under an older name.
     pub fn get(&self, provider: &ProviderId) -> Option<Value> {
         find(&self.entries(), provider).cloned()
     }
@@ -133,7 +133,7 @@ impl AuthStorage {
         self.entries().keys().map(|name| ProviderId::new(canonical_provider(name))).collect()
     }
 
-    /// The login of a provider; `None` when what is stored is none.
+    /// The login of a provider; `None` when the stored entry is not a login.
     pub(super) fn login(&self, provider: &ProviderId) -> Option<Credential> {
         let stored = login_in(&self.entries(), provider)?;
         let seen = self.seen();

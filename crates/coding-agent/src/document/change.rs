@@ -53,7 +53,7 @@ impl ChangeError {
     }
 }
 
-/// What a folder is like that has to be made.
+/// What a directory is like that has to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
     /// For the user alone (0700).
@@ -71,7 +71,7 @@ pub struct LockedDocument {
 }
 
 impl LockedDocument {
-    /// Makes the folder if it is not there and waits for the lock as the terms say. Dropping the future gives up.
+    /// Makes the directory if it is not there and waits for the lock as the terms say. Dropping the future gives up.
     ///
     /// # Errors
     /// [`ChangeError::Lock`] and [`ChangeError::Io`].
@@ -112,7 +112,7 @@ impl LockedDocument {
         self.lock.check().is_ok()
     }
 
-    /// Tells others that the lock's holder is alive; whether it is still ours.
+    /// Renews the lock; returns whether it is still held.
     pub fn renew(&mut self, host: &Host) -> bool {
         self.lock.renew(host).is_ok()
     }
@@ -140,7 +140,7 @@ pub async fn change(
     Ok(new)
 }
 
-/// Like [`change`], for those who can wait: `edit` answers with whether there is anything to write, and so does the function. A folder that is
+/// Like [`change`], for those who can wait: `edit` answers with whether there is anything to write, and so does the function. A directory that is
 /// made is for the user alone.
 ///
 /// # Errors

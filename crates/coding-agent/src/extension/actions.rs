@@ -115,7 +115,7 @@ pub enum SessionAction {
         /// When it is read, if a run is under way.
         delivery: Delivery,
     },
-    /// Append an entry that is no message.
+    /// Append an entry that is not a message.
     Append(Box<EntryBody>),
     /// Name the session.
     Name(String),
@@ -135,11 +135,11 @@ pub enum SessionAction {
     Reload,
     /// Wait until no prompt is under way.
     WaitForIdle,
-    /// Tell all entries. Answered with [`ActionOutcome::Entries`].
+    /// List all entries. Answered with [`ActionOutcome::Entries`].
     Entries,
-    /// Tell the entries of the active branch. Answered with [`ActionOutcome::Entries`].
+    /// List the entries of the active branch. Answered with [`ActionOutcome::Entries`].
     Branch,
-    /// Tell how full the model's window is. Answered with [`ActionOutcome::Usage`].
+    /// Report the context usage. Answered with [`ActionOutcome::Usage`].
     ContextUsage,
     /// Compact the conversation, when the session is at rest. Answered with [`ActionOutcome::Compacted`] when `wait` is set, at once when it is not.
     Compact {
@@ -162,7 +162,7 @@ pub enum SessionAction {
     },
     /// Go to another place in the tree.
     Navigate(NavigateTree),
-    /// Take up another session.
+    /// Switch to another session.
     Switch {
         /// Its file.
         path: PathBuf,
@@ -207,7 +207,7 @@ pub trait SessionActions: Send + Sync {
     /// How many messages wait in the queues.
     fn n_waiting(&self) -> usize;
 
-    /// Does something. What a session can do only at rest waits until it is, and needs somebody to pull the session's events.
+    /// Does an action. One that needs an idle session waits for that, and the session must be polled.
     ///
     /// # Errors
     /// Why it was not done.

@@ -17,14 +17,14 @@ use super::register::{Flag, FlagValue, ProviderChange, Registrations, Shortcut};
 use super::ui::{Onlooker, Screen, Ui};
 use crate::event::ExtensionFailure;
 
-/// Failures that wait to be told at most; the oldest give way.
+/// Failures that are kept until they are reported; the oldest are dropped.
 const MAX_FAILURES: usize = 256;
 /// Changes of providers that wait to be taken at most; the oldest give way.
 const MAX_PROVIDER_CHANGES: usize = 1024;
 /// Tools, or listeners, that one session's extensions may have.
 const MAX_REGISTERED: usize = 4096;
 
-/// Is called with what other extensions tell.
+/// Called with messages of other extensions.
 pub type BusListener = Arc<dyn Fn(&Value) + Send + Sync>;
 
 /// A command under the name it is called by.
@@ -96,7 +96,7 @@ impl Core {
         screen
     }
 
-    /// Who is told of dialogs; the first one stays.
+    /// The observer of dialogs; the first one stays.
     pub(super) fn set_onlooker(&self, onlooker: Arc<dyn Onlooker>) {
         self.onlooker.get_or_init(|| onlooker);
     }
@@ -239,7 +239,7 @@ impl Core {
         }
     }
 
-    /// Tells all who listen; one that panics is reported, and the others are told all the same.
+    /// Calls all listeners; one that panics is reported, and the others are still called.
     pub(super) fn emit(&self, topic: &str, data: &Value) {
         let of_topic = |(_, known, _): &&(Arc<str>, String, BusListener)| known == topic;
         let listeners: Vec<_> = locked(&self.listeners).iter().filter(of_topic).cloned().collect();

@@ -31,7 +31,7 @@ pub struct ExtensionCx {
     generation: u64,
     watch: Option<Arc<Stopwatch>>,
     cancel: Cancel,
-    /// Other extensions are told of dialogs.
+    /// Other extensions are notified of dialogs.
     pub(super) is_watched: bool,
 }
 
@@ -86,7 +86,7 @@ impl ExtensionCx {
         self.generation
     }
 
-    /// Tells when the prompt under way is cancelled.
+    /// Cancelled when the current prompt is.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
@@ -249,7 +249,7 @@ impl ExtensionCx {
         self.core.flag(&self.name, name)
     }
 
-    /// Uses another model from the next request on; false when it is not known or nobody has credentials for it.
+    /// Uses another model from the next request on; false when it is unknown or has no credentials.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -297,7 +297,7 @@ impl ExtensionCx {
         Ok(entries(self.act(SessionAction::Branch).await?))
     }
 
-    /// How full the model's window is; `None` when the model does not tell its size.
+    /// The context usage; `None` when the size of the window is unknown.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -330,12 +330,12 @@ impl ExtensionCx {
         exec::run(program, args, options, &session.cwd, &self.core.host(), &self.cancel).await
     }
 
-    /// Tells other extensions something. Who listens is called before this returns.
+    /// Sends a message to other extensions. Listeners are called before this returns.
     pub fn emit(&self, topic: &str, data: &Value) {
         self.core.emit(topic, data);
     }
 
-    /// Listens to what extensions tell each other, until the extensions are loaded anew. `heard` must not wait.
+    /// Subscribes to messages of other extensions, until extensions are reloaded. The listener must not block.
     pub fn on(&self, topic: &str, heard: BusListener) {
         self.core.listen(&self.name, topic, heard);
     }
@@ -443,7 +443,7 @@ impl CommandCx {
         self.leave(SessionAction::Navigate(to)).await
     }
 
-    /// Takes up another session.
+    /// Switches to another session.
     ///
     /// # Errors
     /// [`ExtensionError`]; the session is as it was.

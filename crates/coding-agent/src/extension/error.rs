@@ -1,4 +1,4 @@
-//! What goes wrong in extensions, and how it is told.
+//! Errors of extensions, and how they are reported.
 
 use std::time::Duration;
 

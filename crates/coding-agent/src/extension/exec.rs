@@ -13,13 +13,13 @@ use super::error::ExtensionError;
 
 /// Bytes that are kept of each of a program's outputs; what comes behind them is read and dropped.
 const MAX_OUTPUT: usize = 16 << 20;
-/// How long a program may take to end after it was told to.
+/// How long a program may take to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How a program is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecOptions {
-    /// The folder it runs in; `None`: the session's.
+    /// The directory it runs in; `None`: the session's.
     pub cwd: Option<PathBuf>,
     /// When it is stopped; `None`: never.
     pub timeout: Option<Duration>,

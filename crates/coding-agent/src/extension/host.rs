@@ -93,7 +93,7 @@ impl Extensions {
         Self(loaded)
     }
 
-    /// Gives the extensions somebody to ask; until then nobody answers.
+    /// Sets the user interface for dialogs; until then all dialogs are unanswered.
     pub fn set_ui(&self, ui: Arc<dyn Ui>) {
         self.0.core.set_ui(ui);
     }
@@ -113,7 +113,7 @@ impl Extensions {
         self.0.extensions.iter().map(|one| &*one.name)
     }
 
-    /// Takes the failures that nobody was told of yet, oldest first. A session gives them as events; take them by hand where none runs.
+    /// Takes the failures that were not reported yet, oldest first. A session emits them as events.
     pub fn take_failures(&self) -> Vec<ExtensionFailure> {
         self.0.core.take_failures()
     }
@@ -235,7 +235,7 @@ impl Extensions {
         })
     }
 
-    /// Takes the changes of providers that nobody took yet, each with the name of its extension: for whoever owns the models.
+    /// Takes the pending changes of providers, each with the name of its extension: for the owner of the models.
     pub fn take_provider_changes(&self) -> Vec<(String, ProviderChange)> {
         let changes = self.0.core.take_provider_changes();
         changes.into_iter().map(|(extension, change)| (extension.to_string(), change)).collect()
@@ -285,7 +285,7 @@ impl Extensions {
     }
 }
 
-/// Tells extensions of the dialogs of others.
+/// Notifies extensions of the dialogs of others.
 struct Watches(Weak<Loaded>);
 
 impl Onlooker for Watches {

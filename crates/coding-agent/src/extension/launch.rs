@@ -10,7 +10,7 @@ use super::Extension;
 use super::process::start as processes;
 use crate::resources::ExtensionEntry;
 
-/// Starts extensions, all at once; they come back in their order. Those that do not start are told of: file, what is wrong, what to do.
+/// Starts extensions concurrently and returns them in order. Failures are reported with file, cause and remedy.
 ///
 /// Without the feature `extension-process` none starts.
 pub async fn start(

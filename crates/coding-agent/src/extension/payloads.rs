@@ -1,4 +1,4 @@
-//! What extensions are asked and told at the points, and what they may answer.
+//! The payloads of the points, and the answers of extensions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum SessionReason {
     Reload,
     /// An empty session takes the place of the old one.
     New,
-    /// An older session is taken up.
+    /// An older session is resumed.
     Resume,
     /// A branch becomes a session of its own.
     Fork,
@@ -142,7 +142,7 @@ pub enum Notification<'a> {
 }
 
 impl Notification<'_> {
-    /// The point at which it is told; `None` for events that extensions are not told of.
+    /// The point of the notification; `None` for events without a point.
     pub fn point(&self) -> Option<Point> {
         Some(match self {
             Self::TurnStart { .. } => Point::TurnStart,
@@ -177,7 +177,7 @@ impl Notification<'_> {
     }
 }
 
-/// Folders are looked for.
+/// Directories are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourcesDiscover {
     /// Why: [`SessionReason::Reload`], else [`SessionReason::Startup`].
@@ -187,11 +187,11 @@ pub struct ResourcesDiscover {
 /// Paths of further resources, absolute or from the working directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Skills, or folders of them.
+    /// Skills, or directories of them.
     pub skills: Vec<PathBuf>,
-    /// Prompt templates, or folders of them.
+    /// Prompt templates, or directories of them.
     pub prompts: Vec<PathBuf>,
-    /// Themes, or folders of them.
+    /// Themes, or directories of them.
     pub themes: Vec<PathBuf>,
 }
 

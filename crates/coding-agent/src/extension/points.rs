@@ -1,12 +1,12 @@
 //! The points at which an extension may step in, and sets of them.
 
-/// A point at which an extension is asked or told something.
+/// A point at which extensions are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Point {
     /// A project may be trusted, or not.
     ProjectTrust,
-    /// Folders with further skills, prompts and themes are looked for.
+    /// Directories with further skills, prompts and themes are looked for.
     ResourcesDiscover,
     /// A session begins, or another one takes its place.
     SessionStart,
@@ -44,9 +44,9 @@ pub enum Point {
     AgentStart,
     /// A run is over.
     AgentEnd,
-    /// Nothing would go on by itself any more.
+    /// The session would become idle.
     AgentBeforeSettle,
-    /// Nothing goes on by itself any more.
+    /// The session is idle.
     AgentSettled,
     /// A person is asked something.
     UiPromptStart,
@@ -64,7 +64,7 @@ pub enum Point {
     MessageEnd,
     /// A call begins.
     ToolExecutionStart,
-    /// A call tells how far it is.
+    /// A call reports progress.
     ToolExecutionUpdate,
     /// A call is over.
     ToolExecutionEnd,

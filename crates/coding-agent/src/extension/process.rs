@@ -1,6 +1,6 @@
 //! Extensions that are programs of their own: JSON-RPC 2.0 over their standard input and output, one message a line.
 //!
-//! The program is told of points as `event`, and asks for actions and dialogs with requests of its own; `docs/extensions.md` has all messages. A
+//! The program receives points as `event`, and requests actions and dialogs; `docs/extensions.md` has all messages. A
 //! program that ends, hangs or sends what is no message costs the session nothing but what the program was to do: its tools answer with an error,
 //! and calls that it was to look at do not run.
 
@@ -58,9 +58,9 @@ pub struct ProcessSpec {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The folder it runs in.
+    /// The directory it runs in.
     pub cwd: PathBuf,
-    /// The folder of the user's settings.
+    /// The directory of the user's settings.
     pub agent_dir: PathBuf,
     /// Whether there are people to ask.
     pub has_ui: bool,
@@ -139,7 +139,7 @@ impl ProcessExtension {
     }
 }
 
-/// The program may ask people as long as this lives, although there is no session.
+/// Allows dialogs of the program without a session, as long as this lives.
 struct Lent<'a>(&'a Link);
 
 impl<'a> Lent<'a> {

@@ -61,7 +61,7 @@ pub struct Shortcut {
     pub command: Arc<dyn Command>,
 }
 
-/// A change of the providers that can be asked, for whoever owns the models.
+/// A change of the registered providers, for the owner of the models.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProviderChange {
     /// A provider comes, or changes.

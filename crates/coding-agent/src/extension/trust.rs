@@ -13,7 +13,7 @@ use super::ui::{Dialogs, NoUi, Screen, Ui};
 /// A project has things of its own that count only when it is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectTrust {
-    /// Its folder.
+    /// Its directory.
     pub cwd: PathBuf,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Decided {
     pub(crate) remember: bool,
 }
 
-/// Asks extensions one after another; the first that decides counts. What goes wrong is told in sentences, and the next one is asked.
+/// Asks extensions one after another; the first decision is used. Failures are reported as sentences, and the next extension is asked.
 pub(crate) async fn ask(
     extensions: &[Arc<dyn Extension>],
     ask: &ProjectTrust,

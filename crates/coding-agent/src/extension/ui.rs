@@ -21,7 +21,7 @@ pub struct Dialog {
     pub title: String,
     /// What kind of answer is wanted.
     pub kind: DialogKind,
-    /// How long it is shown. The limit is kept by whoever asks; a front end may show the time that is left.
+    /// How long it is shown. The caller enforces the limit; a front end may show the remaining time.
     pub timeout: Option<Duration>,
 }
 
@@ -122,26 +122,26 @@ impl WidgetPlace {
     }
 }
 
-/// Something to show; nobody answers.
+/// Something to show without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
     /// A note.
     Note {
         /// The text.
         message: String,
-        /// How important it is; `None`: nobody said.
+        /// Its level; `None`: unspecified.
         kind: Option<NoteKind>,
     },
     /// A text of the status line.
     Status {
-        /// Tells it from other texts.
+        /// Identifies the text.
         key: String,
         /// The text; `None` takes it away.
         text: Option<String>,
     },
     /// Lines beside the editor.
     Widget {
-        /// Tells them from others.
+        /// Identifies the lines.
         key: String,
         /// The lines; `None` takes them away.
         lines: Option<Vec<String>>,
@@ -179,20 +179,20 @@ pub enum Approval {
     },
 }
 
-/// Somebody who can ask and show people something.
+/// A user interface: asks and shows things to people.
 pub trait Ui: Send + Sync {
-    /// Whether there are people at all. Where there are none, nothing is asked.
+    /// Whether there is a user. Where there is none, nothing is asked.
     fn is_present(&self) -> bool {
         true
     }
 
-    /// Asks. `None`: the person did not want to answer. Dropping the future takes the dialog away: its time is up, or its asker was cancelled.
+    /// Shows a dialog. `None`: the user dismissed it. Dropping the future closes the dialog: it timed out, or its caller was cancelled.
     fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Reply>>;
 
     /// Shows something. Must not wait.
     fn show(&self, show: Show);
 
-    /// Says whether a call may run: asked before every call that hooks and extensions let through. Calls need nobody's approval unless this says
+    /// Decides whether a call may run: called before every call that hooks and extensions allow. Calls need no approval unless this says
     /// otherwise. Dropped when the prompt under way is cancelled; the call does not run then.
     fn approve<'a>(&'a self, call: ToolApproval<'a>) -> BoxFuture<'a, Approval> {
         let _ = call;
@@ -200,7 +200,7 @@ pub trait Ui: Send + Sync {
     }
 }
 
-/// Nobody is there: every question is left unanswered at once, and nothing is shown.
+/// No user interface: every dialog is unanswered at once, and nothing is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoUi;
 
@@ -216,7 +216,7 @@ impl Ui for NoUi {
     fn show(&self, _: Show) {}
 }
 
-/// Hears of dialogs.
+/// Observes dialogs.
 pub(super) trait Onlooker: Send + Sync {
     /// A dialog begins to be shown, or is over.
     fn dialog<'a>(&'a self, dialog: &'a Dialog, is_over: bool) -> BoxFuture<'a, ()>;

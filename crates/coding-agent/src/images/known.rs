@@ -19,7 +19,7 @@ pub(super) struct Known(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Nobody outside can make two images that it takes for one.
+    /// Nobody else can construct two images that it considers equal.
     hashes: RandomState,
     sides: Mutex<VecDeque<(u64, Sides)>>,
     n_decoded: AtomicU64,

@@ -1,4 +1,4 @@
-//! What the members of `compat` may be. A wrong one is told, and the model is used all the same.
+//! The values of the members of `compat`. An invalid one is reported, and the model is used all the same.
 
 use serde_json::{Map, Value};
 

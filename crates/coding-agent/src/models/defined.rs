@@ -13,7 +13,7 @@ use super::outline::{self, Outline, Sketch};
 use super::schema;
 use crate::document::{self, Problem};
 
-/// Bytes of a document that is read and checked as a whole. Of a longer one the models of a provider are read when somebody asks for them.
+/// Bytes of a document that is read and checked as a whole. Of a longer one the models of a provider are read on first use.
 const AT_ONCE: usize = 256 * 1024;
 
 /// What a document says of one provider.
@@ -144,7 +144,7 @@ impl Document {
         so_far.map(|finding| finding.problem.clone()).collect()
     }
 
-    /// What is wrong with parts that were read since somebody asked last.
+    /// The problems of parts that were read since the last call.
     pub(super) fn new_problems(&self) -> Vec<Problem> {
         let rests = self.providers.iter().filter_map(|(_, defined)| defined.rest.as_ref());
         let new = rests.filter(|rest| rest.whole.get().is_some() && !rest.is_told.swap(true, Ordering::Relaxed));

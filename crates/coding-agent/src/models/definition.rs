@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{compat_rules, schema};
 use crate::document::Problem;
 
-/// What is said of one provider. Model records stay as they were written until somebody asks for the provider's models.
+/// The definition of a provider. Its model records are parsed when they are used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Definition {
     pub(super) name: Option<String>,

@@ -1,4 +1,4 @@
-//! A provider for all models of a registry: each request goes to whoever speaks for its model.
+//! A provider for all models of a registry: each request goes to the provider of its model.
 
 use std::sync::Arc;
 

@@ -59,7 +59,7 @@ fn find<'a>(available: &'a [Arc<Model>], provider: &str, id: &str) -> Option<&'a
     available.iter().find(|model| model.provider == *canonical_provider(provider) && model.id == *id)
 }
 
-/// What is said when a session goes on with another model than the one it had.
+/// The note for a session that continues with another model.
 pub fn not_restored(provider: &str, id: &str, using: Option<&Model>) -> String {
     let using = using.map(|model| format!(". Using {}/{}", model.provider, model.id)).unwrap_or_default();
     format!("Could not restore model {provider}/{id}{using}")

@@ -13,7 +13,7 @@ use super::dynamic::Registered;
 use super::merge;
 use super::shelf::Shelf;
 
-/// One state of the registry. Shelves are filled when somebody asks for them.
+/// A state of the registry. Models of a provider are loaded on first use.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
     pub(super) catalog: Option<Catalog>,

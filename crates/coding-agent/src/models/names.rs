@@ -1,6 +1,6 @@
 //! Names of providers that people know.
 
-/// The name of a provider, when it has one that its id does not tell.
+/// The display name of a provider, if it differs from its id.
 pub(super) fn of(provider: &str) -> Option<&'static str> {
     Some(match provider {
         "amazon-bedrock" => "Amazon Bedrock",

@@ -1,4 +1,4 @@
-//! A long models.json, taken apart in one pass: lists of models stay text until somebody asks for them.
+//! A long models.json, taken apart in one pass: lists of models stay text until they are used.
 
 use std::fmt;
 

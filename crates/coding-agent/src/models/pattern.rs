@@ -25,7 +25,7 @@ pub struct ModelMatch {
 /// No model fits, or too many do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFound {
-    /// Nobody knows the provider.
+    /// The provider is unknown.
     #[error("Unknown provider \"{provider}\". Use --list-models to see available providers/models.")]
     Provider {
         /// What was typed.
@@ -50,7 +50,7 @@ pub enum NotFound {
 /// Candidates that an error lists at most.
 const MAX_LISTED: usize = 8;
 
-/// Finds the model a command line names. `has_auth` tells which providers could be asked right away: they come first.
+/// Finds the model that a pattern names. `has_auth` says which providers have credentials: they come first.
 ///
 /// # Errors
 /// [`NotFound`].
@@ -111,7 +111,7 @@ fn only<'a>(mut all: impl Iterator<Item = &'a Arc<Model>>) -> Option<&'a Arc<Mod
     if all.next().is_some() { None } else { first }
 }
 
-/// Finds the model that a pattern of a list means. A wrong level behind a colon is told, and the model is found all the same.
+/// Finds the model that a pattern of a list names. An invalid level after a colon is reported, and the model is still found.
 pub fn parse(models: &[Arc<Model>], pattern: &str) -> Option<ModelMatch> {
     let hit = exact(models, pattern).or_else(|| best(models, pattern.trim()).into_iter().next());
     if let Some(model) = hit {
@@ -231,7 +231,7 @@ fn by_version(a: &str, b: &str) -> Ordering {
     key(a).cmp(&key(b)).then_with(|| a.cmp(b))
 }
 
-/// A model nobody has listed, of a provider that is known: a copy of one of its models under the new name.
+/// A model that is not listed, of a known provider: a copy of one of its models under the new name.
 fn custom(registry: &ModelRegistry, provider: &ProviderId, pattern: &str) -> Result<ModelMatch, NotFound> {
     let missing = || NotFound::Model { pattern: pattern.to_owned() };
     if pattern.is_empty() {

@@ -98,7 +98,7 @@ impl RegistryAuth {
         &self.storage
     }
 
-    /// Whether some source has credentials for a provider, as far as can be told without running commands.
+    /// Whether a provider has credentials, as far as is known without running commands.
     pub fn is_configured(&self, provider: &ProviderId) -> bool {
         self.given_for(provider).is_some()
             || self.storage.has(provider)
@@ -106,7 +106,7 @@ impl RegistryAuth {
             || self.of_machine(provider).is_some()
     }
 
-    /// Where a provider's credentials come from, as far as can be told without running commands or asking servers.
+    /// The source of a provider's credentials, as far as is known without running commands or asking servers.
     pub fn status(&self, provider: &ProviderId) -> AuthStatus {
         // What is given for a run is used first.
         if self.given_for(provider).is_some() {
@@ -183,7 +183,7 @@ impl RegistryAuth {
         found.ok_or_else(|| AuthError::Missing { provider: model.provider.clone() })
     }
 
-    /// The key of a provider by itself; `None` when nobody has one.
+    /// The API key of a provider; `None` when there is none.
     ///
     /// # Errors
     /// When a configured value gives nothing, or a login cannot be renewed.

@@ -13,7 +13,7 @@ use crate::session::{AgentSession, Prompt};
 const GATHERED: usize = 32 * 1024;
 
 /// Asks the prompts one after another and writes every event as a line of JSON. Output waits for its reader, for ever if need be, and the
-/// model's answer waits with it; nothing is dropped. What extensions failed at is no line; it goes to `failed`.
+/// model's answer waits with it; nothing is dropped. Failures of extensions are not written; they go to `failed`.
 ///
 /// # Errors
 /// [`PrintError`].

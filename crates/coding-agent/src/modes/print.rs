@@ -29,14 +29,14 @@ pub enum Printed {
     },
 }
 
-/// Is told what extensions failed at: it stands neither in the answer nor among the events.
+/// Called for each failure of an extension.
 pub type Failed<'a> = &'a mut (dyn FnMut(&ExtensionFailure) + Send);
 
 /// Printing did not come to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrintError {
-    /// The session could not go on.
+    /// The session could not continue.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The reader is gone.
@@ -44,8 +44,8 @@ pub enum PrintError {
     Output(#[from] io::Error),
 }
 
-/// Asks the prompts one after another and prints the text blocks of the last answer, a line feed after each. One that fails holds up no
-/// other; one that is cancelled ends it all. What extensions failed at goes to `failed`.
+/// Sends the prompts one after another and prints the text blocks of the last answer, a line feed after each. A failed prompt does not stop the
+/// others; a cancelled one does. Failures of extensions go to `failed`.
 ///
 /// # Errors
 /// [`PrintError`].

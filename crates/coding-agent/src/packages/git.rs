@@ -1,4 +1,4 @@
-//! Packages of git servers: cloned beneath a folder of ours, which nothing in a source leads out of.
+//! Packages of git servers: cloned beneath a directory of ours, which nothing in a source leads out of.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ const GUARDS: [&str; 7] =
     ["git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
 const ENV: [(&str, &str); 2] = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
 
-/// A folder that is gone again unless it is kept.
+/// A directory that is gone again unless it is kept.
 struct Unfinished(Option<PathBuf>);
 
 impl Drop for Unfinished {
@@ -103,7 +103,7 @@ impl Packages {
         self.git_install(git, scope, cancel).await
     }
 
-    /// Removes a clone, and the folders above it that are empty then.
+    /// Removes a clone, and the directories above it that are empty then.
     pub(super) fn git_remove(&self, git: &GitSource, scope: PackageScope) -> Result<(), PackageError> {
         let root = self.git_root(scope);
         let place = root.join(&git.host).join(&git.path);
@@ -114,7 +114,7 @@ impl Packages {
         std::fs::remove_dir_all(&place).map_err(|source| PackageError::Io { path: place.clone(), source })?;
         let above = place.ancestors().skip(1).take_while(|folder| *folder != root);
         for folder in above {
-            // A folder with something in it is needed still.
+            // A directory with something in it is needed still.
             if std::fs::remove_dir(folder).is_err() {
                 break;
             }
@@ -135,7 +135,7 @@ impl Packages {
     }
 }
 
-/// A folder really lies beneath another one, also when there are links on the way.
+/// A directory really lies beneath another one, also when there are links on the way.
 fn check_beneath(root: &Path, path: &Path) -> Result<(), PackageError> {
     let real =
         |path: &Path| std::fs::canonicalize(path).map_err(|source| PackageError::Io { path: path.to_owned(), source });

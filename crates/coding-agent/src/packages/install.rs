@@ -8,7 +8,7 @@ use super::manage::npm_spec;
 use super::source::{Source, absolute};
 use super::{Missing, PackageError, PackageScope, Packages};
 
-/// The folder of packages that were named for one run, beside the user's settings.
+/// The directory of packages that were named for one run, beside the user's settings.
 const FOR_ONE_RUN: &str = "tmp/packages";
 
 impl Packages {
@@ -21,7 +21,7 @@ impl Packages {
         self.fetch(&missing.source, missing.scope, cancel).await
     }
 
-    /// Installs a package for one run and answers with its folder; settings stay as they are. One that is there from another run is used
+    /// Installs a package for one run and answers with its directory; settings stay as they are. One that is there from another run is used
     /// again: a repository of which no version is named is brought up to date, and stays as it is when that fails.
     ///
     /// # Errors

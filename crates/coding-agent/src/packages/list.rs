@@ -36,7 +36,7 @@ impl PackageEntry {
         Self { source: source.into(), filter: None }
     }
 
-    /// Reads the value of `packages`. What is no package is reported and left out.
+    /// Reads the value of `packages`. Invalid items are reported and ignored.
     pub fn list(value: &Value, file: &Path) -> (Vec<Self>, Vec<Problem>) {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         if !value.is_array() && !value.is_null() {

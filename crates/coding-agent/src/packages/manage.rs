@@ -78,7 +78,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Puts the package of a source into its place; folders of the user's own are there already.
+    /// Puts the package of a source into its place; directories of the user's own are there already.
     pub(super) async fn fetch(
         &self,
         source: &Source,
@@ -92,7 +92,7 @@ impl Packages {
         }
     }
 
-    /// Removes a package and takes it out of the settings; folders of the user's own stay.
+    /// Removes a package and takes it out of the settings; directories of the user's own stay.
     ///
     /// # Errors
     /// [`PackageError::NotFound`] when settings have no such package; no program is run then.
@@ -117,7 +117,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Updates one package or, without a source, all of them, and answers with what was updated. Folders and packages of which settings ask
+    /// Updates one package or, without a source, all of them, and answers with what was updated. Directories and packages of which settings ask
     /// for one version are left alone.
     ///
     /// # Errors
@@ -200,7 +200,7 @@ pub(super) fn npm_spec(npm: &NpmSource) -> String {
     }
 }
 
-/// A package that somebody may mean who left out where it comes from.
+/// A package that matches a source without its scheme.
 fn similar(text: &str, listed: &[ConfiguredPackage]) -> Option<String> {
     let text = text.trim();
     let sources = listed.iter().map(|one| &one.entry.source);
@@ -214,7 +214,7 @@ fn similar(text: &str, listed: &[ConfiguredPackage]) -> Option<String> {
         .cloned()
 }
 
-/// Who may read a settings file that is made: the user alone, or with a project whoever may read that.
+/// Access to a new settings file: the user only, or for a project as its directory allows.
 fn access_of(scope: PackageScope) -> Access {
     match scope {
         PackageScope::User => Access::NewPrivate,

@@ -1,4 +1,4 @@
-//! Packages of npm. They go into a folder of ours with a `node_modules` in it, and none of their scripts is run.
+//! Packages of npm. They go into a directory of ours with a `node_modules` in it, and none of their scripts is run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::source::NpmSource;
 use super::version::is_newer;
 use super::{PackageError, PackageScope, Packages};
 
-/// What the folder says of itself, so that npm takes it for the root.
+/// What the directory says of itself, so that npm takes it for the root.
 const PACKAGE_JSON: &str = "{\n  \"name\": \"pi-extensions\",\n  \"private\": true\n}\n";
 /// Nothing of it belongs into a repository.
 const GITIGNORE: &str = "*\n!.gitignore\n";
-/// What every package manager is told in its environment. A repository can bring settings of its own (`.npmrc`, `.yarnrc.yml`,
+/// The environment of every package manager. A repository can bring settings of its own (`.npmrc`, `.yarnrc.yml`,
 /// `pnpm-workspace.yaml`, `packageManager`) that name programs to run; these come before them.
 const GUARDS: [(&str, &str); 9] = [
     ("npm_config_ignore_scripts", "true"),

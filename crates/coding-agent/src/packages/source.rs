@@ -1,4 +1,4 @@
-//! Where a package comes from: the npm registry, a git server, a folder.
+//! Where a package comes from: the npm registry, a git server, a directory.
 //!
 //! Addresses are cut by hand: `user@host:path` and `host/path` are no URLs, a reference may follow in pi's way, and git is given the rest exactly as
 //! it was written.
@@ -67,7 +67,7 @@ impl Source {
         GitSource::parse(text).map(Self::Git).ok_or_else(|| SourceError::Git(text.to_owned()))
     }
 
-    /// What two sources of one package have in common: its name, its repository, its folder. Paths are taken from `base`.
+    /// What two sources of one package have in common: its name, its repository, its directory. Paths are taken from `base`.
     pub fn identity(&self, base: &Path, home: Option<&Path>) -> String {
         match self {
             Self::Npm(npm) => format!("npm:{}", npm.name),
@@ -253,7 +253,7 @@ fn is_reference(reference: &str) -> bool {
     !reference.is_empty() && !reference.starts_with('-') && !reference.contains("..") && !reference.contains(is_bad)
 }
 
-/// A path as users write it, made absolute by its spelling: `~` is the home folder, `.` and `..` are taken out.
+/// A path as users write it, made absolute by its spelling: `~` is the home directory, `.` and `..` are taken out.
 pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
     let given = Path::new(path.trim());
     let given = match (given.strip_prefix("~"), home) {
@@ -271,7 +271,7 @@ pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
     plain
 }
 
-/// How one absolute path is written from the folder of another, with `/` between names.
+/// How one absolute path is written from the directory of another, with `/` between names.
 #[cfg(feature = "packages")]
 pub(super) fn relative(path: &Path, base: &Path) -> String {
     let (path, base): (Vec<_>, Vec<_>) = (path.components().collect(), base.components().collect());

@@ -1,6 +1,6 @@
 //! Commands of RPC mode. The names are pi's.
 //!
-//! Commands fall into classes by what they need of the session. Whoever handles a class matches all of it, so that a command nobody handles does
+//! Commands fall into classes by what they need of the session. Handlers match a class exhaustively, so that a command without a handler does
 //! not compile.
 
 use std::time::Duration;

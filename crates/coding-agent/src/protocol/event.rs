@@ -280,7 +280,7 @@ impl EventWriter {
     }
 }
 
-/// Whether pi 0.49.3 told of such things.
+/// Whether pi 0.49.3 had such events.
 fn is_in_049(event: &SessionEvent) -> bool {
     match event {
         SessionEvent::Agent(_)

@@ -1,4 +1,4 @@
-//! Finding files in folders, and the patterns with which settings and packages choose among them.
+//! Finding files in directories, and the patterns with which settings and packages choose among them.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -10,14 +10,14 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use pinch_stdx::fs::{open_listed, open_regular, read_listed, read_regular};
 
-/// Folders below each other at most.
+/// Directories below each other at most.
 const MAX_DEPTH: usize = 24;
-/// Entries of folders that one search looks at.
+/// Entries of directories that one search looks at.
 const MAX_ENTRIES: usize = 50_000;
 /// Files with rules about what is left out.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
-/// What becomes of a folder that a search comes upon.
+/// What becomes of a directory that a search comes upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enter {
     /// Its entries are looked at.
@@ -31,7 +31,7 @@ pub enum Enter {
 pub struct ListedFile {
     /// Where it is.
     pub path: PathBuf,
-    /// How many parts at the end of the path are no links, the last of them a regular file: the listings of their folders have said so. Nothing
+    /// How many parts at the end of the path are no links, the last of them a regular file: the listings of their directories have said so. Nothing
     /// is known of the parts before.
     pub n_plain: usize,
 }
@@ -53,24 +53,24 @@ impl ListedFile {
     }
 }
 
-/// The names of a folder: files and folders apart, each in order. Links count as what they lead to.
+/// The names of a directory: files and directories apart, each in order. Links count as what they lead to.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Names of files.
     pub files: Vec<ListedFile>,
-    /// Names of folders.
+    /// Names of directories.
     pub folders: Vec<PathBuf>,
 }
 
-/// Goes through a folder and those below it, in the order of names. Left out is what begins with a dot, `node_modules`, and what ignore files
-/// on the way say. Links are followed, but no folder is entered twice. `see` is shown each folder with its depth and takes what it wants; its
+/// Goes through a directory and those below it, in the order of names. Left out is what begins with a dot, `node_modules`, and what ignore files
+/// on the way say. Links are followed, but no directory is entered twice. `see` is shown each directory with its depth and takes what it wants; its
 /// answer says whether the search goes on below.
 pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter) {
     let mut search = Search { rules: Vec::new(), entered: HashSet::new(), n_left: MAX_ENTRIES };
     search.enter(root, (0, 0), see);
 }
 
-/// An entry of a folder, as it is sorted.
+/// An entry of a directory, as it is sorted.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct DirEntry {
     name: OsString,
@@ -80,15 +80,15 @@ struct DirEntry {
 
 /// A search under way.
 struct Search {
-    /// Ignore files from the root to the folder that is looked at.
+    /// Ignore files from the root to the directory that is looked at.
     rules: Vec<Gitignore>,
-    /// Folders behind links, and those that such a link may lead back to.
+    /// Directories behind links, and those that such a link may lead back to.
     entered: HashSet<PathBuf>,
     n_left: usize,
 }
 
 impl Search {
-    /// Looks into a folder, of which the depth and the number of parts that are no links are known.
+    /// Looks into a directory, of which the depth and the number of parts that are no links are known.
     fn enter(
         &mut self,
         folder: &Path,
@@ -143,7 +143,7 @@ impl Search {
         if see(folder, depth, &listing) == Enter::Yes && depth < MAX_DEPTH {
             for (path, is_link) in listing.folders.iter().zip(linked) {
                 if !is_link {
-                    // Without a link on the way no folder is met twice.
+                    // Without a link on the way no directory is met twice.
                     self.enter(path, (depth + 1, n_plain + 1), see);
                 } else if self.is_new(folder, path) {
                     self.enter(path, (depth + 1, 0), see);
@@ -153,7 +153,7 @@ impl Search {
         self.rules.truncate(n_rules);
     }
 
-    /// Whether a link in a folder leads to where the search has not been and does not come from.
+    /// Whether a link in a directory leads to where the search has not been and does not come from.
     fn is_new(&mut self, folder: &Path, link: &Path) -> bool {
         std::fs::canonicalize(link).is_ok_and(|real| {
             !folder.ancestors().any(|above| std::fs::canonicalize(above).is_ok_and(|above| above == real))
@@ -223,7 +223,7 @@ impl Patterns {
     }
 
     /// Whether a file counts. Patterns are held against its path from `base`, its name and its whole path; for a `SKILL.md` also against those
-    /// of its folder.
+    /// of its directory.
     pub fn allow(&self, path: &Path, base: &Path) -> bool {
         if self.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! Files with instructions: AGENTS.md and its relatives, of the agent directory and of every folder down to the working directory.
+//! Files with instructions: AGENTS.md and its relatives, of the agent directory and of every directory down to the working directory.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,7 +9,7 @@ use super::real_paths::RealPaths;
 use super::text_file::{self, without_bom};
 use crate::document::Problem;
 
-/// Names in one folder; the first that is there counts.
+/// Names in one directory; the first that is there counts.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 /// Instructions of a project.
@@ -37,12 +37,12 @@ impl ContextFile {
 pub(super) struct Links<'a> {
     /// All of them, and not only those that stay in the project: somebody has said that the project is trusted.
     pub(super) anywhere: bool,
-    /// The user's home folder, in which links are the user's own.
+    /// The user's home directory, in which links are the user's own.
     pub(super) home: Option<&'a Path>,
 }
 
 impl Links<'_> {
-    /// Whether a link in a folder may lead to a file. Of a repository the whole counts as the project, else the folder alone.
+    /// Whether a link in a directory may lead to a file. Of a repository the whole counts as the project, else the directory alone.
     fn may_lead(self, folder: &Path, to: &Path, repositories: &[PathBuf], real_paths: &mut RealPaths) -> bool {
         if self.anywhere || self.home.is_some_and(|home| home == folder || real_paths.of(home) == real_paths.of(folder))
         {
@@ -55,7 +55,7 @@ impl Links<'_> {
 
 /// Collects the files: that of the agent directory first, then from the file system's root down to the working directory. A file that two
 /// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it: `repositories` are the
-/// folders from the working directory up that have a `.git`. A file that cannot be read is reported.
+/// directories from the working directory up that have a `.git`. A file that cannot be read is reported.
 pub(super) fn collect(
     agent_dir: Option<&Path>,
     cwd: &Path,
@@ -115,7 +115,7 @@ fn twins<'a>(cwd: &'a Path, repositories: &[PathBuf]) -> Vec<&'a Path> {
     repositories.iter().filter_map(main_of).collect()
 }
 
-/// Where the repository lies that a folder is a linked worktree of.
+/// Where the repository lies that a directory is a linked worktree of.
 fn main_worktree(folder: &Path) -> Option<PathBuf> {
     let link = folder.join(".git");
     if !std::fs::metadata(&link).is_ok_and(|meta| meta.is_file() && meta.len() < 4096) {

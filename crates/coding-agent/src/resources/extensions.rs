@@ -11,7 +11,7 @@ use super::manifest::manifest;
 /// An extension to be run by somebody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionEntry {
-    /// Its first file, or its folder when only a manifest says how it is started.
+    /// Its first file, or its directory when only a manifest says how it is started.
     pub path: PathBuf,
     /// The member `pi` of the `package.json` beside it.
     pub manifest: Option<Value>,
@@ -19,7 +19,7 @@ pub struct ExtensionEntry {
     pub info: SourceInfo,
 }
 
-/// The extensions in a folder of extensions: single files, and folders with an entry of their own.
+/// The extensions in a directory of extensions: single files, and directories with an entry of their own.
 pub(super) fn find(folder: &Path) -> Vec<ListedFile> {
     let mut found = Vec::new();
     collect::search(folder, &mut |_, _, listing| {
@@ -30,18 +30,18 @@ pub(super) fn find(folder: &Path) -> Vec<ListedFile> {
     found
 }
 
-/// The extensions that a path stands for: a file, a folder that is an extension, or a folder of extensions.
+/// The extensions that a path stands for: a file, a directory that is an extension, or a directory of extensions.
 pub(super) fn find_at(path: &Path) -> Vec<ListedFile> {
     if path.is_dir() { entries_of(path).unwrap_or_else(|| find(path)) } else { vec![ListedFile::named(path)] }
 }
 
-/// The entries of a folder that is an extension: those of its manifest, else `index.ts` or `index.js`.
+/// The entries of a directory that is an extension: those of its manifest, else `index.ts` or `index.js`.
 fn entries_of(folder: &Path) -> Option<Vec<ListedFile>> {
     let listed = manifest(folder).and_then(|manifest| manifest.get("extensions").cloned());
     if let Some(listed) = listed.as_ref().and_then(Value::as_array).filter(|listed| !listed.is_empty()) {
         let paths = listed.iter().filter_map(|one| match one.as_str() {
             Some(path) => Some(folder.join(path.strip_prefix("./").unwrap_or(path))).filter(|path| path.exists()),
-            // A command to be started in the folder.
+            // A command to be started in the directory.
             None => one.is_object().then(|| folder.to_owned()),
         });
         let mut paths: Vec<PathBuf> = paths.collect();

@@ -21,7 +21,7 @@ pub(super) struct GatheredFile {
     pub(super) info: SourceInfo,
 }
 
-/// One scope: whose settings, and the folder they lie in.
+/// One scope: whose settings, and the directory they lie in.
 struct ScopeOf<'a> {
     scope: Scope,
     settings: &'a ScopeSettings,
@@ -124,7 +124,7 @@ impl Gather<'_> {
         if self.kind == ResourceKind::Extension {
             return;
         }
-        // A folder that is named as an extension may be a whole package.
+        // A directory that is named as an extension may be a whole package.
         for text in &inputs.command_line.extensions {
             let path = self.absolute(text, &inputs.cwd);
             if !path.is_dir() {

@@ -34,7 +34,7 @@ impl ResourceKind {
         }
     }
 
-    /// The name of its folder, its setting and its member of a package's manifest.
+    /// The name of its directory, its setting and its member of a package's manifest.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Extension => "extensions",
@@ -78,7 +78,7 @@ pub struct SourceInfo {
     pub scope: Scope,
     /// Whether it is part of a package.
     pub origin: Origin,
-    /// The folder that relative patterns of settings are taken from.
+    /// The directory that relative patterns of settings are taken from.
     pub base_dir: Option<PathBuf>,
 }
 
@@ -135,7 +135,7 @@ pub struct Diagnostic {
     pub kind: DiagnosticKind,
     /// What is wrong.
     pub message: String,
-    /// The file or folder.
+    /// The file or directory.
     pub path: PathBuf,
     /// The two of one name.
     pub collision: Option<Collision>,

@@ -116,7 +116,7 @@ pub struct ResourceInputs {
     pub cwd: PathBuf,
     /// The user's directory of settings; `None`: the user has no files.
     pub agent_dir: Option<PathBuf>,
-    /// The user's home folder.
+    /// The user's home directory.
     pub home: Option<PathBuf>,
     /// Whether the project's own things count: see [`super::trust`].
     pub trusted: bool,
@@ -137,14 +137,14 @@ pub struct ResourceInputs {
 }
 
 impl ResourceInputs {
-    /// A working directory of a user, without settings and wishes; the project is not trusted.
+    /// A working directory of a user with default settings; the project is not trusted.
     pub fn new(cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>, home: Option<&Path>) -> Self {
         let cwd = cwd.into();
         let project = Project::look(&cwd, home);
         Self::of_project(cwd, agent_dir, home, project)
     }
 
-    /// The same where somebody has looked at the project already.
+    /// The same with a project that was looked up already.
     pub fn of_project(
         cwd: impl Into<PathBuf>,
         agent_dir: impl Into<PathBuf>,
@@ -186,7 +186,7 @@ impl ResourceInputs {
         &self.project
     }
 
-    /// The project's folder of settings; the user's own is none.
+    /// The project's directory of settings; the user's own is none.
     fn project_dir(&self) -> Option<&Path> {
         self.project.dir().filter(|dir| self.agent_dir.as_deref() != Some(*dir))
     }
@@ -196,7 +196,7 @@ impl ResourceInputs {
         !self.trusted && self.project_dir().is_some() && self.project.needs_trust()
     }
 
-    /// The project's folder of settings, when the project is trusted.
+    /// The project's directory of settings, when the project is trusted.
     pub(super) fn trusted_project_dir(&self) -> Option<&Path> {
         self.project_dir().filter(|_| self.trusted)
     }

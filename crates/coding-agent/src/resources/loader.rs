@@ -23,19 +23,19 @@ pub type Adjust = Arc<dyn Fn(&mut Resources) + Send + Sync>;
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resources {
-    /// Instructions, from the outermost folder to the innermost.
+    /// Instructions, from the outermost directory to the innermost.
     pub context_files: Vec<ContextFile>,
     /// Skills and prompt templates.
     pub commands: Commands,
     /// Themes, the built-in ones first.
     pub themes: Vec<Theme>,
-    /// Takes the place of the usual system prompt.
+    /// Replaces the default system prompt.
     pub system_prompt: Option<String>,
-    /// Put behind the system prompt.
+    /// Appended to the system prompt.
     pub append_system_prompt: Vec<String>,
-    /// Extensions, to be run by somebody else.
+    /// Extensions, to be started by the caller.
     pub extensions: Vec<ExtensionEntry>,
-    /// What is wrong with any of it.
+    /// Problems with any of it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -67,7 +67,7 @@ impl Resources {
         self.extensions.extend(other.extensions);
     }
 
-    /// What is put behind the system prompt, as one text.
+    /// What is appended to the system prompt, as one text.
     pub fn addendum(&self) -> Option<String> {
         (!self.append_system_prompt.is_empty()).then(|| self.append_system_prompt.join("\n\n"))
     }
@@ -137,14 +137,14 @@ impl ResourceLoader {
         &mut self.inputs
     }
 
-    /// Loads everything again. What extensions brought is forgotten: they are started again, too.
+    /// Loads everything again, without the resources of extensions: they are started again, too.
     pub fn reload(&mut self) {
         self.extra.clear();
         self.inputs.refresh();
         self.load_now();
     }
 
-    /// Adds what extensions bring; it takes the place of what they brought before. Nothing is read again when that is the same.
+    /// Adds resources of extensions, replacing earlier ones. Nothing is read again when they are the same.
     pub fn extend_resources(&mut self, paths: Vec<ExtraPaths>) {
         if paths != self.extra {
             self.extra = paths;

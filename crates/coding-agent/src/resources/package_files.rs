@@ -1,4 +1,4 @@
-//! What a package brings: as its manifest says, else by the names of its folders, and of that what settings let through.
+//! What a package brings: as its manifest says, else by the names of its directories, and of that what settings let through.
 
 use std::path::Path;
 
@@ -48,12 +48,12 @@ pub(super) fn files(
     files
 }
 
-/// Whether a manifest names anything itself; its folders do not count by their names then.
+/// Whether a manifest names anything itself; its directories do not count by their names then.
 fn has_any_list(manifest: &Value) -> bool {
     ResourceKind::ALL.iter().any(|kind| manifest.get(kind.folder()).is_some_and(Value::is_array))
 }
 
-/// The files that a list of a manifest stands for: paths of files and folders, globs, and overrides of both.
+/// The files that a list of a manifest stands for: paths of files and directories, globs, and overrides of both.
 fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<ListedFile> {
     let (overrides, chosen): (Vec<&str>, Vec<&str>) =
         list.iter().copied().partition(|text| Patterns::is_override(text));
@@ -78,7 +78,7 @@ fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<ListedFile> 
     files
 }
 
-/// The files that a path stands for: itself, or those of a folder. What is not there stands for nothing.
+/// The files that a path stands for: itself, or those of a directory. What is not there stands for nothing.
 pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     if path.is_dir() {
         return match kind {
@@ -89,7 +89,7 @@ pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     if path.is_file() { vec![ListedFile::named(path)] } else { Vec::new() }
 }
 
-/// The files of a folder that holds resources of one type.
+/// The files of a directory that holds resources of one type.
 pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     let ending = match kind {
         ResourceKind::Extension => return extensions::find(folder),

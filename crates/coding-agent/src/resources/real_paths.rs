@@ -1,4 +1,4 @@
-//! Real paths of many files: the folders that they share are looked at once.
+//! Real paths of many files: the directories that they share are looked at once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(super) struct RealPaths {
 }
 
 impl RealPaths {
-    /// Begins with a folder of which the real path is known. If the two are the same, none of the folders above it is a link either.
+    /// Begins with a directory of which the real path is known. If the two are the same, none of the directories above it is a link either.
     pub(super) fn knowing(folder: &Path, real: &Path) -> Self {
         let known = folder.ancestors().filter(|_| folder == real);
         Self { folders: known.map(|above| (above.to_owned(), above.to_owned())).collect() }

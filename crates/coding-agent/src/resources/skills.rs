@@ -1,4 +1,4 @@
-//! Skills: `SKILL.md` files that tell the model how a kind of work is done. The prompt names them; their text is read when it is needed.
+//! Skills: `SKILL.md` files that describe how to do a kind of work. The prompt lists them; the model reads one when it needs it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use super::{frontmatter, text_file};
 /// Characters of a description and of a name, as JavaScript counts them.
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_NAME: usize = 64;
-/// The file that makes a folder a skill.
+/// The file that makes a directory a skill.
 const FILE: &str = "SKILL.md";
 
 /// A skill.
@@ -28,7 +28,7 @@ pub struct Skill {
     pub description: String,
     /// The file.
     pub path: PathBuf,
-    /// The folder that paths in it are relative to.
+    /// The directory that paths in it are relative to.
     pub base_dir: PathBuf,
     /// Whether the prompt leaves it out: it is for the user only.
     pub hidden: bool,
@@ -36,16 +36,16 @@ pub struct Skill {
     pub info: SourceInfo,
 }
 
-/// Which files of a folder are skills.
+/// Which files of a directory are skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillFolder {
-    /// `SKILL.md` of any folder below, and other Markdown files directly in it.
+    /// `SKILL.md` of any directory below, and other Markdown files directly in it.
     WithLooseFiles,
-    /// `SKILL.md` of any folder below only.
+    /// `SKILL.md` of any directory below only.
     FoldersOnly,
 }
 
-/// The files of skills below a folder, in order. Below a folder with a `SKILL.md` nothing is looked for.
+/// The files of skills below a directory, in order. Below a directory with a `SKILL.md` nothing is looked for.
 pub fn find(folder: &Path, kind: SkillFolder) -> Vec<ListedFile> {
     let mut found = Vec::new();
     collect::search(folder, &mut |_, depth, listing| {
@@ -58,12 +58,12 @@ pub fn find(folder: &Path, kind: SkillFolder) -> Vec<ListedFile> {
         }
         Enter::Yes
     });
-    // Loose files and folders stand in one order.
+    // Loose files and directories stand in one order.
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
-/// The files that a path of settings or of the command line stands for: those of a folder, or itself.
+/// The files that a path of settings or of the command line stands for: those of a directory, or itself.
 ///
 /// # Errors
 /// There is nothing, or no Markdown file.
@@ -76,7 +76,7 @@ pub fn find_at(path: &Path) -> Result<Vec<ListedFile>, Diagnostic> {
     }
 }
 
-/// Whether a file of a folder was meant as a skill: one that is only called anything may be a text about skills.
+/// Whether a file of a directory was meant as a skill: one that is only called anything may be a text about skills.
 pub fn meant(path: &Path) -> Intent {
     if path.file_name().is_some_and(|name| name == FILE) { Intent::Certain } else { Intent::Perhaps }
 }
@@ -84,13 +84,13 @@ pub fn meant(path: &Path) -> Intent {
 /// Whether a file that was found was meant as a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// Somebody named it, or it is called `SKILL.md`.
+    /// It was named explicitly, or is called `SKILL.md`.
     Certain,
     /// It lies among skills; a Markdown file without a head is something else.
     Perhaps,
 }
 
-/// Reads the head of a skill; one that cannot be used is `None`, and all that is wrong with it is told.
+/// Reads the front matter of a skill; `None` when it cannot be used. All problems are reported.
 pub fn read(file: &ListedFile, meant: Intent, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
     let path = file.path.as_path();
     let mut warn = |text: String| problems.push(Diagnostic::warning(path, text));
@@ -138,7 +138,7 @@ pub fn read(file: &ListedFile, meant: Intent, problems: &mut Vec<Diagnostic>) ->
     })
 }
 
-/// Reads skills in their order of precedence. Of several of one name the first counts, the others are told.
+/// Reads skills in their order of precedence. Of several with one name the first is used, and the others are reported.
 pub fn load(
     files: impl IntoIterator<Item = (ListedFile, Intent, SourceInfo)>,
     problems: &mut Vec<Diagnostic>,
@@ -182,7 +182,7 @@ const INTRO: &str = "Skills are instructions for particular kinds of work.\n\
      When a task fits the description of one, read its file before you begin and follow it.\n\
      A relative path in a skill starts at the folder of the skill's file.";
 
-/// What the prompt says of skills; nothing when there are none to tell of.
+/// The part of the system prompt that lists skills; empty when there are none.
 pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     let mut list = String::new();
     for skill in skills.into_iter().filter(|skill| !skill.hidden) {

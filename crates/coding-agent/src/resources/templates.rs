@@ -34,7 +34,7 @@ impl Template {
     /// Reads a template's text.
     ///
     /// # Errors
-    /// When its head is no YAML.
+    /// When its front matter is not valid YAML.
     pub fn parse(name: &str, text: &str, path: &Path) -> Result<Self, String> {
         let document = frontmatter::parse(text)?;
         let said = |key: &str| document.head.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -49,7 +49,7 @@ impl Template {
         })
     }
 
-    /// Reads a template's file; `None` when the path is no file.
+    /// Reads a template's file; `None` when the path is not a file.
     ///
     /// # Errors
     /// Why it cannot be used.

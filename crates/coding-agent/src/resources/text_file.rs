@@ -10,7 +10,7 @@ use super::collect::ListedFile;
 /// Bytes of such a file at most.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The text of a file; what is no UTF-8 in it becomes U+FFFD.
+/// The text of a file; invalid UTF-8 becomes U+FFFD.
 ///
 /// # Errors
 /// Why it cannot be used, in words.

@@ -202,7 +202,7 @@ impl Reader<'_> {
     }
 }
 
-/// A colour that is no variable.
+/// A color that is not a variable.
 fn direct(value: &Value) -> Option<Color> {
     if let Some(index) = value.as_u64() {
         return u8::try_from(index).ok().map(Color::Index);

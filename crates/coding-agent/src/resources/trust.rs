@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::document::{self, ChangeError, Problem, change_object};
 
-/// Names in a project's settings folder that make the question necessary.
+/// Names in a project's settings directory that make the question necessary.
 const IN_PROJECT_DIR: [&str; 8] =
     ["settings.json", "mcp.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
 
@@ -37,12 +37,12 @@ impl TrustStore {
         (Self { path: Some(path.to_owned()), entries }, problems)
     }
 
-    /// The decision about a folder: its own, else that of the nearest folder above it. Links in the path are followed first.
+    /// The decision about a directory: its own, else that of the nearest directory above it. Links in the path are followed first.
     pub fn decision(&self, folder: &Path) -> Option<bool> {
         self.nearest(&real(folder))
     }
 
-    /// The nearest decision from a folder up, of which the path has no links.
+    /// The nearest decision from a directory up, of which the path has no links.
     fn nearest(&self, real: &Path) -> Option<bool> {
         real.ancestors().find_map(|folder| decided(self.entries.get(&*folder.to_string_lossy())?))
     }
@@ -93,7 +93,7 @@ fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The folder of a project's settings: `.pinch` when it is there, else `.pi`. The user's own home folder is no project.
+/// The directory of a project's settings: `.pinch` when it is there, else `.pi`. The user's own home directory is no project.
 pub fn project_dir(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
     settings_dir(cwd, &real(cwd), home)
 }
@@ -106,7 +106,7 @@ fn settings_dir(cwd: &Path, real_cwd: &Path, home: Option<&Path>) -> Option<Path
     Some(if own.is_dir() { own } else { cwd.join(".pi") })
 }
 
-/// What a working directory and the folders above it have of their own, as it was when somebody looked. Looking takes many questions to the
+/// What a working directory and the directories above it have of their own, as it was when somebody looked. Looking takes many questions to the
 /// system, so it is done once and the answer is handed on.
 #[derive(Clone, Debug)]
 pub struct Project {
@@ -141,17 +141,17 @@ impl Project {
         &self.real_cwd
     }
 
-    /// The folder of its settings, which need not be there; see [`project_dir`].
+    /// The directory of its settings, which need not be there; see [`project_dir`].
     pub fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()
     }
 
-    /// The folders that have a `.git`, from the working directory up to the root of the file system.
+    /// The directories that have a `.git`, from the working directory up to the root of the file system.
     pub fn repositories(&self) -> &[PathBuf] {
         &self.repositories
     }
 
-    /// The folders `.agents/skills` of the working directory and of those above it, up to the root of its repository, or of the file system.
+    /// The directories `.agents/skills` of the working directory and of those above it, up to the root of its repository, or of the file system.
     /// Those of the user are none of them.
     pub fn agents_skills(&self) -> &[PathBuf] {
         &self.agents_skills

@@ -1,4 +1,4 @@
-//! Commands that the user ran: the model is told of them with the next prompt.
+//! Commands that the user ran: the model sees them with the next prompt.
 
 use super::{AgentSession, SessionError};
 use crate::session_log::roles::BashExecution;

@@ -20,7 +20,7 @@ pub(super) struct Standing {
     pub(super) model: Arc<Model>,
     pub(super) thinking: ThinkingLevel,
     usual: Option<ThinkingLevel>,
-    /// What the agent has not been told.
+    /// What the agent has not received.
     news: Adopted,
     system: Option<SystemPrompt>,
 }
@@ -107,7 +107,7 @@ impl Standing {
         Ok(())
     }
 
-    /// What the agent has not been told yet.
+    /// What the agent has not received yet.
     pub(super) fn take_news(&mut self) -> Adopted {
         std::mem::take(&mut self.news)
     }

@@ -224,7 +224,7 @@ fn step_event(step: SummaryStep, source: SummarySource, reason: Option<Compactio
     }
 }
 
-/// How compaction ended, as it is told.
+/// The event of the end of a compaction.
 fn end_of(made: &Result<Compacted, CompactError>, wanted: CompactionTask<'_>) -> SessionEvent {
     let reason = wanted.reason;
     let (result, aborted, error_message) = match made {

@@ -313,12 +313,12 @@ impl SessionControl {
         take(&mut self.lock().adopted)
     }
 
-    /// Waits until there are changes that can be made while a run goes on.
+    /// Waits until there are changes that can be made during a run.
     pub(super) async fn has_changes(&self) {
         self.until(|state| state.changes.iter().any(|change| !change.is_late())).await;
     }
 
-    /// Waits until somebody has a question that the log answers, or wants to look at the session.
+    /// Waits until there are queries of extensions or observers.
     pub(super) async fn has_queries(&self) {
         self.until(|state| state.requests.has_queries() || !state.observers.is_empty()).await;
     }
@@ -403,7 +403,7 @@ impl SessionControl {
         }
     }
 
-    /// Sets how many waiting messages are taken at a time as long as nobody says otherwise.
+    /// Sets the default for how many waiting messages are taken at a time.
     pub(super) fn begin_with_queue_modes(&self, steering: QueueMode, follow_up: QueueMode) {
         self.queues.set_mode(QueueKind::Steering, steering);
         self.queues.set_mode(QueueKind::FollowUp, follow_up);

@@ -1,4 +1,4 @@
-//! Making a session from what a working directory has and what is wished for.
+//! Creating a session from services and options.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ mod extensions;
 
 pub(crate) use chooser::Chooser;
 
-/// What is wished of a session. The default is what the settings say.
+/// Options of a session. The default is what the settings say.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SessionOptions {
@@ -49,33 +49,33 @@ pub struct SessionOptions {
     pub model: ModelChoice,
     /// The thinking level; clamped to what the model has.
     pub thinking: Option<ThinkingLevel>,
-    /// Patterns of the models to go through; `None`: as the settings say.
+    /// Patterns of the models to cycle through; `None`: as the settings say.
     pub scope: Option<Vec<String>>,
-    /// A key for the provider of the model that stands in no file.
+    /// An API key for the provider of the model, which is not stored.
     pub api_key: Option<Secret>,
     /// Names of the tools that are active, as [`choice::choose`] reads them; `None`: the usual ones.
     pub tools: Option<Vec<String>>,
     /// Names of tools that are not.
     pub excluded_tools: Vec<String>,
-    /// Tools that are left out from the start.
+    /// Tools that are not created at all.
     pub without_tools: WithoutTools,
     /// Tools of the caller; they are active, and take the place of built-in ones of their names.
     pub custom_tools: Vec<Arc<dyn Tool>>,
-    /// Where the caller steps in.
+    /// Hooks of the caller.
     pub hooks: Arc<dyn Hooks>,
     /// Where tools act.
     pub machine: Arc<dyn Machine>,
-    /// Who answers, in place of the servers that the models name; credentials are its own business then.
+    /// A provider that replaces the servers that the models name, and adds credentials itself.
     pub provider: Option<Arc<dyn Provider>>,
-    /// Model servers of this machine are looked for when there is no other model.
+    /// Look for model servers on this machine when there is no other model.
     pub look_for_local_servers: bool,
     /// Extensions that are values of this program; they come before those that are found as files.
     pub extensions: Vec<Arc<dyn Extension>>,
     /// Flags that extensions may know, with their values.
     pub flags: Vec<GivenFlag>,
-    /// Whom extensions ask; `None`: nobody.
+    /// The user interface for dialogs of extensions; `None`: there is none.
     pub ui: Option<Arc<dyn Ui>>,
-    /// Why the session begins, as extensions are told.
+    /// Why the session starts, for extensions.
     pub reason: SessionReason,
 }
 
@@ -111,7 +111,7 @@ pub enum ModelChoice {
     Default,
     /// The one that a pattern names.
     Named {
-        /// Who serves it.
+        /// Its provider.
         provider: Option<String>,
         /// An id, a part of it, or `provider/id`; a thinking level may follow after a colon.
         pattern: String,
@@ -120,15 +120,15 @@ pub enum ModelChoice {
     Exact(Arc<Model>),
 }
 
-/// Which tools there are not.
+/// Tools that are not created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WithoutTools {
-    /// All there are may be used.
+    /// Every tool is created.
     #[default]
     None,
-    /// No built-in ones.
+    /// No built-in tools.
     BuiltIn,
-    /// None at all.
+    /// No tools at all.
     All,
 }
 
@@ -139,11 +139,11 @@ pub struct Created {
     pub session: AgentSession,
     /// What it shares with others of its working directory.
     pub services: Arc<Services>,
-    /// The models to go through; empty: all that can be used.
+    /// The models to cycle through; empty: all that can be used.
     pub scope: Vec<ScopedModel>,
     /// Runs commands of the user.
     pub shell: Arc<BashTool>,
-    /// What is to be said: sentences for people.
+    /// Notes about documents and choices: sentences for people.
     pub notes: Vec<String>,
 }
 
@@ -151,10 +151,10 @@ pub struct Created {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// A name fits no model.
+    /// No model matches the pattern.
     #[error(transparent)]
     Model(#[from] NotFound),
-    /// There is no model that could be asked.
+    /// No model is configured.
     #[error("No models available. Set a provider's key, or name a server in {}", file_or_name(models_json.as_deref(), "models.json"))]
     NoModel {
         /// The file in which servers are named, if there is an agent directory.
@@ -163,7 +163,7 @@ pub enum CreateError {
     /// There are no credentials for the model that was named.
     #[error("No API key found for {provider}")]
     NoKey {
-        /// Who serves it.
+        /// Its provider.
         provider: ProviderId,
     },
     /// There is no such tool.
@@ -187,7 +187,7 @@ pub enum CreateError {
         /// The document.
         path: PathBuf,
     },
-    /// Flags that nobody knows, or that lack a value.
+    /// Unknown flags, or flags without a value.
     #[error("{}", problems.join("\n"))]
     Flags {
         /// What is wrong.
@@ -391,7 +391,7 @@ fn file_or_name(file: Option<&Path>, name: &str) -> String {
     file.map_or_else(|| name.to_owned(), |file| file.display().to_string())
 }
 
-/// How answers come, where somebody wishes for more than the usual.
+/// The transport of answers, where the settings choose one.
 fn transport(settings: &Settings) -> Map<String, Value> {
     let transport = settings.network.transport;
     let wish = (transport != Transport::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));

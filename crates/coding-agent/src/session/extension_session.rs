@@ -49,7 +49,7 @@ impl ExtensionSession {
         Ok(ActionOutcome::Done)
     }
 
-    /// Does what can be done at once; gives back what only somebody who has the session can do.
+    /// Does what can be done at once; returns an action that needs the session.
     fn act_now(&self, act: SessionAction) -> Result<Result<ActionOutcome, ExtensionError>, SessionAction> {
         let control = &self.control;
         match act {

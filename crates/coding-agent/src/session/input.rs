@@ -1,4 +1,4 @@
-//! What a session is told from outside.
+//! Input to a session.
 
 use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
 use pinch_stdx::cancel::Cancel;
@@ -6,7 +6,7 @@ use pinch_stdx::cancel::Cancel;
 use crate::extension::InputSource;
 use crate::resources::Commands;
 
-/// What a user says.
+/// A prompt of the user.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
     /// The text. `/name arguments` runs a command of an extension, or is replaced by what the prompt template or, as `/skill:name`, the skill of
@@ -14,7 +14,7 @@ pub struct Prompt {
     pub text: String,
     /// Images behind the text.
     pub images: Vec<Image>,
-    /// The text is sent as it is: it is no command, and templates are not expanded.
+    /// Send the text as it is: do not run commands and do not expand templates.
     pub verbatim: bool,
     /// Where it comes from.
     pub source: InputSource,

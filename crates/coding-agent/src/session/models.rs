@@ -21,7 +21,7 @@ pub struct ScopedModel {
     pub thinking: Option<ThinkingLevel>,
 }
 
-/// Finds the model that a branch names; `None` when it is not known or nobody has credentials for it.
+/// Finds the model that a branch names; `None` when it is unknown or has no credentials.
 pub type FindModel = Arc<dyn Fn(&ProviderId, &ModelId) -> Option<Arc<Model>> + Send + Sync>;
 
 /// Chooses the model of a conversation and its level; `None` for the level: as the conversation says, for the whole: there is none.

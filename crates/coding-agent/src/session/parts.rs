@@ -24,7 +24,7 @@ use crate::resources::{Commands, ExtraPaths};
 use crate::session_log::SessionLog;
 use crate::tools::facts::SessionFacts;
 
-/// Tokens of a model's window that stay free when a branch is summarised, unless told otherwise.
+/// Default for the tokens of the window to keep free when a branch is summarized.
 const BRANCH_RESERVE_TOKENS: u64 = 16_384;
 
 /// Loads what extensions have found, in the place of what they found before; answers with all that a slash stands for then.
@@ -38,17 +38,17 @@ pub struct SessionParts {
     pub log: SessionLog,
     /// The model.
     pub model: Arc<Model>,
-    /// How hard it thinks; clamped to what the model can. `None`: as the log says, else `off`.
+    /// The thinking level, clamped to what the model supports. `None`: as the log says, else `off`.
     pub thinking: Option<ThinkingLevel>,
     /// The level for models that can think after one that cannot.
     pub usual_thinking: Option<ThinkingLevel>,
     /// Finds the model of a branch that is gone to; `None`: the model stays.
     pub find_model: Option<FindModel>,
-    /// Who answers; credentials are its business.
+    /// The provider, which adds credentials itself.
     pub provider: Arc<dyn Provider>,
-    /// Asked for credentials before a prompt is taken, so that a missing key is an error and not an answer. `None`: nobody is asked.
+    /// Checked before a prompt is accepted, so that a missing key is an error and not an answer. `None`: no check.
     pub auth: Option<Arc<dyn RequestAuth>>,
-    /// What the model may have done.
+    /// The active tools.
     pub tools: ToolSet,
     /// What the tools know of the session; the session keeps it as it is now.
     pub facts: SessionFacts,
@@ -57,13 +57,13 @@ pub struct SessionParts {
     pub all_tools: Option<ToolSet>,
     /// Names of the only tools that may exist, those of extensions too; `None`: all.
     pub allowed_tools: Option<Vec<String>>,
-    /// What the model is told first.
+    /// The system prompt.
     pub system: SystemPrompt,
-    /// Makes what the model is told first anew, when extensions change the tools; `None`: it stays.
+    /// Builds the system prompt again when extensions change the tools; `None`: it does not change.
     pub prompt_for: Option<PromptFor>,
-    /// Code from outside that watches and steps in. They serve this session only.
+    /// Extensions. They serve this session only.
     pub extensions: Extensions,
-    /// Why the session begins, as extensions are told.
+    /// Why the session starts, for extensions.
     pub reason: SessionReason,
     /// What `/name` in a prompt stands for.
     pub templates: Templates,
@@ -71,20 +71,20 @@ pub struct SessionParts {
     pub skills: Vec<Skill>,
     /// Loads the skills, prompts and themes that extensions know of; `None`: they are only told, by [`AgentSession::discovered`](super::AgentSession::discovered).
     pub load_found: Option<LoadFound>,
-    /// Where the owner steps in.
+    /// Hooks of the owner.
     pub hooks: Arc<dyn Hooks>,
-    /// No image reaches the model; it is told so instead.
+    /// No image is sent to the model; a note replaces each.
     pub block_images: bool,
     /// What is done to images that enter the conversation, whichever way they come. What the tools bring is not decoded again when they share
     /// it.
     pub images: Intake,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
-    /// Where the owner steps into compactions and moves in the tree.
+    /// Hooks of the owner into compactions and moves in the tree.
     pub summaries: Arc<dyn SummaryHooks>,
     /// Tokens of the window that stay free when a branch is summarised.
     pub branch_reserve_tokens: u64,
-    /// What is repeated beneath the caller.
+    /// What is retried.
     pub plan: RecoveryPlan,
     /// Settings of every request.
     pub options: CallOptions,

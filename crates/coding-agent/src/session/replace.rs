@@ -22,7 +22,7 @@ pub enum ForkAt {
     Entry,
 }
 
-/// Why there is no fork; the session is as it was.
+/// Why a fork failed; the session has not changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForkError {
@@ -44,7 +44,7 @@ impl From<StoreError> for ForkError {
 }
 
 impl AgentSession {
-    /// Goes over to a new, empty session with the same parts, in the same store; `parent` names the one it follows.
+    /// Changes over to a new, empty session with the same parts, in the same store; `parent` names the one it follows.
     ///
     /// # Errors
     /// [`SessionError::SwitchCancelled`] when an extension does not want that, and when the store cannot make room for it; the old session stays then.
@@ -58,7 +58,7 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Goes over to a new session that holds this one's branch up to an entry. Answers with the text of the message the fork begins before.
+    /// Changes over to a new session that has this one's branch up to an entry. Returns the text of the message the fork starts before.
     ///
     /// # Errors
     /// [`ForkError`].
@@ -93,7 +93,7 @@ impl AgentSession {
         Ok(text)
     }
 
-    /// Takes another log up. Tools that act in a working directory are the caller's to replace: see [`AgentSession::set_tools`].
+    /// Changes over to another log. Tools that act in a working directory are the caller's to replace: see [`AgentSession::set_tools`].
     ///
     /// # Errors
     /// [`SessionError::SwitchCancelled`] when an extension does not want that, and when what has changed cannot be written to the log.
@@ -105,7 +105,7 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Tells the extensions that the session is over, once: call it before the program ends.
+    /// Notifies extensions once that the session is closed: call it before the program exits.
     pub async fn shut_down(&mut self, reason: SessionReason) {
         if !std::mem::replace(&mut self.is_shut_down, true) {
             self.control.notify_extensions(Notification::SessionShutdown { reason, target: None }, &self.log).await;
@@ -150,7 +150,7 @@ impl AgentSession {
         self.take_over(chosen).await;
     }
 
-    /// Tells the extensions which session there is now, and takes what they have found: it counts from the next prompt on.
+    /// Notifies extensions of the current session, and loads the resources they return, from the next prompt on.
     pub(super) async fn arrive(&mut self, reason: SessionReason) {
         let previous = self.left.take();
         self.control

@@ -1,4 +1,4 @@
-//! A prompt from its message to the point where nothing goes on by itself.
+//! A prompt, from its message until the session is idle again.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ mod after;
 
 /// The events of one prompt, retries and compactions included. Pull it to its end, or drop it to stop everything.
 ///
-/// An error is the last item: the log could not be written, or nobody has credentials. What had been told before is in the log.
+/// An error is the last item: the log could not be written, or there are no credentials. Earlier events are in the log.
 pub struct SessionRun<'a> {
     events: Pulled<'a, SessionItem>,
 }
@@ -81,7 +81,7 @@ struct Running<'r> {
 enum Next {
     /// The conversation is asked again as it stands.
     Again,
-    /// Nothing goes on by itself.
+    /// The session is idle.
     Settled,
 }
 
@@ -153,7 +153,7 @@ impl Running<'_> {
         }
     }
 
-    /// Asks the model, with a message or with the conversation as it stands, until nothing goes on by itself.
+    /// Asks the model, with a message or with the conversation as it is, until the session is idle.
     async fn answer(&mut self, message: Option<Arc<Message>>) -> Result<(), SessionError> {
         self.session.control.share(|state| state.requests.is_busy = true);
         let done = self.ask_until_settled(message).await;
@@ -164,7 +164,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Tells the extensions, and then the reader.
+    /// Notifies the extensions, and then emits the event.
     async fn tell_both(&self, event: SessionEvent) {
         self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
         self.emitter.emit(event).await;
@@ -241,7 +241,7 @@ impl Running<'_> {
         (messages.iter().map(|message| control.custom(message)).collect(), system)
     }
 
-    /// Keeps a message that nobody is asked to answer.
+    /// Appends a message that the model is not asked about.
     async fn keep(&mut self, message: Arc<Message>) -> Result<(), SessionError> {
         // A program that was killed may have left calls without results.
         self.session.log.heal().await?;
@@ -251,7 +251,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// One run of the agent. Every message is in the log before its end is told.
+    /// One run of the agent. Every message is in the log before its end event is emitted.
     async fn run_once(&mut self, input: Vec<Arc<Message>>) -> Result<RunEnd, SessionError> {
         let mut standing = Standing::of(self.session);
         let mut summariser = Summariser::of(self.session);
@@ -370,7 +370,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Tells the extensions that a run is over, does what they ask for at that, and tells the reader.
+    /// Notifies the extensions that a run has ended, does what they request, and emits the event.
     async fn tell_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let revision = self.session.agent.queues().revision();
         self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
@@ -389,7 +389,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Compacts and says so; true when it worked. A failure is told, not returned: the conversation goes on as it is.
+    /// Compacts and emits its events; true when it succeeded. A failure is emitted, not returned: the conversation continues unchanged.
     async fn compact(&mut self, reason: CompactionReason, will_retry: bool) -> Result<bool, SessionError> {
         let summariser = Summariser::of(self.session);
         let wanted = CompactionTask::automatic(reason, will_retry);

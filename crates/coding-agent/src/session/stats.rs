@@ -31,7 +31,7 @@ pub struct SessionStats {
     pub total_messages: usize,
     /// Everything that was paid for on any branch: answers, work inside of tools, summaries, and work outside of the conversation.
     pub spent: Spent,
-    /// How full the window is; `None` when the model does not tell its size.
+    /// How full the window is; `None` when the size of the window is unknown.
     pub context: Option<ContextUsage>,
 }
 
@@ -41,7 +41,7 @@ impl AgentSession {
         self.view().stats()
     }
 
-    /// How full the model's window is; `None` when the model does not tell its size.
+    /// How full the model's window is; `None` when the size of the window is unknown.
     pub fn context_usage(&self) -> Option<ContextUsage> {
         self.view().context_usage()
     }
@@ -77,7 +77,7 @@ impl SessionView<'_> {
         stats
     }
 
-    /// How full the model's window is; `None` when the model does not tell its size.
+    /// How full the model's window is; `None` when the size of the window is unknown.
     pub fn context_usage(&self) -> Option<ContextUsage> {
         usage_of(self.log, &self.log.context(), self.model.context_window)
     }

@@ -88,7 +88,7 @@ impl From<crate::store::StoreError> for NavigateError {
 
 impl AgentSession {
     /// Goes to an entry. To a message of the user, or of an extension, means before it, so that it can be said anew. The thinking level becomes
-    /// the branch's, and so does the model when it can be found. `tell` is told of summary requests that are sent again.
+    /// the branch's, and so does the model when it can be found. `on_event` is called for summary requests that are retried.
     ///
     /// # Errors
     /// [`NavigateError`]; the leaf is where it was then.

@@ -213,11 +213,36 @@ pub const GROUPS: &[KeyGroup] = &[
                 "60000",
                 "Longest delay that a provider may ask for, in milliseconds; a request that asks for more is not retried",
             ),
-            key("httpConnectTimeoutMs", ValueType::Limit, "", "Time limit for connecting to a provider"),
-            key("httpHeadersTimeoutMs", ValueType::Limit, "", "Time limit for the headers of a response"),
-            key("httpFirstContentTimeoutMs", ValueType::Limit, "", "Time limit for the first content of an answer"),
-            key("httpIdleTimeoutMs", ValueType::Limit, "", "Time limit between two chunks of an answer"),
-            key("websocketConnectTimeoutMs", ValueType::Limit, "15000", "Time limit for opening a WebSocket"),
+            key(
+                "httpConnectTimeoutMs",
+                ValueType::Limit,
+                "",
+                "Time limit for connecting to a provider, in milliseconds; 30 s when unset",
+            ),
+            key(
+                "httpHeadersTimeoutMs",
+                ValueType::Limit,
+                "",
+                "Time limit for the headers of a response, in milliseconds; 300 s when unset",
+            ),
+            key(
+                "httpFirstContentTimeoutMs",
+                ValueType::Limit,
+                "",
+                "Time limit for the first content of an answer, in milliseconds; 300 s when unset",
+            ),
+            key(
+                "httpIdleTimeoutMs",
+                ValueType::Limit,
+                "",
+                "Time limit between two chunks of an answer, in milliseconds; 300 s when unset",
+            ),
+            key(
+                "websocketConnectTimeoutMs",
+                ValueType::Limit,
+                "15000",
+                "Time limit for opening a WebSocket, in milliseconds",
+            ),
         ],
     },
     KeyGroup {
@@ -346,7 +371,7 @@ pub(super) fn find(path: &str) -> Option<&'static SettingKey> {
     all().find(|key| key.path == path)
 }
 
-/// The settings of somebody who has none.
+/// The default settings.
 pub(super) fn defaults() -> Map<String, Value> {
     let mut root = Map::new();
     for key in all().filter(|key| !key.default.is_empty()) {
@@ -443,7 +468,7 @@ impl ValueType {
         }
     }
 
-    /// The value as it is stored when somebody sets it.
+    /// The value as it is stored.
     pub(super) fn write(self, value: &Value) -> Result<Value, String> {
         match (self, value.as_f64()) {
             (Self::Within(low, high), Some(number)) => {

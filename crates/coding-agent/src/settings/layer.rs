@@ -116,13 +116,13 @@ impl Layer {
 /// Settings that keep tools or variables from a session.
 const RESTRICTIONS: [&str; 2] = ["\"defaultTools\"", "\"shellEnvironment\""];
 
-/// Whether a document that is no JSON names a restriction all the same.
+/// Whether a document that is not valid JSON names a restriction.
 fn names_restriction(path: &Path) -> bool {
     let text = document::read_text(path).ok().flatten();
     text.is_some_and(|text| RESTRICTIONS.iter().any(|name| text.contains(name)))
 }
 
-/// The first object on the way to a place that is none.
+/// The first value on the way to a place that is not an object.
 fn section_in_the_way<'a>(root: &Map<String, Value>, path: &'a str) -> Option<&'a str> {
     path.match_indices('.')
         .map(|(at, _)| &path[..at])

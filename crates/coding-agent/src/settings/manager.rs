@@ -1,4 +1,4 @@
-//! The settings of a user in a project: read, changed, written.
+//! Reading, changing and writing the settings of a user in a project.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use super::write::{self, Marks};
 use crate::document::{ChangeError, Problem};
 use crate::resources::ScopeSettings;
 
-/// Keys that a project may be told to have.
+/// Keys that can be set for a project.
 const OF_PROJECTS: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];
 
-/// Where the documents lie.
+/// The paths of the documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsFiles {
     /// The user's own.
@@ -29,13 +29,13 @@ pub struct SettingsFiles {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetError {
-    /// Nobody knows it.
+    /// There is no such key.
     #[error("there is no setting \"{key}\"")]
     Unknown {
         /// What was named.
         key: String,
     },
-    /// The value makes no sense.
+    /// The value is invalid.
     #[error("the setting \"{key}\" must be {wanted}")]
     Wrong {
         /// The setting.
@@ -43,7 +43,7 @@ pub enum SetError {
         /// What it must be.
         wanted: String,
     },
-    /// A project has no say in it.
+    /// The key is for user settings only.
     #[error("the setting \"{key}\" cannot be set for a project")]
     NotOfProjects {
         /// The setting.
@@ -53,7 +53,7 @@ pub enum SetError {
 
 /// The settings of a user in a project. Cloning is cheap: all clones are the same settings.
 ///
-/// What is set holds at once; [`SettingsManager::flush`] writes it. Others may write the same files meanwhile: only what was set here is
+/// Changes apply at once; [`SettingsManager::flush`] writes them. Other programs may write the same files: only the changed keys are
 /// changed in them.
 #[derive(Clone, Debug)]
 pub struct SettingsManager(Arc<Shared>);
@@ -85,7 +85,7 @@ struct Part {
 }
 
 impl SettingsManager {
-    /// Reads the documents. One that cannot be read counts as empty, is told by [`SettingsManager::drain_problems`], and is not written.
+    /// Reads the documents. One that cannot be read counts as empty, is reported by [`SettingsManager::drain_problems`], and is not written.
     pub fn load(files: &SettingsFiles, host: &Host) -> Self {
         let (global, broken) = Layer::read(&files.global);
         let manager = Self::of(global, None, host);
@@ -109,7 +109,7 @@ impl SettingsManager {
         }
     }
 
-    /// Settings that are in no file.
+    /// Settings in memory only.
     pub fn in_memory(global: Map<String, Value>, project: Map<String, Value>, host: &Host) -> Self {
         Self::of(Layer::in_memory(global), Some(Layer::in_memory(project)), host)
     }
@@ -129,7 +129,7 @@ impl SettingsManager {
         Self(Arc::new(Shared { state: Mutex::new(state), writing: tokio::sync::Mutex::default(), host: host.clone() }))
     }
 
-    /// What the settings come to now.
+    /// The merged settings as they are now.
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.state().settings)
     }
@@ -139,7 +139,7 @@ impl SettingsManager {
         Settings::of(&self.document(scope)).resources
     }
 
-    /// What holds at a place, e.g. `terminal.showImages`; also of keys that only an extension knows.
+    /// The merged value of a key, e.g. `terminal.showImages`; also of unknown keys, which extensions may use.
     pub fn value(&self, key: &str) -> Option<Value> {
         keys::get(&self.state().effective, key).cloned()
     }
@@ -154,7 +154,7 @@ impl SettingsManager {
         part.map(|part| part.layer.raw.clone()).unwrap_or_default()
     }
 
-    /// Sets a value for the user; `null` = as if nobody had said anything. The project may still say otherwise. A number out of bounds is
+    /// Sets a value for the user; `null` removes it. The project's value still takes precedence. A number out of bounds is
     /// brought within.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl SettingsManager {
         self.set_in(Scope::Global, key, &value)
     }
 
-    /// Sets a value for the project: packages, extensions, skills, prompts and themes alone.
+    /// Sets a value for the project: packages, extensions, skills, prompts and themes only.
     ///
     /// # Errors
     /// [`SetError`]; nothing has changed then.
@@ -185,14 +185,14 @@ impl SettingsManager {
         Ok(())
     }
 
-    /// Lays values over all documents, for this program run only.
+    /// Overrides values of all documents, for this process only.
     pub fn apply_overrides(&self, overrides: &Map<String, Value>) {
         let mut state = self.state();
         lay_over(&mut state.overrides, overrides);
         state.merge(self.0.host.env());
     }
 
-    /// Writes what was set. A document that cannot be written is told by [`SettingsManager::drain_problems`]; what was set in it is tried again
+    /// Writes the changes. A document that cannot be written is reported by [`SettingsManager::drain_problems`]; its changes are tried again
     /// the next time. Dropping the future leaves every document whole.
     pub async fn flush(&self) {
         let _alone = self.0.writing.lock().await;
@@ -259,7 +259,7 @@ impl SettingsManager {
         layers.filter(|layer| layer.may_restrict).find_map(|layer| layer.path.clone())
     }
 
-    /// What is wrong with documents, and what went wrong when they were written; each once.
+    /// Takes the problems with documents and with writing them; each once.
     pub fn drain_problems(&self) -> Vec<SettingsProblem> {
         std::mem::take(&mut self.state().problems)
     }
@@ -298,7 +298,7 @@ impl State {
         problems
     }
 
-    /// Keeps problems until somebody asks, each once.
+    /// Keeps problems until they are drained, each once.
     fn note(&mut self, problems: Vec<SettingsProblem>) {
         for problem in problems {
             if !self.problems.contains(&problem) {

@@ -23,7 +23,7 @@ pub(super) fn update(root: &mut Map<String, Value>) {
     }
 }
 
-/// `skills` was an object of two members; it is a list of folders now.
+/// `skills` was an object of two members; it is a list of directories now.
 fn update_skills(root: &mut Map<String, Value>) {
     let Some(Value::Object(skills)) = root.get_mut("skills") else { return };
     let (commands, folders) = (skills.shift_remove("enableSkillCommands"), skills.shift_remove("customDirectories"));

@@ -1,4 +1,4 @@
-//! What settings come to, as values that parts take.
+//! The values of the merged settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ pub use interface::{DoubleEscape, Interface, QuietStartup, Terminal};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Provider of the model that is used when nobody names one.
+    /// Provider of the default model.
     pub default_provider: Option<String>,
-    /// That model.
+    /// The default model.
     pub default_model: Option<String>,
     /// The thinking level of new sessions.
     pub default_thinking: Option<ThinkingLevel>,
@@ -40,19 +40,19 @@ pub struct Settings {
     pub enabled_models: Option<Vec<String>>,
     /// Tokens of thinking by level.
     pub thinking_budgets: ThinkingBudgets,
-    /// How waiting messages are taken.
+    /// How many steering messages are taken at a time.
     pub steering_mode: QueueMode,
-    /// How waiting follow-ups are taken.
+    /// How many follow-up messages are taken at a time.
     pub follow_up_mode: QueueMode,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
-    /// Tokens of the window that stay free when a branch is summarised.
+    /// Tokens of the window to keep free when a branch is summarized.
     pub branch_reserve_tokens: u64,
-    /// Whether a branch is left without asking for a summary.
+    /// Whether to leave a branch without offering a summary.
     pub branch_skip_prompt: bool,
-    /// What is repeated.
+    /// What is retried.
     pub recovery: RecoveryPlan,
-    /// How often a failed answer is asked for again at most, where that is switched on.
+    /// The most retries of a failed answer, where retries are enabled.
     pub retry_limit: u32,
     /// Time limits of requests.
     pub timeouts: Timeouts,
@@ -72,17 +72,17 @@ pub struct Settings {
     pub durability: Durability,
     /// Where shared sessions go.
     pub session_share_destination: Option<String>,
-    /// The tools of sessions when nobody names any; a list of `+name` and `-name` changes the usual ones.
+    /// The default tools of sessions; a list of `+name` and `-name` changes the built-in default.
     pub default_tools: Option<Vec<String>>,
-    /// Pictures in conversations.
+    /// Images in conversations.
     pub images: Images,
-    /// What is loaded besides the program.
+    /// Resources and packages to load.
     pub resources: ScopeSettings,
-    /// Whether skills can be called by their names.
+    /// Whether skills are available as slash commands.
     pub skill_commands: bool,
-    /// Whether a project's own files are trusted when nobody has decided.
+    /// Whether a project without a decision is trusted.
     pub default_project_trust: DefaultTrust,
-    /// Whether makers of models may be told which program asks.
+    /// Whether providers may learn which program sends a request.
     pub telemetry: bool,
     /// How tools are called from code.
     pub codemode: Codemode,
@@ -97,13 +97,13 @@ pub struct Settings {
 /// How requests travel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The way of events.
+    /// The transport of answers.
     pub transport: Transport,
     /// URL of a proxy for all requests.
     pub proxy: Option<String>,
 }
 
-/// The way of events.
+/// The transport of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Events in the answer of a request.
@@ -128,12 +128,12 @@ impl Transport {
     }
 }
 
-/// Pictures in conversations.
+/// Images in conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Pictures that are too large are made smaller.
+    /// Images that are too large are resized.
     pub auto_resize: bool,
-    /// No picture reaches a model.
+    /// No image is sent to a model.
     pub block: bool,
 }
 
@@ -154,7 +154,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Reads a user's settings alone. A damaged document counts as empty and is reported; so is a value of a wrong type, which counts as
-    /// absent. Keys nobody knows are passed over.
+    /// absent. Unknown keys are ignored.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         let (layer, broken) = Layer::read(path);
         let (good, problems) = layer.checked(Scope::Global);

@@ -44,7 +44,7 @@ impl Shell {
 }
 
 impl Shell {
-    /// The environment with a folder of programs in front of the others, unless it is on the path already. Without a path the shell has its
+    /// The environment with a directory of programs in front of the others, unless it is on the path already. Without a path the shell has its
     /// own, and keeps it.
     pub fn with_programs(mut env: Vec<(String, String)>, folder: &Path) -> Vec<(String, String)> {
         if let Some((_, path)) = env.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("PATH"))

@@ -49,7 +49,7 @@ impl Drop for FileTurn {
     }
 }
 
-/// The real path; of a file that is not there yet, the real path of its folder with its name.
+/// The real path; of a file that is not there yet, the real path of its directory with its name.
 async fn key_of(path: &Path, machine: &dyn Machine) -> PathBuf {
     if let Ok(real) = machine.real_path(path).await {
         return real;

@@ -33,7 +33,7 @@ impl Listing {
         self.late_notices.push(notice);
     }
 
-    /// Says that files or folders were passed over because they could not be looked into.
+    /// Says that files or directories were passed over because they could not be looked into.
     #[cfg(feature = "search")]
     pub(super) fn unreadable(&mut self, n: usize) {
         match n {

@@ -1,4 +1,4 @@
-//! `ls`: what is in a folder.
+//! `ls`: what is in a directory.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};

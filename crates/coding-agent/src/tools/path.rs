@@ -6,17 +6,17 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 
 use crate::machine::Machine;
 
-/// The folder tools work in, and the home folder that `~` stands for.
+/// The directory tools work in, and the home directory that `~` stands for.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The working directory, absolute.
     pub cwd: PathBuf,
-    /// The home folder, when there is one.
+    /// The home directory, when there is one.
     pub home: Option<PathBuf>,
 }
 
 impl Place {
-    /// The path as it is written, made absolute. `~` is the home folder; `@` in front and odd spaces are kept.
+    /// The path as it is written, made absolute. `~` is the home directory; `@` in front and odd spaces are kept.
     fn literal(&self, path: &str) -> PathBuf {
         match (path.strip_prefix('~'), &self.home) {
             (Some(""), Some(home)) => home.clone(),

@@ -156,7 +156,7 @@ impl ReadTool {
         Ok(ToolOutput { content: vec![Block::text(text), Block::Image(admitted.image)], ..ToolOutput::default() })
     }
 
-    /// A missing file's error, with names of the folder that look like it.
+    /// A missing file's error, with names of the directory that look like it.
     async fn with_neighbours(&self, path: &Path, error: MachineError) -> ToolError {
         let mut text = error.to_string();
         if error.code == "ENOENT"

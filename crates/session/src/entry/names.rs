@@ -1,4 +1,4 @@
-//! Names of session files and of the folders they lie in.
+//! Names of session files and of the directories they lie in.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ const MAX_NAME: usize = 255;
 /// Bytes that a shortened name keeps of the directory.
 const KEPT: usize = 200;
 
-/// The folder of a working directory below `sessions`: `/home/me/p` gives `--home-me-p--`.
+/// The directory of a working directory below `sessions`: `/home/me/p` gives `--home-me-p--`.
 ///
 /// A name that no file system would take is cut and ends with a hash of the directory in place of the rest. Different directories can share a
-/// folder (`/a-b` and `/a/b`): whoever lists one compares the headers.
+/// directory (`/a-b` and `/a/b`): whoever lists one compares the headers.
 pub fn folder_name(cwd: &str) -> String {
     let cwd = resolved(cwd);
     let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);

@@ -53,7 +53,7 @@ impl SessionLog {
         }
     }
 
-    /// Writes [`SessionLog::export_jsonl`] to a file, in place of what is there; the folder is made when it is missing. A new file is for the
+    /// Writes [`SessionLog::export_jsonl`] to a file, in place of what is there; the directory is made when it is missing. A new file is for the
     /// user alone (0600); a device or a pipe is written into. The usual name is
     /// [`export_file_name`](crate::entry::names::export_file_name).
     ///

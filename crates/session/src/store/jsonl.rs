@@ -1,4 +1,4 @@
-//! Sessions as JSONL files, in the folders in which pi keeps them.
+//! Sessions as JSONL files, in the directories in which pi keeps them.
 
 use std::fs;
 use std::io;
@@ -33,9 +33,9 @@ pub struct JsonlStore {
 
 #[derive(Clone, Debug)]
 enum Layout {
-    /// One folder for each working directory below this one.
+    /// One directory for each working directory below this one.
     ByCwd(PathBuf),
-    /// All files in this folder.
+    /// All files in this directory.
     Flat(PathBuf),
 }
 
@@ -44,12 +44,12 @@ impl JsonlStore {
         Self { layout, durability: Durability::default(), cache: Arc::default() }
     }
 
-    /// A store with one folder for each working directory, below `sessions` of the agent's folder.
+    /// A store with one directory for each working directory, below `sessions` of the agent's directory.
     pub fn by_cwd(sessions: impl Into<PathBuf>) -> Self {
         Self::new(Layout::ByCwd(sessions.into()))
     }
 
-    /// A store with all files in one folder.
+    /// A store with all files in one directory.
     pub fn flat(folder: impl Into<PathBuf>) -> Self {
         Self::new(Layout::Flat(folder.into()))
     }
@@ -61,7 +61,7 @@ impl JsonlStore {
         self
     }
 
-    /// The folder in which a new session of a working directory is kept.
+    /// The directory in which a new session of a working directory is kept.
     pub fn folder_for(&self, cwd: &str) -> PathBuf {
         match &self.layout {
             Layout::ByCwd(root) => root.join(names::folder_name(cwd)),
@@ -77,7 +77,7 @@ impl JsonlStore {
         files.into_iter().map(|file| file.path).find(fits)
     }
 
-    /// Whether a session is one of a working directory. In the folder of a directory it is unless its header says otherwise; folders of
+    /// Whether a session is one of a working directory. In the directory of a directory it is unless its header says otherwise; directories of
     /// different directories can have the same name.
     fn belongs(&self, own: Option<&str>, cwd: &str) -> bool {
         match (&self.layout, own) {
@@ -95,7 +95,7 @@ impl JsonlStore {
                 .into_iter()
                 .flatten()
                 .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-                // Links to folders count as well.
+                // Links to directories count as well.
                 .filter(|path| path.is_dir())
                 .collect(),
         }
@@ -154,7 +154,7 @@ impl JsonlStore {
         Ok(Box::new(JsonlJournal::new(path, self.durability)))
     }
 
-    /// Like [`JsonlStore::find`]: by its id a session is looked for in all folders, which takes a while.
+    /// Like [`JsonlStore::find`]: by its id a session is looked for in all directories, which takes a while.
     async fn find_aside(&self, at: SessionRef) -> Result<PathBuf, StoreError> {
         if let SessionRef::Path(path) = at {
             return Ok(path);
@@ -254,7 +254,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// The `.jsonl` files of a folder by path; none when it cannot be read.
+/// The `.jsonl` files of a directory by path; none when it cannot be read.
 fn session_files(folder: &Path) -> Vec<SessionFile> {
     let mut files: Vec<SessionFile> = fs::read_dir(folder)
         .into_iter()

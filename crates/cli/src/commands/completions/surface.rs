@@ -11,9 +11,9 @@ use crate::commands::packages;
 pub(super) enum Values {
     /// Any text.
     Text,
-    /// The path of a file or folder.
+    /// The path of a file or directory.
     Files,
-    /// The path of a folder.
+    /// The path of a directory.
     Folders,
     /// One of these.
     Words(Vec<String>),

@@ -1,4 +1,4 @@
-//! What everything is looked up in: folders, documents, models, credentials.
+//! What everything is looked up in: directories, documents, models, credentials.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use pinch_cli::options::Options;
 pub(super) struct DoctorContext {
     pub(super) host: Host,
     pub(super) folders: Folders,
-    /// The project's own settings folder, where there is one.
+    /// The project's own settings directory, where there is one.
     pub(super) project_dir: Option<PathBuf>,
     /// Where sessions are kept.
     pub(super) session_dir: PathBuf,

@@ -1,11 +1,11 @@
-//! Folders: whether they are there and can be written, and who else can read what is secret.
+//! Directories: whether they are there and can be written, and who else can read what is secret.
 
 use std::path::Path;
 
 use super::context::DoctorContext;
 use super::report::{Mark, Section};
 
-/// Looks at the folders.
+/// Looks at the directories.
 pub(super) fn look(context: &DoctorContext) -> Section {
     let mut section = Section::new("Directories");
     let agent_dir = &context.folders.agent_dir;
@@ -29,7 +29,7 @@ pub(super) fn look(context: &DoctorContext) -> Section {
     section
 }
 
-/// A folder that is written; one that is not there will be made.
+/// A directory that is written; one that is not there will be made.
 fn folder(section: &mut Section, name: &str, path: &Path) {
     let shown = path.display();
     let Some(there) = path.ancestors().find(|folder| folder.exists()) else {

@@ -15,7 +15,7 @@ use crate::commands::agent;
 
 /// Session files that are looked at.
 const MAX_FILES: usize = 2_000;
-/// Folders that are gone through.
+/// Directories that are gone through.
 const MAX_FOLDERS: usize = 500;
 /// Bytes of a lock's text.
 const MAX_LOCK: u64 = 4_096;
@@ -38,7 +38,7 @@ pub(super) async fn look(context: &DoctorContext) -> Section {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Section::new("Sessions and locks"))
 }
 
-/// The entries of a folder, in order and not too many; none when it cannot be read.
+/// The entries of a directory, in order and not too many; none when it cannot be read.
 fn entries(folder: &Path, limit: usize) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let mut paths: Vec<PathBuf> = read.take(limit).map(|entry| entry.path()).collect();
@@ -67,7 +67,7 @@ fn headers(section: &mut Section, folders: &[PathBuf]) {
     section.add(Mark::Ok, "sessions", format!("{n_good} readable"));
 }
 
-/// Locks of documents: folders that their holders renew.
+/// Locks of documents: directories that their holders renew.
 fn document_locks(section: &mut Section, folder: &Path, now_ms: i64) {
     for path in entries(folder, MAX_FILES) {
         if path.extension().is_none_or(|ending| ending != "lock") || !path.is_dir() {

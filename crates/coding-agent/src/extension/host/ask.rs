@@ -23,17 +23,17 @@ use crate::extension::{
 use crate::prompt::Prompt;
 use crate::resources::ExtraPaths;
 
-/// What came of asking about something the user says.
+/// The result of passing input to the extensions.
 #[derive(Clone, Debug)]
 pub enum InputOutcome {
-    /// It is said, as it is now.
+    /// It is passed on, possibly changed.
     Pass(Input),
-    /// An extension has dealt with it.
+    /// An extension has handled it.
     Handled,
 }
 
 impl Extensions {
-    /// Tells all that want to know.
+    /// Notifies the extensions that subscribe to the point.
     pub(crate) async fn notify(&self, notification: Notification<'_>) {
         let Some(point) = notification.point() else { return };
         for one in self.wanting(point) {
@@ -269,7 +269,7 @@ impl Extensions {
         }
     }
 
-    /// Whether the person in front allows a call that nobody stood against.
+    /// Whether the user approves a call that hooks and extensions allow.
     pub(crate) async fn approved(&self, session_id: &str, pending: &PendingCall) -> Approval {
         let call = ToolApproval {
             session_id,
@@ -332,7 +332,7 @@ impl Extensions {
     }
 }
 
-/// An extension's name without the folder it lies in and without the ending of a script.
+/// An extension's name without the directory it lies in and without the ending of a script.
 fn short_name(name: &str) -> &str {
     let file = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
     file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).unwrap_or(file)
@@ -346,7 +346,7 @@ fn may_replace(message: &Message, other: &Message) -> bool {
     }
 }
 
-/// Headers as texts; what is no text is left out.
+/// Headers as texts; other values are ignored.
 pub(crate) fn header_texts(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
     headers.iter().filter_map(text).collect()

@@ -30,11 +30,11 @@ const MAX_OUTGOING: usize = 64;
 const MAX_REQUESTS: usize = 128;
 /// How long the process may leave a line unread.
 const MAX_STALL: Duration = Duration::from_secs(30);
-/// Lines that are no messages after which the process is ended.
+/// Invalid lines after which the process is ended.
 const MAX_GARBAGE: usize = 100;
-/// Bytes of its error output that are told with its end.
+/// Bytes of its stderr that are reported with its end.
 const MAX_STDERR: usize = 4096;
-/// How long it may go on after its input was closed, and again after it was told to end.
+/// How long it may run after its stdin was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The code of an error: what was asked for was not done.
@@ -110,7 +110,7 @@ impl Link {
         self.handle.get().ok_or(ExtensionError::Stale)
     }
 
-    /// Lets the process ask people although there is no session, or ends that.
+    /// Allows dialogs of the process without a session, or ends that.
     pub(super) fn lend(&self, asker: Option<Dialogs>) {
         *locked(&self.asker) = asker;
     }
@@ -142,7 +142,7 @@ impl Link {
         drop(self.out.try_send(line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))));
     }
 
-    /// Asks the process. Dropping the future tells it that nobody waits any more.
+    /// Sends a request to the process. Dropping the future cancels it.
     pub(super) async fn request(&self, method: &str, params: Value) -> Result<Value, ExtensionError> {
         self.request_with(None, |id| line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})))
             .await
@@ -187,7 +187,7 @@ impl Link {
         locked(&self.progress).get(call).cloned()
     }
 
-    /// Ends the process: its input is closed, it is told to end, it is killed. Returns when it has ended.
+    /// Ends the process: stdin is closed, SIGTERM is sent, then SIGKILL. Returns when it has exited.
     pub(super) async fn close(&self) {
         let mut ended = std::pin::pin!(self.ended.notified());
         ended.as_mut().enable();
@@ -204,7 +204,7 @@ impl Link {
         self.ended.notify_waiters();
     }
 
-    /// Takes a line in; true when it is none of the protocol.
+    /// Handles a line; true when it is invalid.
     fn take_in(self: &Arc<Self>, bytes: &[u8], serve: &Serve, requests: &mut JoinSet<()>) -> bool {
         let Ok(Value::Object(mut message)) = json::from_slice::<Value>(bytes) else { return true };
         let id = message.remove("id");

@@ -88,7 +88,7 @@ fn of_manifest(entry: &ExtensionEntry) -> Result<Vec<Vec<String>>, String> {
         .collect()
 }
 
-/// The runner of scripts, in the folder of programs that the agent keeps.
+/// The runner of scripts, in the directory of programs that the agent keeps.
 fn node_host(agent_dir: &Path) -> std::io::Result<PathBuf> {
     let path = agent_dir.join("bin/pinch-extension-host.mjs");
     if std::fs::read(&path).ok().as_deref() != Some(NODE_HOST.as_bytes()) {

@@ -40,11 +40,11 @@ struct Waiting {
 
 /// How an approval begins.
 pub(super) enum Begun {
-    /// Nobody need be asked.
+    /// No approval is needed.
     Known(Approval),
     /// The client is asked.
     Asks {
-        /// Where the answer comes; closed when nobody will answer any more.
+        /// Where the answer arrives; closed when there will be none.
         answer: oneshot::Receiver<Approval>,
         /// How long it is waited for.
         limit: Duration,
@@ -99,7 +99,7 @@ impl Approvals {
         self.waiting.remove(id);
     }
 
-    /// Nobody answers any more.
+    /// Closes all requests.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.waiting.clear();

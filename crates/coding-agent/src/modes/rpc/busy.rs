@@ -24,7 +24,7 @@ const ITEMS_IN_A_ROW: usize = 64;
 pub(super) enum WorkItem {
     /// An event of the session.
     Event(SessionEvent),
-    /// The session cannot go on.
+    /// The session cannot continue.
     Failed(SessionError),
     /// The compaction has ended.
     Compacted(Result<Compacted, CompactError>),

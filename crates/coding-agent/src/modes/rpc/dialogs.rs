@@ -47,13 +47,13 @@ impl ClientUi {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where lines go that nobody can wait for; once.
+    /// Takes the outbox, once.
     pub(super) fn take_lines(&self) -> Option<Outbox> {
         let is_taken = std::mem::replace(&mut self.state().is_taken, true);
         (!is_taken).then(|| self.0.lines.clone())
     }
 
-    /// Gives a dialog its answer. Those nobody waits for are passed over.
+    /// Answers a dialog. Answers without a dialog are ignored.
     pub(super) fn reply(&self, reply: UiReply) {
         if let Some(waiting) = self.state().waiting.remove(&reply.id) {
             drop(waiting.send(reply.answer));
@@ -65,7 +65,7 @@ impl ClientUi {
         self.state().waiting.clear();
     }
 
-    /// Nobody answers any more: all dialogs are over.
+    /// Closes all dialogs.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.is_open = false;
@@ -90,7 +90,7 @@ impl ClientUi {
         self.state().approvals.hello(hello);
     }
 
-    /// Gives a call its answer. Those nobody waits for are passed over.
+    /// Answers a request for approval. Answers without a request are ignored.
     pub(super) fn reply_to_call(&self, reply: ToolReply) {
         self.state().approvals.reply(reply);
     }

@@ -25,7 +25,7 @@ use crate::tools::bash::{BashTool, UserCommand};
 
 /// Pages that are written at the same time; others wait.
 const PAGES_AT_ONCE: usize = 4;
-/// Lines of the client that are read ahead while nobody handles them.
+/// Lines of the client that are read ahead.
 const AHEAD: usize = 16;
 
 /// Commands that may wait for the session, or run beside it; further ones are refused.
@@ -35,7 +35,7 @@ pub(super) const MAX_WAITING: usize = 1024;
 pub(super) const TOO_MANY: &str =
     "1024 commands are waiting already. Wait for their answers before you send more, or send abort";
 
-/// How long a client that has hung up may go without reading a line before nobody waits for it any more.
+/// How long a client that has hung up may go without reading a line before it is given up.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The client's side of the protocol.
@@ -141,7 +141,7 @@ pub(super) struct Io {
 }
 
 impl Io {
-    /// The command of a line. Replies reach those who wait for them, and what is no line of the protocol is refused.
+    /// The command of a line. Replies are dispatched, and invalid lines are rejected.
     pub(super) async fn command_of(&mut self, line: &Incoming, ui: &ClientUi) -> Option<Request> {
         match line.read() {
             Ok(ClientLine::Command(request)) if self.running.len() >= MAX_WAITING && starts_task(&request.command) => {
@@ -176,12 +176,12 @@ impl Io {
         })
     }
 
-    /// For lines that come from where nobody can wait; they stand before whatever is written later.
+    /// For lines from code that cannot wait; they come before whatever is written later.
     pub(super) fn aside(&self) -> Outbox {
         self.aside.clone()
     }
 
-    /// Writes a line. Where nobody reads any more it is dropped.
+    /// Writes a line; it is dropped when the client does not read any more.
     pub(super) async fn write(&mut self, line: Vec<u8>) {
         while let Some(line) = self.aside.pop() {
             self.send(line).await;
@@ -231,7 +231,7 @@ impl Io {
         }
     }
 
-    /// Nobody reads any more.
+    /// Gives the client up.
     fn give_up(&mut self) {
         self.lines.outgoing = mpsc::channel(1).0;
         self.stop.cancel(CancelReason::Shutdown);

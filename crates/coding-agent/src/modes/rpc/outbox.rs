@@ -84,7 +84,7 @@ impl Outbox {
         done
     }
 
-    /// Adds a line that the client waits for, or that somebody waits for an answer to.
+    /// Adds a line that must not be dropped.
     pub(super) fn push(&self, line: impl Into<Bytes>) {
         self.change(|state| state.push(Piece::Line(line.into())));
     }

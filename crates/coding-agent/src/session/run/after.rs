@@ -116,7 +116,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Leaves an answer out of the context although it is no failure.
+    /// Removes an answer from the context although it did not fail.
     async fn omit_last_answer(&mut self) -> Result<(), SessionError> {
         if let Some(id) = self.session.omit_last(|_| true).await? {
             self.emitter.entry_appended(&self.session.log, &id).await;

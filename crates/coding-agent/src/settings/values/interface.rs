@@ -40,7 +40,7 @@ pub struct Interface {
     pub mermaid: Option<Value>,
     /// A person is warned when a subscription is billed by use.
     pub warn_extra_usage: bool,
-    /// A person is told when a provider's cache did not help.
+    /// Report when a provider's cache was missed.
     pub show_cache_misses: bool,
     /// What the terminal can do.
     pub terminal: Terminal,
@@ -78,7 +78,7 @@ pub struct Terminal {
     pub image_width: u64,
     /// The screen is cleared when there is less to show.
     pub clear_on_shrink: bool,
-    /// The terminal shows that work goes on.
+    /// Show progress in the terminal.
     pub show_progress: bool,
     /// Whether links can be clicked, in the words of the document.
     pub hyperlinks: Option<Value>,

@@ -183,7 +183,7 @@ fn keep_old(path: &Path, kept: &Path) -> Result<(), StoreError> {
     write_atomic(kept, &old, Access::Private).map_err(StoreError::io("write", kept))
 }
 
-/// Forces the names in a file's folder to the disk. Elsewhere than on Unix a folder cannot be opened, and its names need no forcing.
+/// Forces the names in a file's directory to the disk. Elsewhere than on Unix a directory cannot be opened, and its names need no forcing.
 fn sync_folder(path: &Path) -> Result<(), StoreError> {
     match path.parent() {
         Some(folder) if cfg!(unix) => {

@@ -14,7 +14,7 @@ use crate::entry::Header;
 const MAX_NAMES: u32 = 1000;
 
 impl JsonlStore {
-    /// Copies a session file into the folder of a working directory and answers with the copy. A file of the same content that is there already
+    /// Copies a session file into the directory of a working directory and answers with the copy. A file of the same content that is there already
     /// is the copy; one of another content is left alone, and the copy gets a number.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ impl ListCache {
         }
     }
 
-    /// Forgets the files of a folder that are not there any more.
+    /// Forgets the files of a directory that are not there any more.
     pub(in crate::store) fn forget_removed(&self, folder: &Path, there: &[SessionFile]) {
         let mut kept = self.kept();
         let is_removed = |path: &Path| {
