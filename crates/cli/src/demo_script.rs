@@ -1,7 +1,7 @@
 //! What the demo's model server answers: a script, and it says so.
 //!
-//! The server speaks Anthropic's wire format over real HTTP. It decides by what stands in the request, not by counting, so that a run which was
-//! killed halfway can be taken up where it stopped.
+//! The server speaks Anthropic's wire format over real HTTP. It decides by the contents of the request, not by counting, so that a run that was
+//! killed halfway can be resumed.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ fn call_id(messages: &[Value], tool: &str) -> String {
     }
 }
 
-/// Whether a conversation holds a good result of a tool. What stands in for the result of a killed call is none.
+/// Whether a conversation has a successful result of a tool. The placeholder for the result of a killed call is not one.
 fn has_result(messages: &[Value], tool: &str) -> bool {
     let blocks = || messages.iter().filter_map(|m| m["content"].as_array()).flatten();
     let ids: Vec<&Value> =

@@ -8,8 +8,8 @@ use pinch_embed::run::{FailoverReason, FailureKind, RunError, RunResult};
 use crate::exit::{Blame, Failure};
 use crate::find_model;
 
-/// What a failure is explained with.
-pub(crate) struct Surroundings {
+/// What the message of a failure depends on.
+pub(crate) struct FailureContext {
     /// The directory of models.json.
     pub(crate) documents: PathBuf,
     /// The command line names the model; else it is the configuration's.
@@ -17,7 +17,7 @@ pub(crate) struct Surroundings {
 }
 
 /// A run without a result in words for a person.
-pub(crate) fn failure(error: &RunError, around: &Surroundings) -> Failure {
+pub(crate) fn failure(error: &RunError, around: &FailureContext) -> Failure {
     match error {
         RunError::Cancelled(_) => Failure::user(error.text_for_user()),
         RunError::Config(_) => Failure::configuration(error.to_string()),

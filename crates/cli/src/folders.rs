@@ -37,7 +37,7 @@ pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::configuration(format!("cannot use the working directory: {error}")))
 }
 
-/// `~` at the beginning of a path stands for the home directory.
+/// Expands `~` at the start of a path.
 pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
     match (path.strip_prefix("~"), host.home()) {
         (Ok(rest), Some(home)) => home.join(rest),

@@ -74,7 +74,7 @@ impl Messages {
             });
         }
         if self.has_piped && texts.len() > 1 {
-            // Files end with a line feed of their own; what is piped in stands by itself.
+            // Files end with a line feed of their own; piped input is separated by an empty line.
             texts[0].push_str("\n\n");
         }
         let mut prompts = Vec::new();
@@ -86,7 +86,7 @@ impl Messages {
     }
 }
 
-/// What is piped in. A terminal, a closed input and a program that holds its input open without being asked to be read are none.
+/// Piped input; `None` for a terminal, a closed stdin, and when stdin is not wanted.
 fn piped_input(wants_input: bool, max: impl FnOnce() -> Result<u64, Failure>) -> Result<Option<String>, Failure> {
     let input = std::io::stdin();
     if !wants_input || input.is_terminal() {

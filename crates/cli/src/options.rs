@@ -100,13 +100,13 @@ pub struct Options {
     pub help: bool,
     /// `--version`.
     pub version: bool,
-    /// The first message, where it stands by itself: neither behind `--print` nor behind `--`.
+    /// The first message, if it is neither the value of `--print` nor after `--`.
     pub bare_message: Option<String>,
     /// Messages, in order.
     pub messages: Vec<String>,
     /// Files named with `@`, in order.
     pub files: Vec<String>,
-    /// Flags that an extension may know: their values, or that they stand alone.
+    /// Unknown flags, which may belong to extensions, with their values.
     pub unknown: BTreeMap<String, Option<String>>,
     /// What is wrong.
     pub complaints: Vec<Complaint>,
@@ -115,7 +115,7 @@ pub struct Options {
 /// Something wrong with a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// The program does not go on.
+    /// The program exits.
     pub is_error: bool,
     /// What is wrong.
     pub text: String,
@@ -144,7 +144,7 @@ impl Mode {
 }
 
 impl Options {
-    /// Reads the arguments behind the program's name. What is wrong stands in [`Options::complaints`].
+    /// Parses the arguments after the program's name. Problems are in [`Options::complaints`].
     pub fn parse(args: impl IntoIterator<Item = String>) -> Self {
         let mut options = Self::default();
         let mut args = args.into_iter().peekable();
@@ -167,7 +167,7 @@ impl Options {
         options
     }
 
-    /// Whether nothing stands against going on.
+    /// Whether there is no error.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         self.complaints.iter().filter(|complaint| complaint.is_error).map(|complaint| complaint.text.as_str())
     }

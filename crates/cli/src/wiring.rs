@@ -57,7 +57,7 @@ pub(crate) async fn runtime(
 /// The most bytes of standard input that are read.
 pub(crate) fn max_input_bytes(options: &Options, host: &Host) -> Result<u64, Failure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
-    // What is wrong in documents is told when they are read for the session.
+    // Problems in documents are reported when they are read for the session.
     let (folder, _) = DirectorySettings::read(&service_options(options, &folders, host), &folders.cwd);
     let max = folder.settings().value("maxInputBytes").and_then(|max| max.as_f64());
     Ok(max.map_or(u64::MAX, |max| max as u64))
@@ -95,7 +95,7 @@ pub(crate) fn available_models(options: &Options, host: &Host) -> Result<Vec<Arc
     let mut models = services.available_models();
     leave_out_missing(&mut models);
     services.take_problems().iter().for_each(|problem| warn(problem));
-    // What is wrong with models of others is told as well: this is where one looks for a model that is not there.
+    // Problems with other models are reported as well: users look here for a missing model.
     services.models().problems();
     services.models().take_new_problems().iter().for_each(|problem| warn(&problem.to_string()));
     Ok(models)

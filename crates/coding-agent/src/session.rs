@@ -122,7 +122,7 @@ pub enum SessionError {
     #[error(transparent)]
     Auth(#[from] AuthError),
     /// An extension does not want the session to be left.
-    #[error("An extension keeps the session")]
+    #[error("an extension cancelled the switch")]
     SwitchCancelled,
     /// There are no credentials for a model that is to be used from now on.
     #[error("No API key for {provider}/{model}")]

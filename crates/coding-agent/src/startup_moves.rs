@@ -145,7 +145,7 @@ fn unchanged(path: &Path, error: ChangeError) -> Problem {
 fn warn(dir: &Path, moved: &mut Moved) {
     let hooks = dir.join("hooks");
     if hooks.is_dir() {
-        moved.warnings.push(format!("{} counts no longer: hooks are extensions now", hooks.display()));
+        moved.warnings.push(format!("{} is not used any more: hooks are extensions now", hooks.display()));
     }
     let tools = dir.join("tools");
     let is_own = |path: &Path| {
@@ -153,7 +153,7 @@ fn warn(dir: &Path, moved: &mut Moved) {
         !name.starts_with('.') && !PROGRAMS.contains(&&*name)
     };
     if entries(&tools).iter().any(|path| is_own(path)) {
-        moved.warnings.push(format!("{} counts no longer: tools are extensions now", tools.display()));
+        moved.warnings.push(format!("{} is not used any more: tools are extensions now", tools.display()));
     }
 }
 

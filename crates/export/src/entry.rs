@@ -81,7 +81,7 @@ fn of_message(out: &mut Out<'_>, message: &Message, answers: &[Answer]) -> io::R
     }
 }
 
-/// One line about something that is no message.
+/// A line about an entry that is not a message.
 fn note(out: &mut Out<'_>, what: &'static str, text: &str) -> io::Result<()> {
     out.html("<p class=\"note\">")?;
     out.html(what)?;
@@ -135,7 +135,7 @@ fn content(out: &mut Out<'_>, content: &Content) -> io::Result<()> {
     }
 }
 
-/// Writes a block that is no call.
+/// Writes a block that is not a call.
 fn block(out: &mut Out<'_>, block: &Block) -> io::Result<()> {
     match block {
         Block::Text(text) if text.text.trim().is_empty() => Ok(()),

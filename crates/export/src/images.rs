@@ -20,7 +20,7 @@ pub(super) fn image(out: &mut Out<'_>, image: &Image) -> io::Result<()> {
     }
 }
 
-/// Writes the picture of a data URL. Says false and writes nothing when it is none that can be shown.
+/// Writes the image of a data URL; false, and nothing written, when it cannot be shown.
 pub(super) fn data_url(out: &mut Out<'_>, url: &str) -> io::Result<bool> {
     let data = url.strip_prefix("data:image/").and_then(|url| url.split_once(";base64,")).map(|(_, data)| data);
     match data.and_then(|data| Some((kind(data)?, data))) {
@@ -37,7 +37,7 @@ fn shown(out: &mut Out<'_>, kind: &'static str, data: &str) -> io::Result<()> {
     out.html("\">")
 }
 
-/// The type of a picture, by its first bytes; none when it is no base64 or of no type that is shown.
+/// The type of an image, by its first bytes; `None` when it is invalid base64 or of another type.
 fn kind(data: &str) -> Option<&'static str> {
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     if data.is_empty() || !data.bytes().all(is_base64) {

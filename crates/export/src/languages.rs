@@ -2,17 +2,17 @@
 
 /// How a language is spelt.
 pub(super) struct Language {
-    /// What begins a comment that goes to the end of the line.
+    /// Starts a comment that ends with the line.
     pub(super) line_comments: &'static [&'static str],
-    /// What begins and ends a comment.
+    /// Start and end of a comment.
     pub(super) block_comment: Option<(&'static str, &'static str)>,
-    /// What begins strings, longer ones first; the same ends them.
+    /// Delimiters of strings, longer ones first.
     pub(super) quotes: &'static [&'static str],
     /// Words of the language, with blanks between.
     pub(super) keywords: &'static str,
     /// Upper and lower case are the same in keywords.
     pub(super) any_case: bool,
-    /// What stands before `:` or `=` is a name.
+    /// A word before `:` or `=` is a name.
     pub(super) has_keys: bool,
     /// `<name` is a tag.
     pub(super) is_markup: bool,

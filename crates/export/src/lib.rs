@@ -3,7 +3,7 @@
 //! The page is written entry by entry, so a long session takes no more memory than its longest entry and a line for each. Equal sessions
 //! give equal pages.
 //!
-//! Nothing that stands in a session can become markup: texts go through one function that escapes them, and a policy in the page lets
+//! Nothing in a session can become markup: texts go through one function that escapes them, and a policy in the page lets
 //! browsers run nothing but the page's own script and load nothing at all.
 
 use std::io::{self, BufWriter, Write};

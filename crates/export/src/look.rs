@@ -1,12 +1,12 @@
 //! The colours of a page, as values: where they come from is the caller's business.
 
-/// The colours of a page, and the surroundings it begins in.
+/// The colors of a page, and whether it starts light or dark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The colours. Their names are those of pi's themes (`accent`, `mdHeading`, `syntaxString`, …) besides `pageBg`, `cardBg` and `infoBg`; what
     /// has no colour looks as its surroundings do.
     pub colors: Vec<PageColor>,
-    /// The surroundings that the page begins in.
+    /// Whether the page starts light or dark.
     pub begins: Begins,
 }
 
@@ -25,7 +25,7 @@ pub struct PageColor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rgb(pub u8, pub u8, pub u8);
 
-/// The surroundings that a page begins in; the reader can switch.
+/// Whether a page starts light or dark; the reader can switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begins {
     /// Those that the reader's system is set to.

@@ -216,7 +216,7 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The address that a text begins with; empty when it begins with none.
+/// The URL that a text starts with; empty when there is none.
 fn address(text: &str) -> &str {
     let Some(host) = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme)) else { return "" };
     let end = host.find(|c: char| c.is_whitespace() || c.is_control() || "<>\"'`|".contains(c)).unwrap_or(host.len());

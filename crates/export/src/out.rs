@@ -48,13 +48,13 @@ impl<'a> Out<'a> {
         self.to.write_all(rest.as_bytes())
     }
 
-    /// Text that is ours or checked: it stands as it is. Only for what cannot hold markup, such as base64 and colours.
+    /// Trusted text: it is written as it is. Only for what cannot hold markup, such as base64 and colours.
     pub(super) fn checked(&mut self, text: &str) -> io::Result<()> {
         debug_assert!(!text.contains(['<', '>', '"', '&']), "{text}");
         self.to.write_all(text.as_bytes())
     }
 
-    /// Style or script of ours, whose hash stands in the page's policy.
+    /// Our own style or script, whose hash is in the page's policy.
     pub(super) fn own(&mut self, content: &Own) -> io::Result<()> {
         self.to.write_all(content.0.as_bytes())
     }

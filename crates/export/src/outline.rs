@@ -1,4 +1,4 @@
-//! The shape of a session's tree: in which order entries stand in the page and in the list beside it. Branches can be very deep, so nothing
+//! The shape of a session's tree: the order of entries in the page and in the list beside it. Branches can be very deep, so nothing
 //! here calls itself.
 
 use pinch_session::session_log::SessionLog;
@@ -60,7 +60,7 @@ impl Outline {
         self.walk(|main, others| others.rev().chain(main).collect()).into_iter().map(|row| row.at).collect()
     }
 
-    /// All entries, each after its parent: at a fork the side branches first and one step to the right, then the branch goes on.
+    /// All entries, each after its parent: at a fork the side branches first and one step to the right, then the branch continues.
     pub(super) fn rows(&self) -> Vec<Row> {
         self.walk(|main, others| main.into_iter().chain(others.rev()).collect())
     }

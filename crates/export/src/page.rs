@@ -255,7 +255,7 @@ fn who(entry: &Entry) -> Option<String> {
     }
 }
 
-/// Says that another branch begins.
+/// Marks the start of another branch.
 pub(super) fn fork(out: &mut Out<'_>, parent: Option<usize>) -> io::Result<()> {
     match parent {
         None => out.html("<p class=\"fork\">Another beginning</p>\n"),

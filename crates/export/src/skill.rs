@@ -1,4 +1,4 @@
-//! The text of a skill that a prompt named: it stands in the session with marks around it.
+//! The text of a skill that a prompt named: it is in the session with marks around it.
 
 /// A prompt with a skill in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) struct Skill<'a> {
     pub(super) rest: &'a str,
 }
 
-/// Takes a prompt apart; none when it does not begin with a skill.
+/// Splits a prompt; `None` when it does not start with a skill.
 pub(super) fn skill(prompt: &str) -> Option<Skill<'_>> {
     let (name, rest) = prompt.strip_prefix("<skill name=\"")?.split_once("\" location=\"")?;
     let (_, rest) = rest.split_once("\">\n")?;

@@ -104,7 +104,7 @@ fn piece(out: &mut Out<'_>, kind: TokenKind, text: &str) -> io::Result<()> {
     if kind == TokenKind::Plain { Ok(()) } else { out.html("</span>") }
 }
 
-/// Tells the pieces of some code, in order and all of them.
+/// Calls back with all tokens of some code, in order.
 fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str) -> io::Result<()>) -> io::Result<()> {
     // Where the plain text began that is not told yet.
     let mut plain = 0;
@@ -125,7 +125,7 @@ fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str)
     tell(TokenKind::Plain, &code[plain..])
 }
 
-/// A comment, a string or a tag that begins here, and its length.
+/// A comment, a string or a tag that starts here, and its length.
 fn special(language: &Language, code: &str, at: usize) -> Option<(TokenKind, usize)> {
     let rest = &code[at..];
     if let Some((open, close)) = language.block_comment
@@ -170,7 +170,7 @@ fn string(text: &str, quote: &str) -> usize {
     text.len()
 }
 
-/// The length of a character literal; none when the quote begins a lifetime.
+/// The length of a character literal; `None` when the quote starts a lifetime.
 fn character(text: &str) -> Option<usize> {
     let inside = &text[1..];
     let mut chars = inside.char_indices();
@@ -185,7 +185,7 @@ fn character(text: &str) -> Option<usize> {
     Some(1 + end + 1)
 }
 
-/// The word that begins here: what it is, and its length.
+/// The word that starts here: its kind, and its length.
 fn word(language: &Language, code: &str, at: usize) -> (TokenKind, usize) {
     let rest = &code[at..];
     let is_number = rest.starts_with(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Calls of tools and what came of them: closed until somebody wants to see them.
+//! Tool calls and their results, collapsed.
 
 use std::io;
 
@@ -72,7 +72,7 @@ pub(super) fn call(out: &mut Out<'_>, call: &ToolCall, result: Option<&ToolResul
     out.html("</details>")
 }
 
-/// Writes a result that does not stand at its call.
+/// Writes a result that is not next to its call.
 pub(super) fn result(out: &mut Out<'_>, result: &ToolResult) -> io::Result<()> {
     out.html(if result.is_error { "<details class=\"tool failed\">" } else { "<details class=\"tool done\">" })?;
     out.html("<summary>Result of <b>")?;

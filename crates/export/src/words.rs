@@ -35,12 +35,12 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// Money, small sums exactly enough to tell them apart.
+/// A cost in dollars, with enough digits for small sums.
 pub(super) fn dollars(cost: f64) -> String {
     if cost < 0.1 { format!("${cost:.4}") } else { format!("${cost:.2}") }
 }
 
-/// An ISO time as people read it, in UTC; what is none stays.
+/// An ISO time for people, in UTC; other text is returned unchanged.
 pub(super) fn moment(iso: &str) -> String {
     match ms_from_iso(iso) {
         Some(ms) => iso_from_ms(ms).replace('T', " ").chars().take(19).chain(" UTC".chars()).collect(),

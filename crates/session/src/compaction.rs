@@ -1,4 +1,4 @@
-//! Summaries that stand for what no longer fits into a model's context.
+//! Summaries that replace what no longer fits into a model's context.
 //!
 //! [`due`] says when, [`prepare()`] what, a [`Strategy`] how; [`compact`] runs them and appends the entry. Nothing in the log is removed: the
 //! entry says from where on the model is still shown the conversation itself.
@@ -70,7 +70,7 @@ pub fn due(settings: &CompactionSettings, tokens: u64, context_window: u64) -> b
 /// Why a session is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionReason {
-    /// Somebody asked for it.
+    /// It was requested.
     Manual,
     /// The context came near to the window.
     Threshold,
@@ -268,7 +268,7 @@ pub fn stripped(summary: &str) -> String {
     cut_blocks(&file_list::strip(summary), &["pinned", "last-user-request"])
 }
 
-/// Cuts blocks of these names off the end of a text, in whatever order they stand there.
+/// Cuts blocks of these names off the end of a text, in any order.
 fn cut_blocks(text: &str, names: &[&str]) -> String {
     let mut rest = text.trim_end();
     let mut at_end = true;

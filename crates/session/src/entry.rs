@@ -80,7 +80,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header line; `None` when it is no object of type `session` with a string id.
+    /// Reads a header line; `None` when it is not an object of type `session` with a string id.
     pub fn parse(line: &[u8]) -> Option<Self> {
         Self::from_value(&Value::Object(text::parse_object(line)?))
     }
@@ -133,7 +133,7 @@ impl Header {
 pub struct Entry {
     /// Its name, unique within the session.
     pub id: EntryId,
-    /// The entry it follows; `None` begins a tree.
+    /// The entry it follows; `None`: it is a root.
     pub parent_id: Option<EntryId>,
     /// ISO time of the append.
     pub timestamp: String,
@@ -158,7 +158,7 @@ pub enum EntryBody {
         /// Its name.
         model_id: ModelId,
     },
-    /// A summary stands for what came before.
+    /// A summary replaces what came before.
     Compaction(Compaction),
     /// A summary of a branch that was left.
     BranchSummary(BranchSummary),
@@ -196,7 +196,7 @@ pub enum EntryBody {
     Other(Map<String, Value>),
 }
 
-/// A summary that stands for the conversation before it.
+/// A summary that replaces the conversation before it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compaction {
     /// The summary.
@@ -287,7 +287,7 @@ impl EntryBody {
 }
 
 impl Entry {
-    /// Reads a line; `None` when it is no object with a string `type` and a string `id`.
+    /// Reads a line; `None` when it is not an object with a string `type` and a string `id`.
     pub fn parse(line: &[u8]) -> Option<Self> {
         fields::parse(line)
     }

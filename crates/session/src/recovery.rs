@@ -1,6 +1,6 @@
 //! What happens after a failed answer, as pure decisions.
 //!
-//! A [`RecoveryPlan`] states everything that may be repeated beneath whoever starts a run. A session executes it; an embedding runner passes
+//! A [`RecoveryPlan`] states everything that may be retried for the caller of a run. A session executes it; an embedding runner passes
 //! [`RecoveryPlan::report`], under which nothing is repeated, and decides alone. Retries stacked on retries would multiply their waits.
 
 pub mod transport;
@@ -12,7 +12,7 @@ use pinch_llm::error::retry::{self, Limits};
 use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::message::{AssistantMessage, StopReason};
 
-/// Everything that may be repeated beneath whoever starts a run.
+/// Everything that may be retried for the caller of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryPlan {
     /// Silent repetition of requests that failed before any event.
@@ -123,7 +123,7 @@ impl Failure<'_> {
 /// What to do about a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nothing: it is no failure that could be mended, or the plan says so.
+    /// Nothing: a retry would not help, or the plan says so.
     Done,
     /// Ask again after a while.
     Again {
@@ -237,7 +237,7 @@ impl TurnRetry {
     }
 
     /// How long to wait in fact: the nominal time and up to a tenth more, so that many clients do not come back at the same moment, but never
-    /// less than a provider asked for. `chance` lies between 0 and 1.
+    /// less than a provider asked for. `chance` is between 0 and 1.
     pub fn wait(nominal: Duration, at_least: Duration, chance: f64) -> Duration {
         nominal.max(at_least) + nominal.mul_f64(chance * 0.1)
     }

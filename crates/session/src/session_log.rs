@@ -46,7 +46,7 @@ use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
 use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, StoredText, aside};
 use index::Index;
 
-/// How often something is tried again because somebody else wrote in between.
+/// How often a write is retried because another process wrote in between.
 const MAX_TRIES: usize = 64;
 
 /// What other programs appended while the session was open.
@@ -54,7 +54,7 @@ const MAX_TRIES: usize = 64;
 pub struct Conflict {
     /// Entries they appended.
     pub n_entries: usize,
-    /// The active branch goes on after theirs; otherwise it is a branch beside them.
+    /// The active branch continues after theirs; otherwise it is a branch beside them.
     pub followed: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct SessionLog {
     snapshot_of: Option<PathBuf>,
     header: Header,
     cwd: String,
-    /// Shared with those who read it elsewhere; a log that goes on leaves them what they have.
+    /// Shared with snapshots; a log that changes leaves theirs unchanged.
     index: Arc<Index>,
     leaf: Option<usize>,
     /// Where the journal ends as far as we know.
@@ -92,26 +92,26 @@ impl std::fmt::Debug for SessionLog {
 }
 
 impl SessionLog {
-    /// Begins a session; nothing is written yet.
+    /// Creates a session; nothing is written yet.
     ///
     /// # Errors
-    /// When the store cannot make room for it.
+    /// When the store cannot create it.
     pub async fn create(host: &Host, store: Arc<dyn SessionStore>, new: NewSession) -> Result<Self, StoreError> {
         let header = new.into_header(host);
         let journal = store.create(&header).await?;
         Ok(Self::empty(host, Some(store), Some(journal), header))
     }
 
-    /// Begins a session that is never written.
+    /// Creates a session that is never written.
     pub fn in_memory(host: &Host, new: NewSession) -> Self {
         Self::empty(host, None, None, new.into_header(host))
     }
 
-    /// Opens a session. One that does not exist begins under this very name with the first message; an empty file gets its header at once.
+    /// Opens a session. One that does not exist is created under this name with the first message; an empty file gets its header at once.
     /// `default_cwd` is for headers without a working directory.
     ///
     /// # Errors
-    /// When the session cannot be read, or is none: then it stays as it is.
+    /// When the session cannot be read, or is not a session: it is not changed then.
     pub async fn open(
         host: &Host,
         store: Arc<dyn SessionStore>,
@@ -121,7 +121,7 @@ impl SessionLog {
         Self::open_or_begin(host, store, at, NewSession::in_folder(default_cwd)).await
     }
 
-    /// Like [`SessionLog::open`]; `new` says what begins when there is no such session yet.
+    /// Like [`SessionLog::open`]; `new` describes the session that is created when there is none.
     ///
     /// # Errors
     /// As [`SessionLog::open`].
@@ -193,7 +193,7 @@ impl SessionLog {
         Err(StoreError::Contended)
     }
 
-    /// Opens the session of a working directory that was written last, or begins one.
+    /// Opens the most recent session of a working directory, or creates one.
     ///
     /// # Errors
     /// As [`SessionLog::open`].
@@ -264,7 +264,7 @@ impl SessionLog {
         }
     }
 
-    /// The next thing to tell about what other programs appended; once for each time.
+    /// Takes the next report of what other programs appended; one for each time.
     pub fn take_conflict(&mut self) -> Option<Conflict> {
         self.conflicts.pop_front()
     }
@@ -299,7 +299,7 @@ impl SessionLog {
     /// Goes to an entry and appends the summary of the branch that is left. `None` goes before the first entry.
     ///
     /// # Errors
-    /// When there is no such entry, else as [`SessionLog::append`]; the leaf is then where it was.
+    /// When there is no such entry, else as [`SessionLog::append`]; the leaf has not moved then.
     pub async fn branch_with_summary(
         &mut self,
         target: Option<&EntryId>,
@@ -326,7 +326,7 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Goes before the first entry: what comes next begins a tree of its own.
+    /// Moves before the first entry: the next one is a new root.
     pub fn reset_leaf(&mut self) {
         self.set_leaf(None);
     }
@@ -389,7 +389,7 @@ impl SessionLog {
         self.leaf.map(|at| &self.index.slots()[at].id)
     }
 
-    /// The ids of all entries in file order; one that stands twice comes twice.
+    /// The ids of all entries in file order; duplicates are included.
     pub fn entry_ids(&self) -> impl ExactSizeIterator<Item = &EntryId> {
         self.index.slots().iter().map(|slot| &slot.id)
     }

@@ -1,7 +1,7 @@
-//! Where sessions are kept: a store of journals, each an ordered list of lines.
+//! Session stores: a store has journals, each an ordered list of lines.
 //!
-//! A store knows neither trees nor guards nor versions; those are the log's. [`jsonl`] keeps files that pi reads and writes as well,
-//! [`memory`] keeps nothing after the process.
+//! A store has no trees, guards or versions: those are the log's. [`jsonl`] uses files that pi reads and writes as well,
+//! [`memory`] keeps sessions in memory only.
 
 use std::fmt;
 use std::io;
@@ -29,10 +29,10 @@ pub(crate) const MAX_TEXT: u64 = u32::MAX as u64 - 1;
 
 /// Keeps sessions.
 pub trait SessionStore: Send + Sync {
-    /// Says what sessions there are, the latest changed first. Sessions that cannot be read are left out.
+    /// Lists sessions, the latest changed first. Sessions that cannot be read are skipped.
     fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
-    /// Finds sessions whose id begins like this, the latest changed first; one with exactly this id stands before all others.
+    /// Finds sessions by a prefix of their id, the latest changed first; one with exactly this id comes first.
     fn find_by_id<'a>(
         &'a self,
         beginning: &'a str,
@@ -46,7 +46,7 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
-    /// Like [`SessionStore::list`]; `progress` hears how many sessions of how many have been read.
+    /// Like [`SessionStore::list`]; `progress` is called with the number of sessions read and the total.
     fn list_with_progress(
         &self,
         scope: ListScope,
@@ -69,13 +69,13 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
-    /// Makes room for a new session. Nothing is written before the first append, whose first line is the header.
+    /// Creates a session. Nothing is written before the first append, whose first line is the header.
     fn create(&self, header: &Header) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
 
-    /// Opens a session. One that does not exist yet is found out by [`Journal::load`] and begins with the first append.
+    /// Opens a session. Whether it exists is found out by [`Journal::load`]; one that does not is created with the first append.
     fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
 
-    /// The file that holds a session, or will: what a program that keeps others from it locks. `None` when there is no file.
+    /// The file of a session, whether it exists or not: the file to lock. `None` when the store has no files.
     fn file_of(&self, _at: &SessionRef) -> Option<PathBuf> {
         None
     }
@@ -91,7 +91,7 @@ pub trait StoredText: fmt::Debug + Send + Sync {
     /// Bytes it had when it was opened.
     fn len(&self) -> u64;
 
-    /// Fills a buffer with what stands at a place.
+    /// Fills a buffer with the text at an offset.
     ///
     /// # Errors
     /// When that cannot be read, or the text has become shorter.
@@ -108,11 +108,11 @@ pub trait Journal: Send + Sync {
     /// All lines as they are stored.
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>>;
 
-    /// Appends whole lines after position `end`, all of them or none. When somebody else has written since, nothing is appended and the
+    /// Appends whole lines after position `end`, all of them or none. When another process has written since, nothing is appended and the
     /// foreign tail is returned.
     fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>>;
 
-    /// Replaces all lines, if they still end at `end`: for migrations only. When somebody has written since, nothing is replaced, and the
+    /// Replaces all lines, if they still end at `end`: for migrations only. When another process has written since, nothing is replaced, and the
     /// journal has to be loaded again. The old text is kept under a name that ends in `backup`, where the store has names.
     fn replace<'a>(
         &'a mut self,
@@ -132,7 +132,7 @@ pub trait Journal: Send + Sync {
     }
 }
 
-/// Does work that waits for the disk on a thread where it holds nobody up.
+/// Runs blocking work on a thread for such work.
 pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
 }
@@ -142,9 +142,9 @@ pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
 pub enum Appended {
     /// Everything is written; the journal ends here now.
     At(u64),
-    /// Somebody else wrote this in the meantime; nothing was appended.
+    /// Another process wrote this in the meantime; nothing was appended.
     Moved {
-        /// What stands after the expected end.
+        /// The text after the expected end.
         tail: Bytes,
     },
 }
@@ -222,7 +222,7 @@ pub enum StoreError {
         /// What was asked for.
         name: String,
     },
-    /// Somebody held the file for too long.
+    /// Another process held the lock for too long.
     #[error("Session file is locked: {}", path.display())]
     Locked {
         /// The file.
@@ -248,8 +248,8 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// A new session was to begin where there is one already.
-    #[error("There is a session already: {}", path.display())]
+    /// The session to create already exists.
+    #[error("session already exists: {}", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -261,7 +261,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Other writers were faster again and again.
-    #[error("Session is being written by another program all the time")]
+    #[error("another process keeps changing the session file")]
     Contended,
     /// The session to fork from holds nothing.
     #[error("Cannot fork: source session file is empty or invalid: {}", path.display())]

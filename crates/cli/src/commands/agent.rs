@@ -19,7 +19,7 @@ use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use serde_json::json;
 
-use crate::embedded::{self, Surroundings};
+use crate::embedded::{self, FailureContext};
 use crate::exit::{Blame, Failure, tell, unwritten, warn_of};
 use crate::show::payloads;
 use crate::{folders, output, signals};
@@ -140,7 +140,7 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
             let engine = of_config(with_model(config, model));
             done = run_embedded_agent(&engine, request(&args, message, &target, &engine, &cancel)?).await;
         }
-        let around = Surroundings { documents: state_dir.join("agent"), names_model: args.model.is_some() };
+        let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
         done.map_err(|error| Stopped { kind: error.kind().as_str(), failure: embedded::failure(&error, &around) })
     };
     let (done, code) = signals::guard(&cancel, work).await;

@@ -39,16 +39,16 @@ pub(crate) enum Auth {
     /// Report whether requests to a provider would carry credentials: ready, not_ready or invalid
     Check(Check),
     /// Print the API key of a provider
-    PrintApiKey(Of),
+    PrintApiKey(ProviderArgs),
     /// Print the access token of a provider's login, refreshed if necessary
     PrintBearerToken(Bearer),
     /// Remove the credentials of a provider from auth.json
     Logout(Logout),
 }
 
-/// Whose credentials.
+/// CredentialOwner credentials.
 #[derive(Debug, clap::Args)]
-struct Whose {
+struct CredentialOwner {
     /// Provider, e.g. anthropic
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
@@ -58,11 +58,11 @@ struct Whose {
     model: Option<String>,
 }
 
-/// Whose credentials, and where they are kept.
+/// CredentialOwner credentials, and where they are kept.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Of {
+pub(crate) struct ProviderArgs {
     #[command(flatten)]
-    whose: Whose,
+    whose: CredentialOwner,
 
     /// Directory of auth.json and models.json (default: ~/.pinch/agent)
     #[arg(long, value_name = "DIR")]
@@ -73,7 +73,7 @@ pub(crate) struct Of {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
     #[command(flatten)]
-    of: Of,
+    of: ProviderArgs,
 
     /// Print a JSON object with status, provider, authType or reason, and credentials
     #[arg(long)]
@@ -92,7 +92,7 @@ pub(crate) struct Check {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bearer {
     #[command(flatten)]
-    of: Of,
+    of: ProviderArgs,
 
     /// Refresh the token unless it is valid for at least this time, e.g. 90s, 30m or 2h
     #[arg(long, value_name = "TIME", default_value = "5m")]
@@ -130,7 +130,7 @@ pub(crate) async fn run(command: Auth) -> Result<ExitCode, Failure> {
     }
 }
 
-impl Whose {
+impl CredentialOwner {
     /// One of the two must be named; `what` is asked for.
     fn check(&self, what: &str, code: u8) -> Result<(), ExitCode> {
         let wrong = |text: &str| {
@@ -156,7 +156,7 @@ struct AuthContext {
 
 impl AuthContext {
     /// The same as [`AuthContext::read`]; what is wrong in documents is said.
-    fn set(of: &Of) -> Result<Result<Self, String>, Failure> {
+    fn set(of: &ProviderArgs) -> Result<Result<Self, String>, Failure> {
         let context = Self::read(of)?;
         if let Ok(context) = &context {
             warn_of(&context.problems);
@@ -165,7 +165,7 @@ impl AuthContext {
     }
 
     /// Reads the documents. `Err` holds the name of a provider or model that nobody knows.
-    fn read(of: &Of) -> Result<Result<Self, String>, Failure> {
+    fn read(of: &ProviderArgs) -> Result<Result<Self, String>, Failure> {
         let host = Host::system();
         let folders = Folders::find(of.agent_dir.as_deref(), &host)?;
         let (registry, mut problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
@@ -193,11 +193,11 @@ impl AuthContext {
     }
 
     /// The credentials of a request, or why there are none.
-    async fn credentials(&self, no_refresh: bool) -> Result<Credentials, Answer> {
+    async fn credentials(&self, no_refresh: bool) -> Result<Credentials, Unavailable> {
         let login = self.auth.storage().get(&self.provider).filter(|entry| entry["type"] == "oauth");
         if no_refresh && let Some(login) = login {
             let login =
-                Credential::from_value(&login).ok_or_else(|| Answer::Invalid("the login is broken".to_owned()))?;
+                Credential::from_value(&login).ok_or_else(|| Unavailable::Invalid("the login is broken".to_owned()))?;
             return Ok(Credentials::key(login.access));
         }
         let found = match self.registry.default_model(&self.provider) {
@@ -215,12 +215,12 @@ impl AuthContext {
             {
                 // What cannot be read may hold them.
                 match self.problems.first() {
-                    Some(problem) => Err(Answer::Invalid(problem.to_string())),
-                    None => Err(Answer::NotConfigured),
+                    Some(problem) => Err(Unavailable::Invalid(problem.to_string())),
+                    None => Err(Unavailable::NotConfigured),
                 }
             }
-            Ok(_) => Err(Answer::NotConfigured),
-            Err(error) => Err(Answer::Invalid(error.to_string())),
+            Ok(_) => Err(Unavailable::NotConfigured),
+            Err(error) => Err(Unavailable::Invalid(error.to_string())),
         }
     }
 
@@ -230,7 +230,7 @@ impl AuthContext {
 }
 
 /// Why there are no credentials.
-enum Answer {
+enum Unavailable {
     /// Nobody knows the provider.
     UnknownProvider,
     /// There are none.
@@ -241,7 +241,7 @@ enum Answer {
     Invalid(String),
 }
 
-impl Answer {
+impl Unavailable {
     fn reason(&self) -> &'static str {
         match self {
             Self::UnknownProvider => "provider_not_found",
@@ -277,18 +277,18 @@ async fn check(args: &Check) -> Result<ExitCode, Failure> {
     // The answer stands alone: `doctor` says more.
     let (name, done) = match AuthContext::read(&args.of)? {
         // Which provider serves a model that nobody knows, nobody knows either.
-        Err(name) if args.of.whose.model.is_some() => (name, Err(Answer::Invalid("no such model".to_owned()))),
-        Err(name) => (name, Err(Answer::UnknownProvider)),
+        Err(name) if args.of.whose.model.is_some() => (name, Err(Unavailable::Invalid("no such model".to_owned()))),
+        Err(name) => (name, Err(Unavailable::UnknownProvider)),
         Ok(context) => {
             let found = context.credentials(args.no_refresh).await;
             (context.provider.to_string(), found.map(|found| (found, context.auth_type())))
         }
     };
     let done = done.and_then(|(found, auth_type)| match bearer(&found) {
-        None if args.credentials => Err(Answer::NotAvailable),
+        None if args.credentials => Err(Unavailable::NotAvailable),
         bearer => Ok((bearer.filter(|_| args.credentials), auth_type)),
     });
-    let (status, code) = done.as_ref().map_or_else(Answer::status, |_| ("ready", 0));
+    let (status, code) = done.as_ref().map_or_else(Unavailable::status, |_| ("ready", 0));
     if args.json {
         let mut shown = json!({"status": status, "provider": name});
         match &done {
@@ -318,13 +318,13 @@ fn bearer(found: &Credentials) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start().to_owned())
 }
 
-async fn print_api_key(of: &Of) -> Result<ExitCode, Failure> {
+async fn print_api_key(of: &ProviderArgs) -> Result<ExitCode, Failure> {
     if let Err(code) = of.whose.check(PRINTING, NOT_READY) {
         return Ok(code);
     }
     let context = match AuthContext::set(of)? {
         Ok(context) => context,
-        Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
+        Err(name) => return Ok(Unavailable::UnknownProvider.tell(&name)),
     };
     let name = context.provider.as_str();
     if context.auth.is_using_oauth(&context.provider) {
@@ -333,7 +333,7 @@ async fn print_api_key(of: &Of) -> Result<ExitCode, Failure> {
     }
     match context.credentials(false).await {
         Ok(Credentials { key: Some(key), .. }) => print(key.reveal()).map(|()| ExitCode::SUCCESS),
-        Ok(_) | Err(Answer::NotConfigured) => {
+        Ok(_) | Err(Unavailable::NotConfigured) => {
             tell(&"Error: No usable API key is configured");
             Ok(ExitCode::from(NOT_READY))
         }
@@ -349,7 +349,7 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
         .ok_or_else(|| Failure::user("--min-expiry must use a duration such as 30m or 1h"))?;
     let context = match AuthContext::set(&args.of)? {
         Ok(context) => context,
-        Err(name) => return Ok(Answer::UnknownProvider.tell(&name)),
+        Err(name) => return Ok(Unavailable::UnknownProvider.tell(&name)),
     };
     let name = context.provider.as_str();
     let logins = context.auth.logins();
@@ -362,14 +362,14 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
                 return print(login.access.reveal()).map(|()| ExitCode::SUCCESS);
             }
             let wanted = min_expiry.as_secs();
-            Answer::Invalid(format!("its provider gives no token that is good for {wanted} s"))
+            Unavailable::Invalid(format!("its provider gives no token that is good for {wanted} s"))
         }
         Ok(None) if context.problems.is_empty() => {
             tell(&format_args!("Error: Provider \"{name}\" is not configured with an OAuth bearer token"));
             return Ok(ExitCode::from(NOT_READY));
         }
-        Ok(None) => Answer::Invalid("a document cannot be read".to_owned()),
-        Err(error) => Answer::Invalid(error.to_string()),
+        Ok(None) => Unavailable::Invalid("a document cannot be read".to_owned()),
+        Err(error) => Unavailable::Invalid(error.to_string()),
     };
     Ok(answer.tell(name))
 }

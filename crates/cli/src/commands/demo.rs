@@ -23,7 +23,7 @@ use pinch_testing::server::Server;
 use serde_json::{Value, json};
 
 use crate::demo_script as script;
-use crate::embedded::{self, Surroundings};
+use crate::embedded::{self, FailureContext};
 use crate::exit::{Failure, tell, unwritten, warn_of};
 use crate::folders::{Folders, working_directory};
 use crate::output;
@@ -56,8 +56,8 @@ pub(crate) struct Args {
     pace: u64,
 }
 
-/// Where things lie.
-struct Place {
+/// The files and directories of a demo.
+struct DemoPaths {
     root: PathBuf,
     workspace: PathBuf,
     state: PathBuf,
@@ -67,15 +67,15 @@ struct Place {
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let system = Host::system();
-    let place = prepare(&args, &system)?;
+    let paths = prepare(&args, &system)?;
     let is_scripted = args.provider.is_none();
     // The desktop of the job is the one in the directory, for commands, too.
-    let home = place.root.to_string_lossy().into_owned();
-    let host = Host::builder().env(system.env().with([("HOME", home)])).home(&place.root).temp(system.temp()).build();
-    let server = if is_scripted { Some(start_server(&place, Duration::from_millis(args.pace)).await?) } else { None };
-    let config = config(&place, server.as_ref())?;
-    let mut builder = Engine::builder(&place.state).host(host).config(config).builtin_tools(CODING);
-    let mut documents = place.state.join("agent");
+    let home = paths.root.to_string_lossy().into_owned();
+    let host = Host::builder().env(system.env().with([("HOME", home)])).home(&paths.root).temp(system.temp()).build();
+    let server = if is_scripted { Some(start_server(&paths, Duration::from_millis(args.pace)).await?) } else { None };
+    let config = config(&paths, server.as_ref())?;
+    let mut builder = Engine::builder(&paths.state).host(host).config(config).builtin_tools(CODING);
+    let mut documents = paths.state.join("agent");
     if !is_scripted {
         // A real provider is asked with the user's own credentials.
         documents = Folders::find(None, &system)?.agent_dir;
@@ -84,14 +84,14 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let engine = builder.build();
     warn_of(engine.problems());
     let cancel = Cancel::new();
-    let request = request(&args, &engine, &place, &cancel);
-    let around = Surroundings { documents, names_model: true };
+    let request = request(&args, &engine, &paths, &cancel);
+    let around = FailureContext { documents, names_model: true };
     let show = async {
         if !args.json {
-            say(&introduction(&args, &place, server.as_ref()))?;
+            say(&introduction(&args, &paths, server.as_ref()))?;
         }
         let result = watch(&engine, request, &around, args.json).await?;
-        say(&if args.json { result_line(&place, &result) } else { conclusion(&place, &result) })?;
+        say(&if args.json { result_line(&paths, &result) } else { conclusion(&paths, &result) })?;
         Ok(result)
     };
     match signals::guard(&cancel, show).await {
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
 async fn watch(
     engine: &Engine,
     request: RunRequest,
-    around: &Surroundings,
+    around: &FailureContext,
     as_json: bool,
 ) -> Result<RunResult, Failure> {
     let mut run = engine.run(request);
@@ -129,7 +129,7 @@ fn say(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| unwritten(&error))
 }
 
-fn introduction(args: &Args, place: &Place, server: Option<&Server>) -> String {
+fn introduction(args: &Args, paths: &DemoPaths, server: Option<&Server>) -> String {
     let who = match (server, &args.provider, &args.model) {
         (Some(server), ..) => format!(
             "The model server at {} is scripted: it speaks Anthropic's wire format over real HTTP and plays a model.\n\
@@ -139,18 +139,18 @@ fn introduction(args: &Args, place: &Place, server: Option<&Server>) -> String {
         (None, Some(provider), Some(model)) => format!("Asking {provider}/{model}.\n"),
         _ => String::new(),
     };
-    let before = match session_file(place).is_file() {
+    let before = match session_file(paths).is_file() {
         true => "Resuming the session of an earlier run.\n",
         false => "",
     };
     format!("{who}{before}> {}\n\n", script::REQUEST)
 }
 
-fn conclusion(place: &Place, result: &RunResult) -> String {
+fn conclusion(paths: &DemoPaths, result: &RunResult) -> String {
     let meta = &result.meta;
     let usage = &meta.agent.usage;
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let file = match saved_file(place) {
+    let file = match saved_file(paths) {
         Some(path) => path.display().to_string(),
         None => "no summary was saved".to_owned(),
     };
@@ -162,32 +162,32 @@ fn conclusion(place: &Place, result: &RunResult) -> String {
         usage.input,
         usage.output,
         meta.duration_ms,
-        session_file(place).display(),
+        session_file(paths).display(),
     )
 }
 
 /// The last line of the events: the result, and where the file and the session lie.
-fn result_line(place: &Place, result: &RunResult) -> String {
+fn result_line(paths: &DemoPaths, result: &RunResult) -> String {
     let line = json!({
         "type": "result",
         "result": result.to_json(),
-        "file": saved_file(place),
-        "session": session_file(place),
+        "file": saved_file(paths),
+        "session": session_file(paths),
     });
     format!("{line}\n")
 }
 
-fn saved_file(place: &Place) -> Option<PathBuf> {
-    let path = place.root.join(script::SUMMARY_PATH.trim_start_matches("~/"));
+fn saved_file(paths: &DemoPaths) -> Option<PathBuf> {
+    let path = paths.root.join(script::SUMMARY_PATH.trim_start_matches("~/"));
     path.is_file().then_some(path)
 }
 
-fn session_file(place: &Place) -> PathBuf {
-    place.state.join("agents/main/sessions/demo.jsonl")
+fn session_file(paths: &DemoPaths) -> PathBuf {
+    paths.state.join("agents/main/sessions/demo.jsonl")
 }
 
 /// Lays the workspace out: today's notes and an empty desktop.
-fn prepare(args: &Args, host: &Host) -> Result<Place, Failure> {
+fn prepare(args: &Args, host: &Host) -> Result<DemoPaths, Failure> {
     let root = match &args.dir {
         Some(dir) => working_directory()?.join(dir),
         None => host.temp().join(format!("pinch-demo-{}", host.ids().hex8())),
@@ -201,16 +201,16 @@ fn prepare(args: &Args, host: &Host) -> Result<Place, Failure> {
     };
     make(&workspace.join("notes"))?;
     make(&root.join("Desktop"))?;
-    let place = Place { state: root.join("state"), root, workspace, notes };
-    make(&place.state.join("agent"))?;
-    let notes = place.workspace.join(&place.notes);
+    let paths = DemoPaths { state: root.join("state"), root, workspace, notes };
+    make(&paths.state.join("agent"))?;
+    let notes = paths.workspace.join(&paths.notes);
     if !notes.exists() {
         write(&notes, &script::notes(&date))?;
     }
     // The script's conversation is short: little of it is kept, so that there is something to compact.
     let settings = json!({"compaction": {"keepRecentTokens": 500}});
-    write(&place.state.join("agents/main/agent/settings.json"), &settings.to_string())?;
-    Ok(place)
+    write(&paths.state.join("agents/main/agent/settings.json"), &settings.to_string())?;
+    Ok(paths)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
@@ -220,22 +220,22 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::internal(format!("cannot write {}: {error}", path.display())))
 }
 
-async fn start_server(place: &Place, pace: Duration) -> Result<Server, Failure> {
+async fn start_server(paths: &DemoPaths, pace: Duration) -> Result<Server, Failure> {
     let server = Server::start()
         .await
         .map_err(|error| Failure::internal(format!("cannot open a port on the loopback interface: {error}")))?;
-    let notes = place.notes.clone();
+    let notes = paths.notes.clone();
     server.answer_with(move |request| script::answer(request, &notes, pace));
     Ok(server)
 }
 
 /// The configuration as a real document: two keys of one provider, and where it is.
-fn config(place: &Place, server: Option<&Server>) -> Result<Config, Failure> {
+fn config(paths: &DemoPaths, server: Option<&Server>) -> Result<Config, Failure> {
     let document: Value = match server {
-        None => json!({"agents": {"defaults": {"workspace": place.workspace}}}),
+        None => json!({"agents": {"defaults": {"workspace": paths.workspace}}}),
         Some(server) => json!({
             "agents": {"defaults": {
-                "workspace": place.workspace,
+                "workspace": paths.workspace,
                 "model": {"primary": format!("anthropic/{}", script::MODEL)},
             }},
             "auth": {"profiles": [
@@ -245,7 +245,7 @@ fn config(place: &Place, server: Option<&Server>) -> Result<Config, Failure> {
             "models": {"providers": {"anthropic": {"baseUrl": server.url()}}},
         }),
     };
-    let path = place.state.join("pinch.json");
+    let path = paths.state.join("pinch.json");
     write(&path, &document.to_string())?;
     #[cfg(unix)]
     {
@@ -258,7 +258,7 @@ fn config(place: &Place, server: Option<&Server>) -> Result<Config, Failure> {
     Ok(config)
 }
 
-fn request(args: &Args, engine: &Engine, place: &Place, cancel: &Cancel) -> RunRequest {
+fn request(args: &Args, engine: &Engine, paths: &DemoPaths, cancel: &Cancel) -> RunRequest {
     let replies = BlockReplies {
         break_at: BlockBreak::TextEnd,
         chunking: Some(Chunking {
@@ -269,8 +269,8 @@ fn request(args: &Args, engine: &Engine, place: &Place, cancel: &Cancel) -> RunR
         }),
     };
     let mut request = engine.request("demo", None, None, script::REQUEST).cancel(cancel.clone()).block_replies(replies);
-    request.session = SessionRef::Path(session_file(place));
-    request.workspace_dir = Some(place.workspace.clone());
+    request.session = SessionRef::Path(session_file(paths));
+    request.workspace_dir = Some(paths.workspace.clone());
     request.provider.clone_from(&args.provider);
     request.model.clone_from(&args.model);
     request

@@ -202,7 +202,7 @@ async fn a_broken_configuration_is_named_and_left_alone() {
 
     user.write(".pinch/openclaw.json", r#"{models: {providers: {mine: {baseUrl: 5}}}}"#);
     let place =
-        "Warning: HOME/.pinch/openclaw.json:models.providers.mine.baseUrl: must be string. The provider is left out";
+        "Warning: HOME/.pinch/openclaw.json:models.providers.mine.baseUrl: must be string. The provider is ignored";
     fails(&user, &ask, 2, &format!("{place}\n{no_key}")).await;
 }
 

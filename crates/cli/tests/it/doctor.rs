@@ -62,7 +62,7 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
         [
             "fail | settings.json | HOME/agent/settings.json:1:2: is not valid JSON: key must be a string. Correct it there; \
              the file is left as it is",
-            "warn | models.json | HOME/agent/models.json:providers.mine.models.1.id: must be string. The model is left out",
+            "warn | models.json | HOME/agent/models.json:providers.mine.models.1.id: must be string. The model is ignored",
             &format!("ok | auth.json | {} bytes", std::fs::metadata(&auth).unwrap().len()),
             "- | trust.json | not present",
             "warn | keybindings.json | HOME/agent/keybindings.json:app.clear: must be a key or a list of keys. It is ignored",

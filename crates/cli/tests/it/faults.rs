@@ -91,7 +91,7 @@ async fn broken_documents_are_named_and_left_alone() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), broken);
 
     user.write("agent/models.json", r#"{"providers": {"local": {"baseUrl": 5}}}"#);
-    let text = "Warning: HOME/agent/models.json:providers.local.baseUrl: must be string. The provider is left out\n\
+    let text = "Warning: HOME/agent/models.json:providers.local.baseUrl: must be string. The provider is ignored\n\
          Error: Model \"local/m1\" not found. Use --list-models to see available models.";
     fails(&user, &["--model", "local/m1", "-p", "x"], 2, text).await;
 }

@@ -42,6 +42,7 @@ async fn settings_choose_tools_until_a_flag_does() {
     set(r#"["read", "frob"]"#);
     assert_eq!(offered(&user, &[]).await, ["read"]);
     let ran = user.run(&["--model", "nowhere/m1", "--no-session", "-p", "x"]).await;
-    let warning = "Warning: defaultTools in settings.json: what is unknown is left out. Unknown tool name: frob. There are: read,";
+    let warning =
+        "Warning: defaultTools in settings.json: unknown tools are ignored. Unknown tool name: frob. There are: read,";
     assert!(ran.err.starts_with(warning), "{}", ran.err);
 }

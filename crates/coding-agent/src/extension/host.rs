@@ -204,7 +204,7 @@ impl Extensions {
             let is_in = |keys: &[&str]| keys.iter().any(|other| other.eq_ignore_ascii_case(key));
             if is_in(reserved) {
                 problems.push(format!(
-                    "Extension shortcut \"{key}\" from {extension} conflicts with a built-in shortcut; it is left out"
+                    "Extension shortcut \"{key}\" from {extension} conflicts with a built-in shortcut; it is ignored"
                 ));
                 continue;
             }

@@ -28,7 +28,7 @@ pub async fn start(
         let left_out = |entry: &ExtensionEntry| {
             let path = entry.path.display();
             format!(
-                "Extension {path} is left out: this program was built without extension processes (feature extension-process)"
+                "Extension {path} was not loaded: this program was built without extension processes (feature extension-process)"
             )
         };
         (Vec::new(), entries.iter().map(left_out).collect())

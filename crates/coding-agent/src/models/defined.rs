@@ -57,7 +57,7 @@ impl Rest {
                     FindingKind::Shape,
                     &self.at,
                     format!("cannot be read: {error}"),
-                    "The models are left out",
+                    "The models are ignored",
                 );
                 Value::Object(self.sketch.head.clone())
             });

@@ -105,12 +105,12 @@ impl Definition {
         findings: &mut Findings<'_>,
     ) -> Option<Self> {
         let Value::Object(config) = config else {
-            findings.note(FindingKind::Shape, at, "must be object".into(), "The provider is left out");
+            findings.note(FindingKind::Shape, at, "must be object".into(), "The provider is ignored");
             return None;
         };
         let mut misfits = Vec::new();
         schema::provider(at, &config, &mut misfits);
-        if findings.misfits(misfits, "The provider is left out") {
+        if findings.misfits(misfits, "The provider is ignored") {
             return None;
         }
         let (mut definition, models) = Self::of(config);
@@ -177,7 +177,7 @@ impl Definition {
         is_lent: bool,
         findings: &mut Findings<'_>,
     ) {
-        const LEFT_OUT: &str = "The model is left out";
+        const LEFT_OUT: &str = "The model is ignored";
         self.models.reserve(models.len());
         for (n, model) in models.into_iter().enumerate() {
             let place = || format!("{at}.models.{n}");
@@ -204,7 +204,7 @@ impl Definition {
             let place = format!("{at}.modelOverrides.{id}");
             let mut misfits = Vec::new();
             schema::model_override(&|| place.clone(), over, &mut misfits);
-            let is_broken = findings.misfits(misfits, "The override is left out");
+            let is_broken = findings.misfits(misfits, "The override is ignored");
             if let Some(compat) = over.get("compat").and_then(Value::as_object).filter(|_| !is_broken) {
                 warn_of(&format!("{place}.compat"), compat, findings);
             }

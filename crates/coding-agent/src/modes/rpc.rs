@@ -30,10 +30,10 @@ use waiting::{Backlog, serve_during};
 #[non_exhaustive]
 pub enum RpcError {
     /// The user interface of the client is in use by another one.
-    #[error("the client's UI is in use already")]
+    #[error("the client's user interface is already in use")]
     Taken,
     /// The client does not read any more.
-    #[error("nobody reads the output")]
+    #[error("the client does not read the output")]
     NobodyReads,
 }
 

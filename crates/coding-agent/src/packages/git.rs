@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::create_private_dir;
 
-use super::run::Want;
+use super::run::CapturedOutput;
 use super::source::GitSource;
 use super::{PackageError, PackageScope, Packages, RunError};
 
@@ -53,9 +53,9 @@ impl Packages {
         let temp = parent.join(format!(".clone-{}", self.host.ids().uuid_v4()));
         let mut unfinished = Unfinished(Some(temp.clone()));
         let target = temp.to_string_lossy();
-        self.git(&["clone", "--quiet", "--", &git.repo, &target], parent, Want::Everything, cancel).await?;
+        self.git(&["clone", "--quiet", "--", &git.repo, &target], parent, CapturedOutput::Everything, cancel).await?;
         if let Some(reference) = &git.reference {
-            self.git(&["checkout", "--quiet", reference, "--"], &temp, Want::Everything, cancel).await?;
+            self.git(&["checkout", "--quiet", reference, "--"], &temp, CapturedOutput::Everything, cancel).await?;
         }
         self.npm_dependencies(&temp, cancel).await?;
         std::fs::rename(&temp, &place).map_err(failed(&place))?;
@@ -65,8 +65,13 @@ impl Packages {
 
     /// Brings a clone to the reference that is asked for, else to where its server is; local changes are lost.
     async fn git_refresh(&self, git: &GitSource, place: &Path, cancel: &Cancel) -> Result<(), PackageError> {
-        self.git(&["fetch", "--quiet", "--prune", "--tags", "--force", "origin"], place, Want::Everything, cancel)
-            .await?;
+        self.git(
+            &["fetch", "--quiet", "--prune", "--tags", "--force", "origin"],
+            place,
+            CapturedOutput::Everything,
+            cancel,
+        )
+        .await?;
         let candidates: Vec<String> = match &git.reference {
             Some(reference) => vec![format!("refs/remotes/origin/{reference}"), reference.clone()],
             None => vec!["@{upstream}".to_owned(), "refs/remotes/origin/HEAD".to_owned()],
@@ -74,7 +79,8 @@ impl Packages {
         let mut goal = None;
         for candidate in &candidates {
             let wanted = format!("{candidate}^{{commit}}");
-            match self.git(&["rev-parse", "--verify", "--quiet", &wanted], place, Want::Result, cancel).await {
+            match self.git(&["rev-parse", "--verify", "--quiet", &wanted], place, CapturedOutput::Result, cancel).await
+            {
                 Ok(commit) => {
                     goal = Some(commit.trim().to_owned());
                     break;
@@ -88,8 +94,8 @@ impl Packages {
             status: 1,
             output: format!("there is no {}", candidates.join(" and no ")),
         })?;
-        self.git(&["reset", "--quiet", "--hard", &goal], place, Want::Everything, cancel).await?;
-        self.git(&["clean", "--quiet", "-fdx"], place, Want::Everything, cancel).await?;
+        self.git(&["reset", "--quiet", "--hard", &goal], place, CapturedOutput::Everything, cancel).await?;
+        self.git(&["clean", "--quiet", "-fdx"], place, CapturedOutput::Everything, cancel).await?;
         self.npm_dependencies(place, cancel).await
     }
 
@@ -122,7 +128,13 @@ impl Packages {
         Ok(())
     }
 
-    async fn git(&self, args: &[&str], folder: &Path, want: Want, cancel: &Cancel) -> Result<String, PackageError> {
+    async fn git(
+        &self,
+        args: &[&str],
+        folder: &Path,
+        want: CapturedOutput,
+        cancel: &Cancel,
+    ) -> Result<String, PackageError> {
         let argv = [&GUARDS, args].concat();
         let done = self.runner(cancel).run(&argv, folder, &ENV, want).await;
         Ok(done.map_err(|error| match error {

@@ -8,7 +8,7 @@ use pinch_stdx::fs::read_regular;
 use pinch_stdx::fs::{Access, create_private_dir, write_atomic};
 use serde_json::Value;
 
-use super::run::Want;
+use super::run::CapturedOutput;
 use super::source::NpmSource;
 use super::version::is_newer;
 use super::{PackageError, PackageScope, Packages};
@@ -69,7 +69,7 @@ impl Packages {
         let options = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--"];
         let specs = specs.iter().map(String::as_str);
         let argv = self.npm_argv(&options.into_iter().chain(specs).collect::<Vec<_>>());
-        self.runner(cancel).run(&argv, &root, &GUARDS, Want::Everything).await?;
+        self.runner(cancel).run(&argv, &root, &GUARDS, CapturedOutput::Everything).await?;
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Packages {
             return Ok(());
         }
         let argv = self.npm_argv(&["uninstall", "--ignore-scripts", "--no-audit", "--no-fund", "--", &npm.name]);
-        self.runner(cancel).run(&argv, &root, &GUARDS, Want::Everything).await?;
+        self.runner(cancel).run(&argv, &root, &GUARDS, CapturedOutput::Everything).await?;
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Packages {
             return Ok(());
         }
         let (args, env) = self.dependencies_of_repository();
-        self.runner(cancel).run(&self.npm_argv(&args), folder, &env, Want::Everything).await?;
+        self.runner(cancel).run(&self.npm_argv(&args), folder, &env, CapturedOutput::Everything).await?;
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Packages {
         let mut runner = self.runner(cancel);
         runner.time_limit = VIEW_LIMIT.min(self.time_limit);
         let argv = self.npm_argv(&["view", &npm.name, "version", "--json"]);
-        let said = runner.run(&argv, &self.agent_dir, &GUARDS, Want::Result).await?;
+        let said = runner.run(&argv, &self.agent_dir, &GUARDS, CapturedOutput::Result).await?;
         let newest = serde_json::from_str::<Value>(said.trim()).ok();
         let newest = newest.as_ref().and_then(Value::as_str);
         Ok(newest.filter(|newest| installed.is_none_or(|own| is_newer(newest, &own))).map(str::to_owned))

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(2);
 #[non_exhaustive]
 pub enum RunError {
     /// It could not be started.
-    #[error("{program} could not be run. Is it installed?")]
+    #[error("cannot run {program}: is it installed?")]
     Start {
         /// Which.
         program: String,
@@ -53,7 +53,7 @@ pub enum RunError {
         command: String,
     },
     /// The system failed while it ran.
-    #[error("{command} could not be followed")]
+    #[error("could not read the output of {command}")]
     Io {
         /// The program and what it was to do.
         command: String,
@@ -78,7 +78,7 @@ pub(super) struct Runner<'a> {
 
 /// What of a program's output is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum CapturedOutput {
     /// Its result; what it says besides is lost.
     Result,
     /// All of it, for the words of a failure.
@@ -92,13 +92,13 @@ impl Runner<'_> {
         argv: &[&str],
         folder: &Path,
         env: &[(&str, &str)],
-        want: Want,
+        want: CapturedOutput,
     ) -> Result<String, RunError> {
         let Some((program, args)) = argv.split_first() else { return Ok(String::new()) };
         let mut command = std::process::Command::new(program);
         command.args(args).current_dir(folder).env_clear().envs(self.host.env().iter()).envs(env.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        command.stderr(if want == Want::Everything { Stdio::piped() } else { Stdio::null() });
+        command.stderr(if want == CapturedOutput::Everything { Stdio::piped() } else { Stdio::null() });
         let mut process = Process::spawn_as_is(command)
             .map_err(|source| RunError::Start { program: (*program).to_owned(), source })?;
         // Not all arguments: an address may hold a password.

@@ -83,7 +83,7 @@ pub(super) fn collect(
                 break;
             }
             if is_link && Some(folder) != agent_dir && !links.may_lead(folder, &real, repositories, real_paths) {
-                let what = "is a link that leads out of the project, which is not trusted; it was left out";
+                let what = "is a link that leads out of the project, which is not trusted; it was ignored";
                 problems.push(Problem::new(&file.path, what).remedy("Trust the project, or copy the file"));
                 continue;
             }
@@ -95,7 +95,7 @@ pub(super) fn collect(
                     break;
                 }
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                    problems.push(Problem::new(&file.path, "is larger than 1 MiB and was left out"));
+                    problems.push(Problem::new(&file.path, "is larger than 1 MiB and was ignored"));
                 }
                 Err(error) => problems.push(Problem::new(&file.path, format!("cannot be read: {error}"))),
             }

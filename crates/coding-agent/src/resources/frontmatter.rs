@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<Document, String> {
     match serde_saphyr::from_str::<Value>(yaml) {
         Ok(Value::Object(head)) => Ok(Document { head, body }),
         Ok(Value::Null) => Ok(Document { head: Map::new(), body }),
-        Ok(_) => Err("the head is no mapping of names to values".to_owned()),
+        Ok(_) => Err("the front matter is not a map of keys to values".to_owned()),
         // The first line says it; the others show the place.
         Err(error) => Err(error.to_string().lines().next().unwrap_or_default().to_owned()),
     }

@@ -112,7 +112,7 @@ impl Gather<'_> {
         for text in inputs.command_line.of(self.kind) {
             if self.kind == ResourceKind::Extension && !matches!(Source::parse(text), Ok(Source::Local(_))) {
                 let (source, text) =
-                    (text, "is no path, and packages are not installed now. Install it first with `pinch install`");
+                    (text, "is not a path, and packages are not installed now. Install it first with `pinch install`");
                 self.problems.push(Diagnostic::warning(Path::new(source), text));
                 continue;
             }
@@ -220,7 +220,7 @@ impl Gather<'_> {
     fn is_inside(&mut self, file: &ListedFile, package: &Path) -> bool {
         let is_inside = self.real_paths.of_listed(file).starts_with(self.real_paths.of(package));
         if !is_inside {
-            let text = "is a link that leads out of its package; it was left out";
+            let text = "is a link that leads out of its package; it was ignored";
             self.problems.push(Diagnostic::warning(&file.path, text));
         }
         is_inside

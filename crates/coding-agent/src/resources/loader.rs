@@ -157,7 +157,7 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     let mut resources = Resources::default();
     let problems = &mut resources.diagnostics;
     if inputs.leaves_out_project() {
-        let text = "This project is not trusted: its settings, extensions, skills, prompts, themes and system prompt are left out";
+        let text = "This project is not trusted: its settings, extensions, skills, prompts, themes and system prompt are ignored";
         problems.push(Diagnostic::warning(&inputs.cwd, text));
     }
     let project = inputs.project();

@@ -186,7 +186,7 @@ impl Reader<'_> {
                         Some(next) => value = next,
                         None => {
                             self.errors.push(match name {
-                                Some(name) if !name.starts_with('#') => format!("{at}: there is no variable {name}"),
+                                Some(name) if !name.starts_with('#') => format!("{at}: unknown variable {name}"),
                                 _ => {
                                     format!("{at}: must be #rrggbb, 0 to 255, a variable or an empty text, not {value}")
                                 }
@@ -197,7 +197,7 @@ impl Reader<'_> {
                 }
             }
         }
-        self.errors.push(format!("{at}: its variables name each other in a circle"));
+        self.errors.push(format!("{at}: its variables refer to each other in a cycle"));
         None
     }
 }
@@ -248,11 +248,11 @@ mod tests {
             errors,
             [
                 "vars.a: must be #rrggbb, 0 to 255, a variable or an empty text, not \"#12345\"",
-                "vars.c: its variables name each other in a circle",
-                "vars.d: its variables name each other in a circle",
+                "vars.c: its variables refer to each other in a cycle",
+                "vars.d: its variables refer to each other in a cycle",
                 "colors.accent: must be #rrggbb, 0 to 255, a variable or an empty text, not \"#12345\"",
-                "colors.error: its variables name each other in a circle",
-                "colors.muted: there is no variable none",
+                "colors.error: its variables refer to each other in a cycle",
+                "colors.muted: unknown variable none",
                 "colors.dim: must be #rrggbb, 0 to 255, a variable or an empty text, not 256",
                 "colors: missing text",
             ]

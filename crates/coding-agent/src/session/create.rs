@@ -335,7 +335,7 @@ fn choose_tools(
         Some((names, left_out)) => {
             if !left_out.is_empty() && options.without_tools == WithoutTools::None {
                 let why = unknown(left_out.join(", "));
-                notes.push(format!("defaultTools in settings.json: what is unknown is left out. {why}"));
+                notes.push(format!("defaultTools in settings.json: unknown tools are ignored. {why}"));
             }
             names
         }

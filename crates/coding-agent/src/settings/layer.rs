@@ -102,7 +102,7 @@ impl Layer {
                     Ok(value) => keys::put(&mut good, key.path, value),
                     Err(wanted) => {
                         let rest = key.value_type.rest_of(value);
-                        let remedy = if rest.is_null() { "It is ignored" } else { "What is wrong in it is left out" };
+                        let remedy = if rest.is_null() { "It is ignored" } else { "The invalid parts are ignored" };
                         wrong(key.path, format!("must be {wanted}"), remedy);
                         keys::put(&mut good, key.path, rest);
                     }

@@ -70,7 +70,7 @@ impl Tool for EditTool {
             // Large files take a while: that is no work for a thread that others wait for.
             let work = tokio::task::spawn_blocking(move || change(&content, &edits, &name));
             let changed = cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?;
-            let (new, shown) = changed.map_err(|_| ToolError::new("The edit broke down; nothing was changed."))??;
+            let (new, shown) = changed.map_err(|_| ToolError::new("The edit failed; nothing was changed."))??;
             self.machine.write(&target, Bytes::from(new)).await.map_err(|error| refused(error.code))?;
             Ok(ToolOutput {
                 details: Some(json!({

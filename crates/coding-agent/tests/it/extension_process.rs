@@ -257,11 +257,9 @@ async fn a_program_that_dies_is_told_once_and_blocks_what_it_was_to_look_at() {
 async fn what_is_no_message_is_passed_over_up_to_a_limit() {
     let Some(mut stage) = Stage::of("chatty", "", [bash("ls"), Says::text("done")]).await else { return };
     let failed = failures(&stage.ask("hi").await);
-    assert_eq!(failed[0].error, "Its standard output is for messages only; it wrote: one line too many");
+    assert_eq!(failed[0].error, "stdout is for messages only, but it wrote: one line too many");
     assert!(!stage.result().1);
-    for (mood, why) in
-        [("garbage", "it sent 100 lines that are no messages"), ("huge", "it sent a line longer than 16 MiB")]
-    {
+    for (mood, why) in [("garbage", "it sent 100 invalid lines"), ("huge", "it sent a line longer than 16 MiB")] {
         let mut stage = Stage::of(mood, "", [bash("ls"), Says::text("done")]).await.unwrap();
         stage.ask("hi").await;
         let (text, failed) = stage.result();

@@ -96,7 +96,7 @@ fn limits_of_images_are_those_of_a_model_and_are_checked() {
             "openai/gpt-oss-120b": resize(json!({"maxHeight": 40})), "openai/gpt-oss-20b": resize(json!({"maxHeight": 0})),
         }},
     }}));
-    let left_out = |at: &str, what: &str| format!("m.json:providers.a.models.{at}: {what}. The model is left out");
+    let left_out = |at: &str, what: &str| format!("m.json:providers.a.models.{at}: {what}. The model is ignored");
     assert_eq!(
         problems,
         [
@@ -110,7 +110,7 @@ fn limits_of_images_are_those_of_a_model_and_are_checked() {
             left_out("8.inputLimits.images.maxPerMessage", "must be >= 1"),
             left_out("8.inputLimits.images.maxPerRequest", "must be number"),
             "m.json:providers.groq.modelOverrides.openai/gpt-oss-20b.inputLimits.images.resize.maxHeight: must be >= 1. \
-             The override is left out"
+             The override is ignored"
                 .to_owned(),
         ]
     );

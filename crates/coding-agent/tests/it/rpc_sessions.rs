@@ -70,7 +70,7 @@ async fn settings_that_cannot_be_written_are_no_success() {
     std::fs::write(&agent, "").unwrap();
     let answer = client.ask(json!({"id": 1, "type": "set_auto_retry", "enabled": false})).await;
     assert_eq!(answer["success"], false, "{answer}");
-    assert!(answer["error"].as_str().unwrap().starts_with("It is set for this run only. "), "{answer}");
+    assert!(answer["error"].as_str().unwrap().starts_with("set for this run only: "), "{answer}");
 }
 
 #[tokio::test]

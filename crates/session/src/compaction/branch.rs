@@ -14,7 +14,7 @@ use crate::entry::{BranchSummary, Entry, EntryBody, EntryId};
 use crate::session_log::{SessionLog, edited_messages};
 use crate::store::StoreError;
 
-/// Window that is assumed of a model that does not tell its own.
+/// Window that is assumed when a model's own is unknown.
 const DEFAULT_WINDOW: u64 = 128_000;
 
 /// Tokens a branch's summary may have.
@@ -70,7 +70,7 @@ pub fn prepare(entries: &[Arc<Entry>], budget: u64) -> BranchPreparation {
         let tokens = message_tokens(&message);
         if budget > 0 && prepared.total_tokens + tokens > budget {
             let is_summary = matches!(entry.body, EntryBody::Compaction(_) | EntryBody::BranchSummary(_));
-            // A summary stands for much more than its size: it may take a little more than the budget.
+            // A summary replaces much more than its size, so it may exceed the budget a little.
             if is_summary && prepared.total_tokens < budget * 9 / 10 {
                 prepared.total_tokens += tokens;
                 prepared.messages.push(message);
@@ -97,7 +97,7 @@ fn is_told(message: &Message) -> bool {
 pub struct BranchInstructions {
     /// The person's words.
     pub text: Option<String>,
-    /// They stand in place of ours rather than beside them.
+    /// They replace the default instructions instead of being added to them.
     pub replace: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where the part that is kept begins.
+//! Where the kept part starts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::session_log::{edited_messages, roles};
 pub struct CutPoint {
     /// Place of the first entry that is kept.
     pub first_kept: usize,
-    /// Place where the turn begins that the cut goes through; none when it goes between turns.
+    /// Start of the turn that the cut divides; `None` when it is between turns.
     pub turn_start: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ pub fn find(path: &[Arc<Entry>], range: Range<usize>, keep_recent_tokens: u64) -
     CutPoint { first_kept, turn_start: turn_start.filter(|_| !moved_to_turn) }
 }
 
-/// Whether the kept part may begin with this entry.
+/// Whether the kept part may start with this entry.
 fn may_begin(entry: &Entry) -> bool {
     match &entry.body {
         EntryBody::Message(message) => match &**message {
@@ -63,7 +63,7 @@ fn may_begin(entry: &Entry) -> bool {
     }
 }
 
-/// Whether a turn begins with this entry.
+/// Whether a turn starts with this entry.
 fn begins_turn(entry: &Entry) -> bool {
     match &entry.body {
         EntryBody::Message(message) => match &**message {

@@ -13,7 +13,7 @@ use crate::session_log::{Context, roles};
 /// Units an image counts as.
 const IMAGE_UNITS: usize = 4800;
 
-/// Tokens of one message; none of a system message, which stands for no part of the conversation. [`context_tokens`] counts them.
+/// Tokens of one message; a system message has none, because it is not part of the conversation. [`context_tokens`] counts them.
 pub fn message_tokens(message: &Message) -> u64 {
     (units(message) as u64).div_ceil(4)
 }
@@ -131,7 +131,7 @@ fn is_summary(message: &Message) -> bool {
 /// How full the model's window is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContextUsage {
-    /// Tokens of the context; `None` between a compaction and the next answer, when nobody knows.
+    /// Tokens of the context; `None` between a compaction and the next answer, when it is unknown.
     pub tokens: Option<u64>,
     /// Tokens of the window.
     pub context_window: u64,

@@ -63,7 +63,7 @@ impl FileList {
         json!({ "readFiles": self.read(), "modifiedFiles": self.modified() })
     }
 
-    /// What stands at the end of a summary.
+    /// The end of a summary.
     pub fn text(&self) -> String {
         let newest = |mut list: Vec<String>| sorted(list.split_off(list.len().saturating_sub(MAX_LISTED)));
         format(&newest(self.only_read()), &newest(self.modified.clone()))

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{CompactError, Compacted, CompactionReason, Preparation, Summarised};
 use crate::entry::{Entry, EntryId};
 
-/// One value that is asked before and told after compactions and moves in the tree. Every method defaults to changing nothing.
+/// Hooks that are called before and after compactions and moves in the tree. By default, they change nothing.
 pub trait SummaryHooks: Send + Sync {
     /// Before a compaction is summarised.
     fn before_compaction<'a>(
@@ -88,7 +88,7 @@ pub struct MoveAhead {
     pub summarise: bool,
     /// What the summary is to look at in particular.
     pub focus: Option<String>,
-    /// These words stand in place of the usual instructions.
+    /// Text that replaces the default instructions.
     pub replace_instructions: bool,
     /// The mark that the new place gets.
     pub label: Option<String>,
@@ -97,7 +97,7 @@ pub struct MoveAhead {
 /// What may happen to a move.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BeforeMove {
-    /// It is made, changed as told.
+    /// Make it, with these changes.
     GoOn(MoveChanges),
     /// The leaf stays.
     Cancel,
@@ -110,7 +110,7 @@ pub struct MoveChanges {
     pub summary: Option<(String, Option<Value>)>,
     /// Other words to look at.
     pub focus: Option<String>,
-    /// Whether they stand in place of the usual instructions.
+    /// Whether they replace the default instructions.
     pub replace_instructions: Option<bool>,
     /// Another mark.
     pub label: Option<String>,

@@ -1,4 +1,4 @@
-//! What the summarising model is told.
+//! The instructions of the summarizing model.
 
 /// The prompt of every summary request.
 pub const SYSTEM: &str = "You write summaries of conversations between a user and a coding assistant. The conversation is given to you \
@@ -122,7 +122,7 @@ Summarise the branch, so that its results are known there, in exactly this form:
 
 Be concise. Keep file paths, function names and error messages exactly as they are.";
 
-/// Stands for the history when there is none before a split turn.
+/// Replaces the history when there is none before a split turn.
 pub const NO_HISTORY: &str = "No earlier history.";
 
 /// Stands between the history and the beginning of a split turn.

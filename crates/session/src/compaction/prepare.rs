@@ -26,7 +26,7 @@ pub struct Preparation {
     pub first_kept_entry_id: EntryId,
     /// The cut goes through a turn.
     pub is_split_turn: bool,
-    /// Messages that the summary will stand for.
+    /// Messages that the summary will replace.
     pub messages_to_summarise: Vec<Arc<Message>>,
     /// The first part of the turn that the cut goes through.
     pub turn_prefix: Vec<Arc<Message>>,
@@ -47,7 +47,7 @@ pub struct Preparation {
 pub struct Verbatim {
     /// The newest request of the user, when it is summarised away.
     pub last_user_request: Option<String>,
-    /// Messages that somebody pinned, oldest first.
+    /// Pinned messages, oldest first.
     pub pinned: Vec<String>,
 }
 

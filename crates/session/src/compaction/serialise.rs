@@ -1,4 +1,4 @@
-//! A conversation as plain text, so that the model that summarises it does not go on with it.
+//! A conversation as plain text, so that the model that summarizes it does not continue it.
 
 use std::sync::Arc;
 

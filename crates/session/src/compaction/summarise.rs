@@ -16,7 +16,7 @@ use pinch_stdx::text::utf16_len;
 use super::{CompactError, Preparation, Strategy, Summarised, instructions, serialise, stripped};
 use crate::recovery::{self, Again, Failure, TurnRetry};
 
-/// One summary request, for whoever builds the [`Request`]: the session knows model, credentials and thinking level.
+/// One summary request, from which the session builds the [`Request`] with model, credentials and thinking level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryPrompt {
     /// The system prompt.
@@ -51,7 +51,7 @@ pub struct SummaryRetry<'a> {
     pub plan: TurnRetry,
     /// Gives the chance that spreads the waits.
     pub host: &'a Host,
-    /// Is told of every repetition.
+    /// Called for every retry.
     pub on_step: &'a (dyn Fn(SummaryStep) -> BoxFuture<'a, ()> + Send + Sync),
 }
 

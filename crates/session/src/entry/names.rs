@@ -12,7 +12,7 @@ const KEPT: usize = 200;
 /// The directory of a working directory below `sessions`: `/home/me/p` gives `--home-me-p--`.
 ///
 /// A name that no file system would take is cut and ends with a hash of the directory in place of the rest. Different directories can share a
-/// directory (`/a-b` and `/a/b`): whoever lists one compares the headers.
+/// directory (`/a-b` and `/a/b`): listings compare the headers.
 pub fn folder_name(cwd: &str) -> String {
     let cwd = resolved(cwd);
     let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);

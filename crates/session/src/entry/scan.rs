@@ -1,6 +1,6 @@
 //! One pass over a session's bytes: where its lines are and what they are, without building any value.
 //!
-//! A line is walked over token by token; so a line that is no JSON is found out here, and a large text costs little more than reading it.
+//! A line is scanned token by token, so that invalid JSON is found here and a large text costs little more than reading it.
 
 use std::borrow::Cow;
 
@@ -77,7 +77,7 @@ pub(crate) struct Place {
     pub(crate) line_end: usize,
 }
 
-/// Looks at one line; `None` when it is no JSON object with a string `type`.
+/// Scans a line; `None` when it is not a JSON object with a string `type`.
 pub(crate) fn line(bytes: &[u8]) -> Option<Line<'_>> {
     first_line(bytes).map(|(line, _)| line)
 }

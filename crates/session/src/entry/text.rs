@@ -10,7 +10,7 @@ pub(crate) fn to_line<T: Serialize + ?Sized>(value: &T) -> String {
     write::to_string(value).unwrap_or_default()
 }
 
-/// Reads an object, also when its strings hold halves of surrogate pairs or bytes that are no UTF-8: those become U+FFFD.
+/// Reads an object. Lone surrogates and invalid UTF-8 in its strings become U+FFFD.
 pub(crate) fn parse_object(line: &[u8]) -> Option<Map<String, Value>> {
     serde_json::from_slice(line).or_else(|_| lossy::from_slice(line)).ok()
 }

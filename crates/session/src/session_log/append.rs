@@ -24,7 +24,7 @@ impl SessionLog {
     /// Appends an entry to the active branch and makes it the leaf.
     ///
     /// A message that comes while tool calls still await results gets those before it; a message of the user's own shell command waits for
-    /// them instead. A result nobody waits for is left out, with a warning; the answer is then the leaf.
+    /// them instead. A result without its call is ignored with a warning; the leaf is returned then.
     ///
     /// # Errors
     /// When nothing was written; nothing changed in memory then.
@@ -93,7 +93,7 @@ impl SessionLog {
         EntryId::new(fresh_id(&self.host, is_used))
     }
 
-    /// Writes entries as a chain below the leaf; false when somebody else wrote first and it has to be thought over again.
+    /// Writes entries as a chain below the leaf; false when another process wrote first and the append must be tried again.
     async fn write(&mut self, batch: Vec<(EntryId, EntryBody)>) -> Result<bool, StoreError> {
         let mut lines = Vec::new();
         let mut entries = Vec::with_capacity(batch.len());
@@ -123,7 +123,7 @@ impl SessionLog {
                     };
                     match journal.append(all, self.end).await? {
                         Appended::At(end) => self.end = end,
-                        // Somebody else's session has begun where ours was to begin.
+                        // Another process has created a session under this name.
                         Appended::Moved { .. } if self.waiting.is_some() => {
                             let path = self.path().map_or_else(|| self.header.id.clone().into(), Path::to_owned);
                             return Err(StoreError::Exists { path });
@@ -145,7 +145,7 @@ impl SessionLog {
         Ok(true)
     }
 
-    /// Takes in what somebody else appended: entries that go on from our leaf are followed, others leave it where it is.
+    /// Adds what another process appended: entries that continue our leaf are followed, others leave it where it is.
     fn absorb(&mut self, tail: Bytes) {
         self.end += tail.len() as u64;
         let leaf = self.leaf;

@@ -109,10 +109,10 @@ impl SessionLog {
         Branch::new(&self.index, self.leaf)
     }
 
-    /// All entries as trees. Roots stand in file order, children by time. Of entries with the same id the last one stands in the tree.
+    /// All entries as trees. Roots are in file order, children by time. Of entries with the same id the last one is in the tree.
     ///
-    /// Every entry stands in it once, whatever the file says: where parents lead in a cycle, its first entry is a root. One exception: an older
-    /// program could write the same lines twice. Such copies stand where pi shows them, beside the entry that they are copies of, as long as
+    /// Every entry is in it once, whatever the file says: where parents lead in a cycle, its first entry is a root. One exception: an older
+    /// program could write the same lines twice. Such copies are where pi shows them, beside the entry that they are copies of, as long as
     /// the whole has at most twice as many nodes as the file has entries.
     pub fn tree(&self) -> Tree {
         let slots = self.index.slots();

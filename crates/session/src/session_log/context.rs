@@ -127,7 +127,7 @@ fn model_of(entry: &Entry) -> Option<BranchModel> {
     }
 }
 
-/// Where the kept entries of a compaction begin; `None` when nothing is kept.
+/// Where the kept entries of a compaction start; `None` when nothing is kept.
 fn first_kept(compaction: &Entry, find: impl FnOnce(&EntryId) -> Option<usize>) -> Option<usize> {
     match &compaction.body {
         EntryBody::Compaction(compaction) => find(compaction.first_kept_entry_id.as_ref()?),

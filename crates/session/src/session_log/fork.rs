@@ -13,7 +13,7 @@ use crate::entry::scan::{self, LineKind, Role};
 use crate::entry::{Entry, EntryBody, EntryId, text};
 use crate::store::{Appended, SessionRef, SessionStore, StoreError};
 
-/// What is known about a session before it begins.
+/// The properties of a new session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
     /// Its working directory.
@@ -78,7 +78,7 @@ impl SessionLog {
         Ok(log)
     }
 
-    /// Goes over to a new, empty session in the same store.
+    /// Changes over to a new, empty session in the same store.
     ///
     /// # Errors
     /// When the store cannot make room for it; the old session stays then.
@@ -111,7 +111,7 @@ impl SessionLog {
         }
     }
 
-    /// The same session once more, for whoever is to go on with it: read again from where it is kept, else as it is in memory. Only one of
+    /// The same session once more, for the caller to continue: read again from its store, else as it is in memory. Only one of
     /// the two may be written to from here on.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl SessionLog {
         Ok(log)
     }
 
-    /// Goes over to a new session that holds the branch up to an entry: without labels in between, with the branch's labels at its end. It is
+    /// Changes over to a new session that has the branch up to an entry: without labels in between, with the branch's labels at its end. It is
     /// written at once when it holds a message of user or model, else with the first one.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl SessionLog {
         Ok(())
     }
 
-    /// The session that [`SessionLog::create_branched_session`] goes over to.
+    /// The session that [`SessionLog::create_branched_session`] changes over to.
     ///
     /// # Errors
     /// As there.

@@ -17,7 +17,7 @@ pub(super) enum Verdict {
     Write { missing: Vec<ToolCall> },
     /// Keep it until the awaited results are there.
     Hold,
-    /// Leave it out: nobody waits for this result.
+    /// Ignore it: no call waits for this result.
     Refuse,
 }
 

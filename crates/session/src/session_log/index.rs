@@ -1,4 +1,4 @@
-//! Where each entry stands in the bytes of a session, and how entries hang together.
+//! The position of each entry in the bytes of a session, and the links between entries.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub(crate) struct Index {
     segments: Vec<Segment>,
     slots: Slots,
     labels: HashMap<EntryId, Label>,
-    /// Lines that are no entries.
+    /// Lines that are not entries.
     pub(crate) n_skipped: usize,
     /// Cycles of parents that were cut: the first entry of each is a root.
     pub(crate) n_cycles: usize,
@@ -85,7 +85,7 @@ impl Index {
             others.extend(part.others.into_iter().map(|(at, parent)| (base + at, parent)));
             self.slots.add(part.found);
         }
-        // Of an id that stands twice the last one is meant.
+        // Of duplicate ids the last one is used.
         let unique = self.slots.are_unique();
         let mut others = others.into_iter().peekable();
         // Only an entry that stands before its parent can close a cycle, and only with others of the same text.
@@ -209,7 +209,7 @@ impl Index {
         })
     }
 
-    /// An entry from its line. What stands there when somebody wrote over it is not the entry.
+    /// An entry from its line. If the file was overwritten, it is not the entry.
     fn parse(&self, at: usize, line: &[u8]) -> Arc<Entry> {
         let slot = &self.slots[at];
         let entry = Entry::parse(line).filter(|entry| entry.id == slot.id).unwrap_or_else(|| Entry {

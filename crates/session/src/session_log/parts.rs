@@ -15,16 +15,16 @@ use crate::store::StoredText;
 /// Bytes of a stored text that are looked at together.
 const BUFFER: usize = 1 << 18;
 
-/// What stands in a part of a text: in the lines that begin there.
+/// The contents of a part of a text: the lines that start in it.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// The entries, without their segments and parents.
     pub(super) found: Vec<Slot>,
     /// The parents of those that do not follow the one before them, with their places among the found ones. Most entries do.
     pub(super) others: Vec<(usize, Option<EntryId>)>,
-    /// Lines that are no entries.
+    /// Lines that are not entries.
     pub(super) n_skipped: usize,
-    /// What stands behind the last line end of the text.
+    /// The text after the last line end.
     pub(super) torn: Vec<u8>,
 }
 

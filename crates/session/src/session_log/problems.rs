@@ -21,7 +21,7 @@ impl SessionLog {
         problems
     }
 
-    /// Lines that are no entries and were passed over.
+    /// Lines that are not entries and were skipped.
     pub fn n_skipped(&self) -> usize {
         self.index.n_skipped
     }

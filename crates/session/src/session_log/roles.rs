@@ -185,7 +185,7 @@ fn wrapped(prefix: &str, message: &OtherMessage, suffix: &str) -> Content {
     Content::Blocks(vec![Block::text(format!("{prefix}{summary}{suffix}"))])
 }
 
-/// What a model is told about a command of the user; `None` when it is not to know.
+/// The text of a user's command for the model; `None` when it is excluded from the context.
 fn bash_text(raw: &Map<String, Value>) -> Option<String> {
     let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);

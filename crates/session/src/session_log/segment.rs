@@ -9,7 +9,7 @@ use memchr::memrchr;
 
 use crate::store::StoredText;
 
-/// Bytes that are read at once when many lines are wanted: lines of a branch stand near each other.
+/// Bytes that are read at once when many lines are wanted: lines of a branch are near each other.
 const WINDOW: u64 = 256 * 1024;
 
 /// A piece of a session's text.
@@ -20,7 +20,7 @@ pub(super) enum Segment {
     /// Where it is stored.
     Stored {
         text: Arc<dyn StoredText>,
-        /// What stands behind the last line end.
+        /// The text after the last line end.
         torn: Vec<u8>,
     },
 }
@@ -38,7 +38,7 @@ impl Segment {
         }
     }
 
-    /// What stands behind the last line end.
+    /// The text after the last line end.
     pub(super) fn torn(&self) -> &[u8] {
         match self {
             Self::Kept(text) => &text[memrchr(b'\n', text).map_or(0, |at| at + 1)..],

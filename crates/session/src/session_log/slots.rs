@@ -63,7 +63,7 @@ impl Slots {
         found.map(|at| *at as usize)
     }
 
-    /// Whether no id stands twice.
+    /// Whether there are no duplicate ids.
     pub(super) fn are_unique(&self) -> bool {
         self.n_duplicates() == 0
     }

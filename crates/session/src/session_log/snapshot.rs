@@ -1,4 +1,4 @@
-//! A session at one moment, for those who read it while it goes on.
+//! Snapshots of a session, for readers while the session changes.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::SessionLog;
 
 impl SessionLog {
-    /// The session of this moment. It shares the text with this one, which goes on without it; what is appended to it is kept in memory only.
+    /// A snapshot of the session. It shares the text with this one; what is appended to it is kept in memory only.
     pub fn snapshot(&self) -> Self {
         Self {
             host: self.host.clone(),

@@ -171,7 +171,7 @@ impl JsonlStore {
                 let folders = self.folders(&ListScope::All);
                 let mut paths: Vec<PathBuf> =
                     folders.iter().flat_map(|folder| session_files(folder)).map(|file| file.path).collect();
-                // The name of a file tells its id, if nobody renamed it: those that do not are read last.
+                // The name of a file has its id unless it was renamed: such files are read last.
                 let ending = format!("{id}.jsonl");
                 paths.sort_by_key(|path| {
                     !path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending))
@@ -245,7 +245,7 @@ impl SessionStore for JsonlStore {
     }
 }
 
-/// Ends a listing that nobody waits for any more.
+/// Ends a listing whose future was dropped.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -283,7 +283,7 @@ pub fn read_header(path: &Path) -> Option<Header> {
     loop {
         let read = (&mut file).take(step).read_to_end(&mut text).ok()?;
         let at_end = (read as u64) < step || text.len() as u64 >= LIMIT;
-        // A line that is cut off by the end of what was read is no whole line yet.
+        // A line that is truncated by the end of the buffer is not complete yet.
         let whole = if at_end { text.len() } else { memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1) };
         if let Some(line) = scan::lines(&text[..whole]).map(|(_, line)| line).find(|line| scan::line(line).is_some()) {
             return Header::parse(line);

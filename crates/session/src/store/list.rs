@@ -23,10 +23,10 @@ const MAX_SEARCH_TEXT: usize = 1 << 20;
 /// Files read at the same time.
 const MAX_READERS: usize = 16;
 
-/// Longer lines are passed over: a list is no reason to hold them.
+/// Longer lines are skipped.
 const MAX_LINE: usize = 32 << 20;
 
-/// Hears how many files of how many have been read.
+/// Called with the number of files read and the total.
 pub type ListProgress = Arc<dyn Fn(usize, usize) + Send + Sync>;
 
 /// What a list of sessions shows of one.
@@ -38,7 +38,7 @@ pub struct SessionSummary {
     pub id: String,
     /// Its working directory; empty when its header has none.
     pub cwd: String,
-    /// The name somebody gave it.
+    /// Its name.
     pub name: Option<String>,
     /// The session it was forked from.
     pub parent_session: Option<String>,
@@ -82,7 +82,7 @@ pub fn sort(found: &mut [SessionSummary]) {
     found.sort_by_key(|summary| std::cmp::Reverse((summary.modified, summary.file_modified)));
 }
 
-/// Reads the files side by side, at most [`MAX_READERS`] at a time, but for those the cache knows. Files that are no sessions are left out;
+/// Reads the files side by side, at most [`MAX_READERS`] at a time, but for those the cache knows. Files that are not sessions are skipped;
 /// so is what is left when `stop` is set.
 pub(super) fn summarise_files(
     files: &[SessionFile],
@@ -201,7 +201,7 @@ impl Reader {
         Self { summary, search_text: String::new(), has_header: false, newest: None }
     }
 
-    /// Takes one line in; false when this is no session.
+    /// Adds a line; false when this is not a session.
     fn read(&mut self, line: &[u8]) -> bool {
         let Some(seen) = scan::line(line) else { return true };
         if !self.has_header {

@@ -11,14 +11,14 @@ use super::SessionSummary;
 /// Bytes a compiled expression may take.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// What somebody looks for.
+/// A search query.
 #[derive(Clone, Debug)]
 pub enum Query {
     /// All of these; none of them matches every session.
     Tokens(Vec<Token>),
     /// A regular expression, whatever the case.
     Regex(Pattern),
-    /// A regular expression that is none, and why. It matches nothing.
+    /// An invalid regular expression, and why. It matches nothing.
     Broken(String),
 }
 
@@ -58,7 +58,7 @@ pub enum NameFilter {
     /// All of them.
     #[default]
     All,
-    /// Those that somebody gave a name.
+    /// Sessions with a name.
     Named,
 }
 

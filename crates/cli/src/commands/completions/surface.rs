@@ -1,4 +1,4 @@
-//! The whole command line as data, whoever reads which part of it.
+//! The whole command line as data, including commands that are parsed by hand.
 
 use pinch_cli::options::flags::{FLAGS, Takes};
 use pinch_cli::options::help;
@@ -203,7 +203,7 @@ fn of_packages(command: packages::CommandSurface) -> Entry {
             .map(|name| Argument {
                 name: name.to_owned(),
                 values: values("", &name.to_uppercase()),
-                about: "What is meant: npm:NAME, git:HOST/PATH, a URL, or a folder.".to_owned(),
+                about: "Source of the package: npm:NAME, git:HOST/PATH, a URL, or a directory".to_owned(),
             })
             .into_iter()
             .collect(),

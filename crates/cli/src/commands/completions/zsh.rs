@@ -75,7 +75,7 @@ fn option(option: &Opt) -> String {
     }
 }
 
-/// What stands behind the options.
+/// The arguments after the options.
 fn rest(entry: &Entry) -> Vec<String> {
     let named = entry.arguments.iter().map(|argument| format!("':{}:{}'", argument.name, action(&argument.values)));
     let messages = (entry.words.len() == 1).then(|| "'*:message:_pinch_messages'".to_owned());

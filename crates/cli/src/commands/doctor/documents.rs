@@ -48,7 +48,7 @@ fn told(section: &mut Section, name: &str, path: &Path, broken: Option<Problem>,
 
 fn settings(section: &mut Section, context: &DoctorContext) {
     let global = context.folders.agent_dir.join("settings.json");
-    // A project's settings are looked at even if they do not count: somebody may be about to trust them.
+    // A project's settings are checked even if they are not used: the user may be about to trust them.
     let project = context.project_dir.as_ref().map(|dir| dir.join("settings.json")).filter(|path| path.is_file());
     let files = SettingsFiles { global: global.clone(), project: project.clone() };
     let problems = SettingsManager::load(&files, &context.host).drain_problems();

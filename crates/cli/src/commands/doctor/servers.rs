@@ -71,7 +71,7 @@ pub(super) async fn look(context: &DoctorContext, reach: Reach) -> Section {
 }
 
 /// Whose server it is.
-struct Place {
+struct ServerAddress {
     providers: Vec<String>,
     is_near: bool,
     /// The URL with all that is in it; it is not shown.
@@ -79,8 +79,8 @@ struct Place {
 }
 
 /// The servers by scheme, host and port, and how many are too far away.
-fn places(context: &DoctorContext, reach: Reach) -> (BTreeMap<String, Place>, usize) {
-    let mut places = BTreeMap::<String, Place>::new();
+fn places(context: &DoctorContext, reach: Reach) -> (BTreeMap<String, ServerAddress>, usize) {
+    let mut places = BTreeMap::<String, ServerAddress>::new();
     let mut far = std::collections::BTreeSet::new();
     for provider in context.registry.providers() {
         // Whoever has no key asks nobody there, and the catalog knows very many.
@@ -94,7 +94,7 @@ fn places(context: &DoctorContext, reach: Reach) -> (BTreeMap<String, Place>, us
             continue;
         }
         let url = model.base_url.clone();
-        let place = places.entry(address).or_insert_with(|| Place { providers: Vec::new(), is_near, url });
+        let place = places.entry(address).or_insert_with(|| ServerAddress { providers: Vec::new(), is_near, url });
         place.providers.push(provider.to_string());
     }
     (places, far.len())
@@ -122,7 +122,12 @@ fn address(url: &str) -> Option<(String, bool)> {
 }
 
 /// Any answer will do, also one that wants credentials: none are sent.
-async fn ask(client: &HttpClient, host: &Host, address: String, place: Place) -> (String, Place, Result<(), String>) {
+async fn ask(
+    client: &HttpClient,
+    host: &Host,
+    address: String,
+    place: ServerAddress,
+) -> (String, ServerAddress, Result<(), String>) {
     let limit = if place.is_near { NEAR } else { FAR };
     let outgoing =
         Outgoing { method: Method::GET, url: place.url.clone(), headers: HeaderMap::new(), body: Bytes::new() };

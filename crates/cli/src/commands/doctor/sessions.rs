@@ -1,4 +1,4 @@
-//! Sessions that cannot be read, locks that nobody holds any more, and extensions that would be started.
+//! Sessions that cannot be read, stale locks, and extensions that would be started.
 
 use std::fs;
 use std::path::{Path, PathBuf};

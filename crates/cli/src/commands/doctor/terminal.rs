@@ -1,4 +1,4 @@
-//! The terminal, as far as it can be told without asking it.
+//! The terminal, as far as is known without querying it.
 
 use std::io::IsTerminal as _;
 

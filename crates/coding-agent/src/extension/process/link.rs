@@ -403,11 +403,11 @@ async fn read(link: &Arc<Link>, stdout: Option<ChildStdout>, serve: &Serve) -> O
             if n_garbage == 1
                 && let Ok(handle) = link.handle()
             {
-                let text = format!("Its standard output is for messages only; it wrote: {shown}");
+                let text = format!("stdout is for messages only, but it wrote: {shown}");
                 handle.report("process", &ExtensionError::new(text));
             }
             if n_garbage >= MAX_GARBAGE {
-                return Some(format!("it sent {MAX_GARBAGE} lines that are no messages"));
+                return Some(format!("it sent {MAX_GARBAGE} invalid lines"));
             }
         }
     }

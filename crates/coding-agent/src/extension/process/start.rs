@@ -27,7 +27,7 @@ pub(in crate::extension) async fn start(
     for entry in entries {
         match commands(entry, agent_dir, host) {
             Ok(commands) => specs.extend(commands.into_iter().map(|command| (entry, command))),
-            Err(why) => problems.push(format!("Extension {} is left out: {why}", entry.path.display())),
+            Err(why) => problems.push(format!("Extension {} was not loaded: {why}", entry.path.display())),
         }
     }
     let starting = specs.into_iter().map(|(entry, command)| async move {
@@ -44,7 +44,7 @@ pub(in crate::extension) async fn start(
     for (entry, done) in futures::future::join_all(starting).await {
         match done {
             Ok(extension) => started.push(Arc::new(extension)),
-            Err(error) => problems.push(format!("Extension {} is left out: {error}", entry.path.display())),
+            Err(error) => problems.push(format!("Extension {} was not loaded: {error}", entry.path.display())),
         }
     }
     (started, problems)

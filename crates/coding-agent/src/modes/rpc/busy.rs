@@ -31,7 +31,7 @@ pub(super) enum WorkItem {
 }
 
 /// What comes next.
-enum Next {
+enum NextItem {
     Work(Option<WorkItem>),
     Io(IoEvent),
 }
@@ -101,24 +101,24 @@ impl<'a> Busy<'a> {
             let next = if n_items.is_multiple_of(ITEMS_IN_A_ROW) {
                 tokio::select! {
                     biased;
-                    event = self.io.next_event(), if listens => Next::Io(event),
-                    item = work.next() => Next::Work(item),
+                    event = self.io.next_event(), if listens => NextItem::Io(event),
+                    item = work.next() => NextItem::Work(item),
                 }
             } else {
                 tokio::select! {
                     biased;
-                    item = work.next() => Next::Work(item),
-                    event = self.io.next_event(), if listens => Next::Io(event),
+                    item = work.next() => NextItem::Work(item),
+                    event = self.io.next_event(), if listens => NextItem::Io(event),
                 }
             };
             match next {
-                Next::Work(Some(item)) => self.take(item).await,
-                Next::Work(None) => break,
-                Next::Io(IoEvent::Line(line)) => self.line(line).await,
-                Next::Io(IoEvent::BashFinished(finished)) => self.bash_finished(*finished).await,
-                Next::Io(IoEvent::TaskFinished(finished)) => self.context.finish(self.io, finished).await,
+                NextItem::Work(Some(item)) => self.take(item).await,
+                NextItem::Work(None) => break,
+                NextItem::Io(IoEvent::Line(line)) => self.line(line).await,
+                NextItem::Io(IoEvent::BashFinished(finished)) => self.bash_finished(*finished).await,
+                NextItem::Io(IoEvent::TaskFinished(finished)) => self.context.finish(self.io, finished).await,
                 // The work is cancelled already.
-                Next::Io(IoEvent::Closed) => self.context.ui.close(),
+                NextItem::Io(IoEvent::Closed) => self.context.ui.close(),
             }
         }
         // A prompt without any event was taken by an extension.

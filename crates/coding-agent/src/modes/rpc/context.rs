@@ -166,7 +166,7 @@ impl RpcContext {
     async fn saved(&self, answerer: &Answerer) -> Vec<u8> {
         match self.services.write_settings().await {
             Ok(()) => answerer.done(),
-            Err(why) => answerer.failed(&format!("It is set for this run only. {why}")),
+            Err(why) => answerer.failed(&format!("set for this run only: {why}")),
         }
     }
 

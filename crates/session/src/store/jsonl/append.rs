@@ -12,7 +12,7 @@ use pinch_stdx::fs::{Access, create_private_dir, creating_private, make_private,
 
 use super::super::{Appended, Durability, Journal, StoreError, StoredText, aside};
 
-/// How often, and how long after the last time, a file held by somebody else is tried again: five seconds in all.
+/// Number of attempts to lock a file, and the delay between them: five seconds in all.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -29,7 +29,7 @@ pub(super) struct JsonlJournal {
     file: Option<Arc<File>>,
     /// We made the file, and its name may not be on the disk yet.
     is_name_new: bool,
-    /// Where our own last append ended: a line end stands before it.
+    /// Where our own last append ended, after a line end.
     line_end: Option<u64>,
     /// The length of the file with the rest of a failed append that could not be cut off. The next append cuts it.
     left_over: Option<u64>,
@@ -114,7 +114,7 @@ impl JsonlJournal {
             if (self.disk.cut)(file.0, end).is_err() {
                 self.left_over = file.0.metadata().ok().map(|meta| meta.len());
             } else if end == 0 && self.is_name_new && fs::remove_file(&self.path).is_ok() {
-                // A file that we made and that holds nothing is no session.
+                // An empty file that we created is not a session.
                 (self.exists, self.file) = (false, None);
             }
             return Err(error);

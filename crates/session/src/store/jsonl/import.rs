@@ -18,7 +18,7 @@ impl JsonlStore {
     /// is the copy; one of another content is left alone, and the copy gets a number.
     ///
     /// # Errors
-    /// When the file cannot be read, is no session, or cannot be copied; no part of a copy is left then.
+    /// When the file cannot be read, is not a session, or cannot be copied; no partial copy is left then.
     pub fn import(&self, source: &Path, cwd: &str) -> Result<PathBuf, StoreError> {
         let text = super::read(source).map_err(|error| match error {
             StoreError::NotFound { .. } => StoreError::NoFile { path: source.to_owned() },

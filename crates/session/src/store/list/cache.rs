@@ -18,7 +18,7 @@ pub(in crate::store) struct ListCache {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// `None` of files that are no sessions.
+    /// `None` for files that are not sessions.
     files: HashMap<PathBuf, (Stamp, Option<SessionSummary>)>,
     n_bytes: usize,
 }
@@ -34,7 +34,7 @@ impl ListCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a file; the inner `None` says that it is no session.
+    /// What is known of a file; the inner `None` means that it is not a session.
     pub(super) fn get(&self, file: &SessionFile) -> Option<Option<SessionSummary>> {
         let kept = self.kept();
         let (stamp, summary) = kept.files.get(&file.path)?;
