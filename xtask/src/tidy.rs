@@ -7,6 +7,7 @@ mod layers;
 mod modules;
 mod sizes;
 mod tools;
+mod unused;
 
 use sources::Source;
 
@@ -30,11 +31,12 @@ struct Report {
 /// Runs the command; true when nothing must be changed.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let sources = sources::read(crate::cargo::root())?;
-    let checks: [(&str, Report); 5] = [
+    let checks: [(&str, Report); 6] = [
         ("layers", layers::check(&crate::cargo::metadata()?)),
         ("modules", modules::check(&sources)),
         ("sizes", sizes::check(&sources)),
         ("docs", docs::check(&sources)),
+        ("unused", unused::check(&sources)),
         ("tools", tools::check()?),
     ];
     let mut ok = true;

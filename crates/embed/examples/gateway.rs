@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
-use pinch_agent_core::tool_fn;
+use pinch_agent_core::queue::QueueKind;
+use pinch_agent_core::{Tool, tool_fn};
 use pinch_embed::delivery::{EngineEvent, EngineEvents};
-use pinch_embed::{BlockReplies, Caller, Config, Engine, OutgoingBlock, Receipt, ReplySink, SendFailure, Sender};
+use pinch_embed::{
+    BlockReplies, Caller, Config, Engine, OutgoingBlock, Receipt, ReplySink, RunTarget, SendFailure, Sender, SinkLimits,
+};
 use pinch_testing::server::{Recorded, Reply, Server};
 use pinch_testing::wires::anthropic::Response;
 use serde_json::json;
@@ -22,6 +25,12 @@ struct WeatherArgs {
     city: String,
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct MessageArgs {
+    /// The text of the message
+    text: String,
+}
+
 /// A chat whose every third message is lost at first.
 struct Chat {
     user: &'static str,
@@ -29,6 +38,10 @@ struct Chat {
 }
 
 impl ReplySink for Chat {
+    fn limits(&self) -> SinkLimits {
+        SinkLimits::of_chars(4_096)
+    }
+
     fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
         Box::pin(async move {
             let n = self.n_sends.fetch_add(1, Ordering::Relaxed) + 1;
@@ -66,11 +79,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .config(config)
         .tool(weather)
         // Only the owner may restart the gateway.
-        .tools_for(|request| match request.caller.is_owner {
-            true => vec![Arc::new(tool_fn("restart", "Restart the gateway", |_: serde_json::Value, _cx| async move {
-                Ok("Restarting.".to_owned())
-            }))],
-            false => Vec::new(),
+        .tools_for(|request| {
+            let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+            if request.caller.is_owner {
+                let restart = |_: serde_json::Value, _cx| async move { Ok("Restarting.".to_owned()) };
+                tools.push(Arc::new(tool_fn("restart", "Restart the gateway", restart)));
+            }
+            if let Some(target) = request.message_to.clone().filter(|_| !request.requires_explicit_message_target()) {
+                let send = move |args: MessageArgs, _cx| {
+                    let target = target.clone();
+                    async move { Ok(format!("Sent to {target}: {}", args.text)) }
+                };
+                tools.push(Arc::new(tool_fn("message", "Send a message to the chat", send)));
+            }
+            tools
         })
         .build();
 
@@ -94,12 +116,27 @@ async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(),
     let request = engine
         .request(user, Some(&format!("agent:main:{user}")), None, "How is the weather in Rome?")
         .caller(caller)
+        .message_to(format!("@{user}"))
         .block_replies(BlockReplies::default());
+    // Bob's chat is confirmed by the gateway itself.
+    let request = if user == "bob" { request.without_message_tool() } else { request };
     let chat = Arc::new(Chat { user, n_sends: AtomicUsize::new(0) });
-    let run = engine.run(request).deliver(chat).await;
+    let run = engine.run(request).deliver(chat);
+    // A second message while the first is being answered: into the same run if it is read there, else it would start the next one.
+    let more = async {
+        while !engine.active().iter().any(|run| run.session_id == user && run.is_streaming) {
+            tokio::task::yield_now().await;
+        }
+        engine.queue_message(RunTarget::Session(user), "In Celsius, please.", Vec::new(), QueueKind::Steering).await
+    };
+    let (run, more) = tokio::join!(run, more);
+    if let Err(error) = more {
+        println!("the second message of {user} starts a run of its own: {error}");
+    }
     for payload in run.still_to_send() {
         println!("to {user}, at the end: {}", payload.reply.text);
     }
+    println!("the reply to {user} is {:?}", run.reply_delivery());
     run.result?;
     Ok(())
 }

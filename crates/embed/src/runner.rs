@@ -391,6 +391,7 @@ impl Runner<'_> {
         for mark in marks {
             match self.parts.profiles.mark(mark, model).await {
                 Ok(()) => self.tell.emit(RunEvent::Marked(mark.clone())).await,
+                Err(_) if self.scope.request.is_probe() => {}
                 Err(error) => tracing::warn!(%error, ?mark, "a profile's health could not be written"),
             }
         }

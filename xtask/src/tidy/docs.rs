@@ -12,7 +12,8 @@ pub(super) fn check(sources: &[Source]) -> Report {
         let path = &source.path;
         if source.is_rust() {
             let is_test_module = path.ends_with("/tests.rs");
-            if !is_test_module && !source.text.starts_with("//!") {
+            let has_docs = ["//!", "#![doc = include_str!("].iter().any(|start| source.text.starts_with(start));
+            if !is_test_module && !has_docs {
                 report.errors.push(format!("{path}: does not begin with what it is for (//!)"));
             }
             if path.ends_with("/mod.rs") {

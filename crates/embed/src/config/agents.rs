@@ -175,14 +175,6 @@ impl Agents {
         marked.or(self.list.first()).map(|agent| agent.id.clone()).unwrap_or_default()
     }
 
-    /// The agent of a conversation: the one its key names, else the default.
-    pub fn id_of_session(&self, session_key: Option<&str>) -> AgentId {
-        match session_key.and_then(crate::key::parse) {
-            Some(key) => AgentId::normalise(key.agent_id),
-            None => self.default_id(),
-        }
-    }
-
     /// What is set for one agent.
     pub fn get(&self, id: &AgentId) -> Option<&AgentConfig> {
         self.list.iter().find(|agent| agent.id == *id)

@@ -1,6 +1,7 @@
 //! Session keys, agents, names of lanes.
 
 use pinch_embed::key::{self, AgentId, DmScope, Peer};
+use pinch_embed::workspace::agent_of;
 use serde_json::{Value, json};
 
 use super::{check, config};
@@ -18,7 +19,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
             let agents = config(given["config"].clone()).agents;
             json!({
                 "defaultAgentId": agents.default_id().as_str(),
-                "sessionAgentId": agents.id_of_session(given["sessionKey"].as_str()).as_str(),
+                "sessionAgentId": agent_of(&agents, None, given["sessionKey"].as_str()).0.as_str(),
             })
         }
         _ => return None,
