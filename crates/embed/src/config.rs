@@ -12,6 +12,7 @@ mod node;
 pub mod models;
 pub mod auth;
 pub mod tools;
+pub mod params;
 pub mod agents;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};

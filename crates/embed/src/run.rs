@@ -1,5 +1,7 @@
 //! One run as data: what is asked, what is decided, what comes out. Nothing here performs anything.
 
+pub mod tool_results;
+
 pub mod error_text;
 
 pub mod payloads;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Case, Outcome};
 
 mod attempts;
+mod calls;
 mod engine;
 mod keys;
 mod lanes;
@@ -30,7 +31,8 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
     let (area, given, expect) = (case.kind, &case.case["given"], &case.case["expect"]);
     let run = retry_loop::run(area, group, given, expect)
         .or_else(|| engine::run(area, given, expect))
-        .or_else(|| transcripts::run(area, given, expect));
+        .or_else(|| transcripts::run(area, given, expect))
+        .or_else(|| calls::run(area, given, expect));
     if let Some(outcome) = run {
         return outcome;
     }

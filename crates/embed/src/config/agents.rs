@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 use pinch_llm::thinking::ThinkingLevel;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::node::Node;
+use super::params::StreamParams;
 use super::tools::ToolsConfig;
 use crate::key::AgentId;
 use crate::replies::blocks::BlockBreak;
@@ -63,7 +64,7 @@ pub struct ModelEntry {
     /// A short name.
     pub alias: Option<String>,
     /// Parameters of its calls.
-    pub params: Map<String, Value>,
+    pub params: StreamParams,
 }
 
 /// Compaction.
@@ -215,7 +216,7 @@ impl AgentDefaults {
         let (primary, fallbacks) = read_model(&node.get("model"), problems);
         let models = (node.get("models").members(problems).into_iter())
             .map(|(name, entry)| {
-                let params = entry.get("params").object(problems).cloned().unwrap_or_default();
+                let params = StreamParams::read(&entry.get("params"), problems);
                 (name.to_owned(), ModelEntry { alias: entry.get("alias").text(problems), params })
             })
             .collect();

@@ -182,6 +182,14 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, 
         machine,
         facts,
         compaction,
+        model_params: parts
+            .config
+            .agents
+            .defaults
+            .models
+            .iter()
+            .map(|(name, entry)| (name.clone(), entry.params))
+            .collect(),
         timeouts: parts.settings.timeouts,
         host: parts.host.clone(),
         request,

@@ -9,6 +9,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::Caller;
 use pinch_stdx::cancel::Cancel;
 
+pub use crate::config::params::StreamParams;
 use crate::key;
 use crate::profiles::ProfileId;
 pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
@@ -159,15 +160,6 @@ pub struct BlockReplies {
     pub break_at: BlockBreak,
     /// Sizes of the pieces; `None`: whole blocks.
     pub chunking: Option<Chunking>,
-}
-
-/// Model parameters for one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StreamParams {
-    /// Sampling temperature.
-    pub temperature: Option<f64>,
-    /// Most tokens of an answer.
-    pub max_tokens: Option<u64>,
 }
 
 /// Limits of a whole run. The deadline holds at every moment, the others are checked between attempts. Exceeding one ends the run with [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).

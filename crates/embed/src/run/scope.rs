@@ -11,10 +11,11 @@ use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::prompt::{Prompt, PromptParts};
 use pinch_coding_agent::session::PromptFor;
 use pinch_coding_agent::tools::facts::SessionFacts;
+use pinch_llm::model::Model;
 use pinch_llm::request::Timeouts;
 use pinch_stdx::host::Host;
 
-use super::request::RunRequest;
+use super::request::{RunRequest, StreamParams};
 use crate::config::ToolsConfig;
 use crate::key::AgentId;
 
@@ -54,11 +55,29 @@ pub struct RunScope {
     pub extensions: Extensions,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
+    /// Parameters of models, as `provider/model`, from the configuration.
+    pub model_params: Vec<(String, StreamParams)>,
     /// Time limits of model requests.
     pub timeouts: Timeouts,
     /// Clock, ids and environment.
     pub host: Host,
 }
+
+impl RunScope {
+    /// The parameters of a model's calls: those of the request, then those of the configuration.
+    pub fn stream_params(&self, model: &Model) -> StreamParams {
+        let name = format!("{}/{}", model.provider, model.id);
+        let configured = self.model_params.iter().find(|(of, _)| *of == name).map(|(_, params)| *params);
+        let mut params = self.request.stream_params.over(configured.unwrap_or_default());
+        if model.provider.as_str() != ANTHROPIC {
+            params.cache_retention = None;
+        }
+        params
+    }
+}
+
+/// The provider whose cache retention can be configured.
+const ANTHROPIC: &str = "anthropic";
 
 impl fmt::Debug for RunScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

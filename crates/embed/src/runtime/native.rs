@@ -59,8 +59,10 @@ impl NativeRuntime {
             .await
             .map_err(store_error)?;
         let mut options = CallOptions::default().with_timeouts(scope.timeouts);
-        options.temperature = request.stream_params.temperature;
-        options.max_tokens = request.stream_params.max_tokens;
+        let params = scope.stream_params(&model);
+        options.temperature = params.temperature;
+        options.max_tokens = params.max_tokens;
+        options.cache_retention = params.cache_retention;
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let session = AgentSession::start(SessionParts {

@@ -9,9 +9,9 @@ use pinch_llm::error::Emitted;
 use pinch_llm::message::{Message, block};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 
-use super::repair::per_result_limit;
 use crate::run::facts::Facts;
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, FailureStage};
+use crate::run::tool_results::per_result_limit;
 
 /// Follows one attempt.
 pub(super) struct Watcher {

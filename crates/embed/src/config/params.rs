@@ -1,0 +1,89 @@
+//! `agents.defaults.models["provider/model"].params`: parameters of a model's calls.
+
+use pinch_coding_agent::document::Problem;
+use pinch_llm::request::CacheRetention;
+use serde_json::Value;
+
+use super::node::Node;
+
+/// Parameters of a model's calls, from the configuration or from a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StreamParams {
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Most tokens of an answer.
+    pub max_tokens: Option<u64>,
+    /// How long the provider caches the prompt. Only Anthropic's own API is asked for it.
+    pub cache_retention: Option<CacheRetention>,
+}
+
+impl StreamParams {
+    /// Sets the sampling temperature.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets the most tokens of an answer.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how long the provider caches the prompt.
+    #[must_use]
+    pub fn cache_retention(mut self, retention: CacheRetention) -> Self {
+        self.cache_retention = Some(retention);
+        self
+    }
+
+    /// These parameters, and those of `below` where these say nothing.
+    pub(crate) fn over(self, below: Self) -> Self {
+        Self {
+            temperature: self.temperature.or(below.temperature),
+            max_tokens: self.max_tokens.or(below.max_tokens),
+            cache_retention: self.cache_retention.or(below.cache_retention),
+        }
+    }
+
+    /// Reads the parameters of one model. Those that have no effect are reported and left out, so that an existing configuration loads.
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let mut params = Self::default();
+        for (name, member) in node.members(problems) {
+            match name {
+                "temperature" => params.temperature = member.value().and_then(Value::as_f64),
+                "maxTokens" => params.max_tokens = member.value().and_then(Value::as_u64),
+                "cacheRetention" => {
+                    params.cache_retention = member.word(problems, &["none", "short", "long"], retention);
+                }
+                // The older name; the newer one wins.
+                "cacheControlTtl" if !node.get("cacheRetention").is_there() => {
+                    params.cache_retention = member.word(problems, &["5m", "1h"], |word| match word {
+                        "5m" => Some(CacheRetention::Short),
+                        "1h" => Some(CacheRetention::Long),
+                        _ => None,
+                    });
+                }
+                "cacheControlTtl" => {}
+                _ => problems.push(
+                    member
+                        .problem("has no effect")
+                        .remedy("Supported parameters are temperature, maxTokens and cacheRetention"),
+                ),
+            }
+        }
+        params
+    }
+}
+
+fn retention(word: &str) -> Option<CacheRetention> {
+    Some(match word {
+        "none" => CacheRetention::None,
+        "short" => CacheRetention::Short,
+        "long" => CacheRetention::Long,
+        _ => return None,
+    })
+}

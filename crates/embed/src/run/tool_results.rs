@@ -1,0 +1,68 @@
+//! How long one tool result may be, and how a longer one is cut (embed-runner 3.9).
+
+use pinch_llm::message::{Block, block};
+
+/// The limit is never below this many characters, and each text keeps at least as many.
+const MIN_KEPT: usize = 2_000;
+/// The limit is never above this many characters.
+const MAX_KEPT: usize = 400_000;
+/// A cut moves back to the end of a line if that costs no more than a fifth.
+const LINE_SHARE: f64 = 0.8;
+
+/// Most characters of one tool result: three tenths of the context window at four characters a token. A window of 0 is unknown.
+pub fn per_result_limit(context_window: u64) -> usize {
+    let window = usize::try_from(context_window).unwrap_or(usize::MAX);
+    if window == 0 { MAX_KEPT } else { (window.saturating_mul(3) / 10).saturating_mul(4).clamp(MIN_KEPT, MAX_KEPT) }
+}
+
+/// The content with each text cut to its share of the limit, in characters; `None` if it fits. Images stay.
+pub fn shortened(content: &[Block], limit: usize) -> Option<Vec<Block>> {
+    let total = block::join_text(content, "").chars().count();
+    if total <= limit {
+        return None;
+    }
+    let cut = |block: &Block| match block {
+        Block::Text(text) => {
+            let n = text.text.chars().count();
+            let share = (limit as f64 * n as f64 / total as f64) as usize;
+            Block::text(head(&text.text, n, share.max(MIN_KEPT)))
+        }
+        other => other.clone(),
+    };
+    Some(content.iter().map(cut).collect())
+}
+
+/// The beginning of a text of `n` characters, with a notice about the rest. The notice counts: the whole is no longer than the limit, unless
+/// the limit is the least that is kept.
+fn head(text: &str, n: usize, limit: usize) -> String {
+    if n <= limit {
+        return text.to_owned();
+    }
+    let notice =
+        |n_cut: usize| format!("\n\n[… {n_cut} more characters were cut: the result was too long for the model …]");
+    let n_kept = limit.saturating_sub(notice(n).chars().count()).max(MIN_KEPT);
+    let end = text.char_indices().nth(n_kept).map_or(text.len(), |(at, _)| at);
+    let at_line = text[..end].rfind('\n').filter(|at| *at as f64 >= end as f64 * LINE_SHARE);
+    let kept = &text[..at_line.unwrap_or(end)];
+    format!("{kept}{}", notice(n - kept.chars().count()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_cut_to_their_share() {
+        assert!(shortened(&[Block::text("short")], 10_000).is_none());
+        let long = "line\n".repeat(10_000);
+        let cut = shortened(&[Block::text(long.as_str()), Block::text("x")], 10_000).unwrap();
+        let text = cut[0].as_text().unwrap();
+        assert!(text.chars().count() <= 10_000 && text.contains("more characters were cut"), "{}", text.len());
+        assert_eq!(cut[1].as_text(), Some("x"));
+    }
+
+    #[test]
+    fn limits_follow_the_window() {
+        assert_eq!([0, 1_000, 200_000, 1_000_000].map(per_result_limit), [400_000, 2_000, 240_000, 400_000]);
+    }
+}
