@@ -34,7 +34,7 @@ pub struct Agent {
     pub thinking: ThinkingLevel,
     /// The tools that can be run.
     pub tools: ToolSet,
-    /// Whether calls of one message run side by side. A sequential tool among them overrules it.
+    /// Whether calls of one message run in parallel. A sequential tool among them overrides it.
     pub execution: ToolMode,
     /// Settings of every request; thinking is set by the agent.
     pub options: CallOptions,
@@ -114,14 +114,14 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// There is nothing to continue from.
+/// A run could not be started because there is nothing to continue from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContinueError {
     /// The conversation is empty.
     #[error("No messages to continue from")]
     Empty,
-    /// The last message asks for nothing and nothing waits.
+    /// The last message needs no answer and the queues are empty.
     #[error("Cannot continue from message role: {role}")]
     Role {
         /// Role of the last message.

@@ -1,7 +1,7 @@
-//! Telling the model which tools it may call.
+//! Declaring to the model which tools it may call.
 //!
 //! Tool declarations are messages: the leading system message declares the first tools, later ones add and remove some. Before every request
-//! the loop compares what was declared with what can be run, and says the difference.
+//! the loop compares what was declared with what can be run, and declares the difference.
 
 use pinch_llm::message::{Message, SystemMessage, ToolDecl};
 
@@ -26,7 +26,7 @@ impl Declared {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
 
-    /// Takes one more message in.
+    /// Applies one more message.
     pub fn see(&mut self, message: &Message) {
         if let Message::System(system) = message {
             self.tools.retain(|tool| !system.tools_removed.contains(&tool.name));
@@ -52,7 +52,7 @@ impl Declared {
     }
 }
 
-/// Tools that come and go.
+/// Tools that are added and removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     added: Vec<ToolDecl>,

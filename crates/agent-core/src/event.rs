@@ -1,4 +1,4 @@
-//! What a run tells.
+//! The events of a run.
 //!
 //! The order that holds for every run: `AgentStart` first, `AgentEnd` last, once each; every `MessageStart` is followed by its `MessageEnd`,
 //! with updates between them only for answers of the model; every `ToolStart` has one `ToolEnd`, and both come before the message with the
@@ -18,7 +18,7 @@ use crate::tool::{JsonObject, ToolOutput};
 pub enum AgentEvent {
     /// The run begins.
     AgentStart,
-    /// A turn begins: messages may come in, then the model is asked.
+    /// A turn begins: messages are taken in, then the model is called.
     TurnStart,
     /// A message begins. An answer of the model is still empty here.
     MessageStart(Arc<Message>),
@@ -30,16 +30,16 @@ pub enum AgentEvent {
         message: Arc<Message>,
         /// The typed failure of an answer, in memory only.
         error: Option<Arc<LlmError>>,
-        /// The number of a message that waited in a queue.
+        /// The number of a message that came from a queue.
         queued: Option<u64>,
     },
     /// A tool call begins.
     ToolStart(ToolStart),
-    /// A result so far.
+    /// A partial result.
     ToolUpdate {
         /// The call.
         start: ToolStart,
-        /// The result so far.
+        /// The partial result.
         so_far: ToolOutput,
     },
     /// A tool call is over.
@@ -57,7 +57,7 @@ pub enum AgentEvent {
         message: Arc<AssistantMessage>,
         /// The results of its calls, in the order of the calls.
         results: Vec<Arc<Message>>,
-        /// Whether the loop will ask the model again without being told to.
+        /// Whether the loop calls the model again by itself.
         continues: bool,
     },
     /// The run is over.
@@ -91,7 +91,7 @@ pub struct RunEnd {
 pub enum EndReason {
     /// The model was done.
     Done,
-    /// The tools said that nothing need follow.
+    /// The tools ended the run.
     ToolsEnded,
     /// A hook stopped it.
     Stopped,

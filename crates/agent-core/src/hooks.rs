@@ -1,4 +1,4 @@
-//! Where the owner of an agent may step in.
+//! Hooks: callbacks at fixed points of a run.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::tool::{JsonObject, ToolOutput, ToolSet};
 
-/// One value that is asked at fixed points of a run. Every method defaults to changing nothing.
+/// Callbacks at fixed points of a run. Every method defaults to changing nothing.
 pub trait Hooks: Send + Sync {
     /// Before every request, after pending messages entered the conversation: may replace what this request is made of.
     ///
@@ -21,13 +21,13 @@ pub trait Hooks: Send + Sync {
         Box::pin(async { Ok(TurnPlan::default()) })
     }
 
-    /// The tools that can be run from here on, asked before every request; `None` = as they are. What changed is declared to the model.
+    /// The tools that can be run from here on, called before every request; `None` keeps them. Changes are declared to the model.
     fn tools(&self) -> Option<ToolSet> {
         None
     }
 
-    /// What has changed in the prompt since the conversation last said it, asked before every request like [`Hooks::tools`]; it stands in the
-    /// same message as the tools that come and go.
+    /// Changes of the prompt since the conversation last stated it, called before every request like [`Hooks::tools`]. They are sent in the same
+    /// message as added and removed tools.
     fn system(&self, messages: &[Arc<Message>]) -> Option<SystemMessage> {
         let _ = messages;
         None
@@ -38,33 +38,33 @@ pub trait Hooks: Send + Sync {
         messages.iter().filter(|message| !matches!(***message, Message::Other(_))).cloned().collect()
     }
 
-    /// A message that is said from outside, before its start is told; an answer takes its place, and must have the same role. Not asked for what
-    /// the model answers and for results of tools. Not cancelled with the run.
+    /// A message from outside, before its start is emitted; a returned message replaces it and must have the same role. Not called for answers
+    /// of the model and results of tools. Not cancelled with the run.
     fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         let _ = message;
         Box::pin(async { None })
     }
 
-    /// A whole message, before it enters the conversation and before its end is told; an answer takes its place, and must have the same role.
-    /// Not cancelled with the run: what a cancelled answer has come to passes here too.
+    /// A whole message, before it enters the conversation and before its end is emitted; a returned message replaces it and must have the same
+    /// role. Not cancelled with the run: the partial answer of a cancelled run is passed as well.
     fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         let _ = message;
         Box::pin(async { None })
     }
 
-    /// Before a tool runs, with arguments that fit its schema. Not asked for unknown tools and bad arguments.
+    /// Before a tool runs, with arguments that match its schema. Not called for unknown tools and invalid arguments.
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         let _ = call;
         Box::pin(async { BeforeTool::Allow })
     }
 
-    /// After a tool ran, well or badly. Not asked for calls that never ran.
+    /// After a tool ran, successfully or not. Not called for calls that never ran.
     fn after_tool<'a>(&'a self, done: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
         let _ = done;
         Box::pin(async { ToolPatch::default() })
     }
 
-    /// Between two turns: after the `TurnEnd` of a turn that another one follows, when waiting messages have been taken. Not asked before the
+    /// Between two turns: after the `TurnEnd` of a turn that another one follows, when queued messages have been taken. Not called before the
     /// first turn.
     ///
     /// # Errors
@@ -87,13 +87,13 @@ pub struct NoHooks;
 
 impl Hooks for NoHooks {}
 
-/// What [`Hooks::next_turn`] sees.
+/// The state that [`Hooks::next_turn`] sees.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TurnContext<'a> {
     /// The conversation so far.
     pub messages: &'a [Arc<Message>],
-    /// The model that will be asked.
+    /// The model that will be called.
     pub model: &'a Arc<Model>,
     /// Its thinking level.
     pub thinking: ThinkingLevel,
@@ -103,7 +103,7 @@ pub struct TurnContext<'a> {
     pub first: bool,
 }
 
-/// What the coming request is made of; `None` = as it is.
+/// Changes of the coming request; `None` keeps a part.
 #[derive(Clone, Debug, Default)]
 pub struct TurnPlan {
     /// Other messages, for this request only.
@@ -114,10 +114,10 @@ pub struct TurnPlan {
     pub thinking: Option<ThinkingLevel>,
 }
 
-/// What the coming turn begins with; `None` = as it is.
+/// Changes before the coming turn; `None` keeps a part.
 #[derive(Clone, Debug, Default)]
 pub struct NextTurn {
-    /// Messages that enter the conversation behind those that waited.
+    /// Messages that enter the conversation after queued ones.
     pub messages: Vec<Arc<Message>>,
     /// Another model, from here on.
     pub model: Option<Arc<Model>>,
@@ -129,11 +129,11 @@ pub struct NextTurn {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// The message the call stands in.
+    /// The message that contains the call.
     pub message: Arc<AssistantMessage>,
     /// The call with its raw arguments.
     pub call: ToolCall,
-    /// The arguments after mending and checking.
+    /// The arguments after preparation and validation.
     pub input: JsonObject,
 }
 
@@ -142,13 +142,13 @@ pub struct PendingCall {
 pub enum BeforeTool {
     /// It runs.
     Allow,
-    /// It runs with other arguments, which are not checked again.
+    /// It runs with other arguments, which are not validated again.
     Rewrite(JsonObject),
     /// It does not run.
     Deny {
-        /// What the model reads instead of a result; empty = a fixed text.
+        /// The text that the model reads instead of a result; a fixed text if empty.
         reason: String,
-        /// No model call need follow, if every call of the message says so.
+        /// Ends the run if every call of the message sets it.
         end_run: bool,
     },
 }
@@ -157,13 +157,13 @@ pub enum BeforeTool {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FinishedCall {
-    /// The message the call stands in.
+    /// The message that contains the call.
     pub message: Arc<AssistantMessage>,
     /// The call with its raw arguments.
     pub call: ToolCall,
     /// The arguments it ran with.
     pub input: JsonObject,
-    /// What came out.
+    /// The result.
     pub output: ToolOutput,
 }
 
@@ -174,16 +174,16 @@ pub struct ToolPatch {
     pub content: Option<Vec<Block>>,
     /// Other details.
     pub details: Option<Value>,
-    /// Another result as data. Other content without it drops the old one, which says something else now.
+    /// Another result as data. New content without it drops the old one, which no longer matches.
     pub structured: Option<Value>,
     /// Whether it counts as failed.
     pub failed: Option<bool>,
-    /// Whether it wants the run to end.
+    /// Whether it asks the run to end.
     pub end_run: Option<bool>,
 }
 
 impl ToolPatch {
-    /// Adds later changes: what they give takes the place of what was given before.
+    /// Adds later changes, which replace earlier ones.
     pub fn add(&mut self, later: Self) {
         if later.content.is_some() {
             self.content = later.content;
@@ -226,14 +226,14 @@ pub struct TurnEnded {
     pub results: Vec<Arc<Message>>,
 }
 
-/// How a run goes on after a turn.
+/// How a run continues after a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterTurn {
     /// As the loop decides.
     #[default]
     Default,
-    /// It ends; queues are not asked.
+    /// It ends; queues are not polled.
     Stop,
-    /// One more request is made, whatever the loop would decide. Errors and aborts end the run all the same.
+    /// One more request is made, whatever the loop would decide. Errors and aborts still end the run.
     Continue,
 }

@@ -1,7 +1,7 @@
-//! The tool loop: a model is asked, the tools it wants are called, and it is asked again until it is done.
+//! The tool loop: the model is called, the tools it asks for are run, and it is called again until it is done.
 //!
 //! This crate knows no files, no sessions and no retries. An [`Agent`] owns a conversation; [`Agent::run`] gives a [`Run`], a stream of
-//! [`AgentEvent`]s that its owner pulls. The loop goes on only when the next event is asked for: whoever pulls (a session that writes a log,
+//! [`AgentEvent`]s that its owner pulls. The loop advances only when the next event is polled: a consumer (a session that writes a log,
 //! say) has always finished with one event before the next step begins. Dropping the stream stops everything, running tools included.
 
 pub mod tool;

@@ -1,7 +1,7 @@
 //! A provider that asks one's own server, and what such a server needs.
 //!
-//! A program that holds no keys (an application on somebody's desk, say) sends its requests to a server of its makers, which asks the real
-//! provider and sends the events on. [`ProxyProvider`] is the client. On the server [`Asked`] reads the request, and [`lines`] writes the events
+//! A program that holds no keys (a desktop application, say) sends its requests to a server of its vendor, which calls the real
+//! provider and forwards the events. [`ProxyProvider`] is the client. On the server, [`ProxyCall`] reads the request, and [`lines`] writes the events
 //! of whatever provider answers it. Put together, the client's events are those of the server's provider.
 //!
 //! The exchange is pi's: `POST {url}/api/stream` with a bearer token and the body `{model, context, options}`; the answer is lines, and those
@@ -11,14 +11,14 @@
 //! the headers of its model and passwords in URLs; its timeouts and observers stay with the client. Nothing is repeated: the server decides
 //! about that on its side.
 //!
-//! **For servers:** a client may name any model and any URL. Take the model and its key from your own table ([`Asked::into_request`] wants both)
-//! and look at `options.headers` before they go out.
+//! **For servers:** a client may name any model and any URL. Take the model and its key from your own table ([`ProxyCall::into_request`] wants both)
+//! and check `options.headers` before they are sent.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! use std::sync::Arc;
 //! use futures::StreamExt;
-//! use pinch_agent_core::proxy::{Asked, lines};
+//! use pinch_agent_core::proxy::{ProxyCall, lines};
 //! use pinch_llm::model::Model;
 //! use pinch_llm::provider::{Provider, scripted::{Reply, ScriptedProvider}};
 //! use pinch_llm::request::Auth;
@@ -26,7 +26,7 @@
 //!
 //! // The server's handler of `POST /api/stream`, once it knows who asks:
 //! async fn handle(body: &[u8], provider: &dyn Provider, ours: Arc<Model>) -> Result<Vec<String>, Box<dyn std::error::Error>> {
-//!     let request = Asked::read(body)?.into_request(ours, Auth::keyless(), Host::system());
+//!     let request = ProxyCall::read(body)?.into_request(ours, Auth::keyless(), Host::system());
 //!     let lines = lines(provider.stream(request, Cancel::new()));
 //!     Ok(lines.collect().await) // a real one writes each line as it comes
 //! }
@@ -65,7 +65,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::secret::Secret;
 use serde_json::Value;
 
-pub use body::{Asked, BadBody};
+pub use body::{ProxyBodyError, ProxyCall};
 pub use writer::{LineWriter, lines};
 
 /// Asks one's own server for whatever model a request names.

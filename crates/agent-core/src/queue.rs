@@ -40,7 +40,7 @@ pub enum QueueKind {
     FollowUp,
 }
 
-/// A message that waits, with a number that tells it from others of the same text.
+/// A queued message, with a number that distinguishes it from others of the same text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedMessage {
     /// Unique within these queues.
@@ -107,7 +107,7 @@ impl Queues {
         queue.drain(..n).collect()
     }
 
-    /// Takes what one poll takes, for as long as it is held: what is not delivered comes back to its place.
+    /// Takes what one poll takes, while it is held: undelivered messages return to their place.
     pub(crate) fn hold(&self, kind: QueueKind) -> Vec<UndeliveredMessage> {
         let held = |waiting| UndeliveredMessage { queues: self.clone(), kind, waiting: Some(waiting) };
         self.poll(kind).into_iter().map(held).collect()
@@ -135,7 +135,7 @@ impl Queues {
         inner.steering.is_empty() && inner.follow_up.is_empty()
     }
 
-    /// Empties a queue and returns what was in it.
+    /// Clears a queue and returns its messages.
     pub fn clear(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         let mut inner = self.lock();
         inner.revision += 1;
@@ -145,7 +145,7 @@ impl Queues {
         taken
     }
 
-    /// Changes with every message that is put in and every clearing, not with what runs take out: tells when to show the queues anew.
+    /// Changes with every message that is put in and every clearing, not when a run takes messages: use it to detect when to redraw the queues.
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }
@@ -182,7 +182,7 @@ impl Queues {
     }
 }
 
-/// A message on its way out of a queue. Dropped before it is delivered, it waits again where it waited.
+/// A message on its way out of a queue. If it is dropped before it is delivered, it returns to its place.
 #[derive(Debug)]
 pub(crate) struct UndeliveredMessage {
     queues: Queues,
@@ -196,7 +196,7 @@ impl UndeliveredMessage {
         self.waiting.as_ref().map(|waiting| Arc::clone(&waiting.message))
     }
 
-    /// The message is where it belongs: it is not put back. Gives its number.
+    /// Marks the message as delivered, so that it is not put back. Returns its number.
     pub(crate) fn delivered(mut self) -> Option<u64> {
         self.waiting.take().map(|waiting| waiting.id)
     }

@@ -1,4 +1,4 @@
-//! One run: from a prompt to the answer after which nothing is left to do.
+//! One run: from a prompt to the last answer.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,14 +31,14 @@ pub struct Run<'a> {
     replacement: Replacement,
 }
 
-/// A conversation that is to take the place of the agent's own before the next request.
+/// A conversation that replaces the agent's own before the next request.
 type Replacement = Arc<Mutex<Option<Vec<Arc<Message>>>>>;
 
 /// A message on its way into the conversation.
 #[derive(Debug)]
 pub(crate) struct Pending {
     message: Arc<Message>,
-    /// Where it waited: a run that ends before the message is in the conversation leaves it there.
+    /// Its queue: a run that ends before the message is in the conversation leaves it there.
     held: Option<UndeliveredMessage>,
 }
 
@@ -51,7 +51,7 @@ impl From<Arc<Message>> for Pending {
 impl Agent {
     /// Starts a run with new messages, or continues the conversation when `input` is empty. Nothing happens until the run is polled.
     ///
-    /// A conversation that ends with an answer is continued by what waits in the queues.
+    /// A conversation that ends with an answer is continued with queued messages.
     ///
     /// # Errors
     /// When there is nothing to continue from.
@@ -102,8 +102,8 @@ impl<'a> Run<'a> {
         Self { events, replacement }
     }
 
-    /// Puts another conversation in the place of the agent's own, from the next request on: what compaction between two turns needs. Call it
-    /// between two events; the loop is standing still then.
+    /// Replaces the agent's conversation from the next request on, as compaction between two turns does. Call it between two events, while the
+    /// loop is not running.
     pub fn replace_messages(&self, messages: Vec<Arc<Message>>) {
         *self.replacement.lock().unwrap_or_else(PoisonError::into_inner) = Some(messages);
     }
@@ -136,7 +136,7 @@ struct Turn {
     results: Vec<Arc<Message>>,
     /// The model must see the results.
     wants_answer: bool,
-    /// All tools said that nothing need follow.
+    /// All tools asked the run to end.
     tools_ended: bool,
 }
 
@@ -186,8 +186,8 @@ impl Running<'_> {
         self.emit(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1 })).await;
     }
 
-    /// Asks the owner what the next turn begins with. Steering that comes meanwhile is still in time, unless this turn has some already: one at
-    /// a time means one a turn.
+    /// Calls the hook between two turns. Steering that arrives meanwhile still counts, unless this turn has some already: one at a time means one
+    /// per turn.
     async fn prepare_next(&mut self, ended: &TurnEnded, pending: &mut Vec<Pending>) -> Result<(), String> {
         let hooks = Arc::clone(&self.agent.hooks);
         let Ok(next) = self.cancel.run(hooks.between_turns(ended)).await else { return Ok(()) };
@@ -209,7 +209,7 @@ impl Running<'_> {
         self.emitter.emit(event).await;
     }
 
-    /// Takes from a queue; a cancelled run leaves queues alone.
+    /// Polls a queue; a cancelled run takes nothing.
     fn poll(&self, kind: QueueKind) -> Vec<Pending> {
         if self.cancel.is_cancelled() { Vec::new() } else { self.agent.drain(kind) }
     }
@@ -222,8 +222,8 @@ impl Running<'_> {
         }
     }
 
-    /// Says what changed in the prompt and which tools came and went: in a system message that is pending anyway, or in one of its own before
-    /// the first other message.
+    /// Declares changes of the prompt and of the tools: in a system message that is pending anyway, or in one of its own before the first other
+    /// message.
     fn announce(&mut self, pending: &mut Vec<Pending>) {
         if let Some(tools) = self.agent.hooks.tools() {
             self.agent.tools = tools;
@@ -263,7 +263,7 @@ impl Running<'_> {
         }
     }
 
-    /// Takes a message into the conversation, as the owner leaves it, and gives it back like that.
+    /// Appends a message to the conversation, after the hooks have seen it, and returns it as appended.
     async fn append(&mut self, message: Arc<Message>) -> Arc<Message> {
         let hooks = Arc::clone(&self.agent.hooks);
         let message = replaced(hooks.whole_message(&message).await, message);
@@ -274,7 +274,7 @@ impl Running<'_> {
     }
 }
 
-/// What a hook puts in the place of a message, when it has the same role.
+/// The replacement of a message by a hook, if it has the same role.
 fn replaced(by: Option<Arc<Message>>, message: Arc<Message>) -> Arc<Message> {
     by.filter(|other| other.role() == message.role()).unwrap_or(message)
 }

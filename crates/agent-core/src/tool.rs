@@ -1,4 +1,4 @@
-//! Tools: what a model may have done.
+//! Tools that a model may call.
 
 use std::fmt;
 
@@ -20,13 +20,13 @@ pub use set::ToolSet;
 /// A JSON object: the arguments of a call.
 pub type JsonObject = Map<String, Value>;
 
-/// Something a model may have done. What a tool needs (a folder, a queue, a store) it gets when it is built; [`ToolCx`] holds only what
+/// Something that a model may call. A tool gets what it needs (a directory, a queue, a store) when it is built; [`ToolCx`] holds only what
 /// belongs to one call.
 pub trait Tool: Send + Sync {
     /// Name, description and parameters.
     fn spec(&self) -> &ToolSpec;
 
-    /// Mends raw arguments before they are checked against the schema: old spellings, say.
+    /// Prepares raw arguments before they are validated against the schema, e.g. converts old spellings.
     ///
     /// # Errors
     /// The text becomes the call's result; the tool is not run.
@@ -34,16 +34,16 @@ pub trait Tool: Send + Sync {
         Ok(raw)
     }
 
-    /// Does the work. `input` fits the schema.
+    /// Runs the tool. `input` matches the schema.
     ///
-    /// When [`ToolCx::cancel`] is cancelled the tool has a short grace to clean up; then its future is dropped.
+    /// When [`ToolCx::cancel`] is cancelled, the tool has a short grace period to clean up; then its future is dropped.
     ///
     /// # Errors
-    /// The text becomes the call's result, marked as a failure; the run goes on.
+    /// The text becomes the call's result, marked as a failure; the run continues.
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
-/// What is known about a tool without running it.
+/// The description of a tool.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolSpec {
@@ -55,11 +55,11 @@ pub struct ToolSpec {
     pub description: String,
     /// The arguments' schema.
     pub parameters: Schema,
-    /// Whether calls of it may run beside others.
+    /// Whether its calls may run in parallel with others.
     pub mode: ToolMode,
-    /// What it does to the world.
+    /// Its effect.
     pub effect: ToolEffect,
-    /// Constrained sampling wishes, as they stand in a tool declaration.
+    /// Constrained sampling settings, as written in a tool declaration.
     pub constrained_sampling: Option<Value>,
     /// The schema of [`ToolOutput::structured`], for programs that call the tool.
     pub output_schema: Option<Schema>,
@@ -90,29 +90,29 @@ impl ToolSpec {
     }
 }
 
-/// Whether calls of a tool may run beside others.
+/// Whether calls of a tool may run in parallel with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolMode {
-    /// Side by side with other calls of the same message.
+    /// In parallel with other calls of the same message.
     #[default]
     Parallel,
-    /// One such call makes the whole message's calls run one after another.
+    /// One such call makes all calls of the message run one after another.
     Sequential,
 }
 
-/// What a tool does to the world.
+/// The effect of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolEffect {
-    /// It only looks.
+    /// Reads only.
     Reads,
-    /// It changes files or state.
+    /// Changes files or state.
     #[default]
     Mutates,
-    /// It speaks to the outside.
+    /// Sends data to the outside.
     Sends,
 }
 
-/// What a tool returned.
+/// The result of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     /// Text and images for the model.
@@ -121,9 +121,9 @@ pub struct ToolOutput {
     pub details: Option<Value>,
     /// The result as data, for programs that call tools; `content` says the same to a model.
     pub structured: Option<Value>,
-    /// The call failed, and says so without an error: `content` and `details` stay.
+    /// The call failed without an error: `content` and `details` are kept.
     pub failed: bool,
-    /// No model call need follow, if every call of the message says so.
+    /// Ends the run if every call of the message sets it.
     pub end_run: bool,
     /// Model work done inside the tool.
     pub usage: Option<Usage>,
@@ -155,12 +155,12 @@ impl From<Value> for ToolOutput {
     }
 }
 
-/// Why a call failed, in words for the model.
+/// The reason why a call failed, as text for the model.
 ///
-/// It is no [`std::error::Error`] itself, so that `?` turns every error into one.
+/// It does not implement [`std::error::Error`] itself, so that `?` converts every error into one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError {
-    /// What the model reads.
+    /// The text that the model reads.
     pub text: String,
 }
 
@@ -183,7 +183,7 @@ impl fmt::Display for ToolError {
 }
 
 impl<E: std::error::Error> From<E> for ToolError {
-    /// The error's own words.
+    /// The text of the error.
     fn from(error: E) -> Self {
         Self::new(error.to_string())
     }

@@ -1,4 +1,4 @@
-//! Bodies that come compressed although that was not asked for.
+//! Compressed response bodies, although none were requested.
 
 use std::io::{self, Write};
 

@@ -78,18 +78,18 @@ impl Timeouts {
     }
 }
 
-/// Why waiting ended without a result.
+/// Why a wait ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// The caller cancelled.
     Cancelled,
-    /// The response or the whole call took too long.
+    /// The response headers or the whole call took too long.
     Late,
     /// No content came for too long.
     Idle,
 }
 
-/// Watches over the time limits of one call. A limit of zero is none.
+/// Enforces the timeouts of one call. A timeout of zero means none.
 ///
 /// Content that arrives only sets a flag. The clock is read once for each piece of the body, and the one timer is armed again only when it
 /// fires before its time.
@@ -131,24 +131,24 @@ impl Watch {
         self.total.map(|total| total.saturating_duration_since(Instant::now()))
     }
 
-    /// The response's headers are there: content must follow.
+    /// The response headers have arrived: content must follow.
     pub fn headers_arrived(&mut self) {
         self.content = from_now(self.timeouts.first_content);
         self.has_content = false;
     }
 
-    /// Content came: more must follow.
+    /// Content has arrived: more must follow.
     pub fn content_arrived(&mut self) {
         self.has_content = true;
     }
 
-    /// The reader of the events takes its time from now on. Give the answer to [`Self::resume`].
+    /// Pauses the timeouts while the consumer handles events. Pass the result to [`Self::resume`].
     pub fn pause(&self) -> Option<Instant> {
         // After content the limit begins with the next wait anyway.
         (!self.has_content && self.content.is_some()).then(Instant::now)
     }
 
-    /// The reader wants more: the time it took does not count.
+    /// Resumes the timeouts: the time since the pause does not count.
     pub fn resume(&mut self, paused: Option<Instant>) {
         if let (Some(paused), Some(content)) = (paused, &mut self.content) {
             *content += paused.elapsed();

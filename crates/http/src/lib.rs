@@ -118,7 +118,7 @@ impl HttpClient {
     /// Sends a request and waits for the response's headers. Only connecting has a time limit here.
     ///
     /// # Errors
-    /// [`HttpError`]; a response with a failing status is no error.
+    /// [`HttpError`]; a response with a failing status is not an error.
     pub async fn send(&self, outgoing: Outgoing, env: &Env, connect: Option<Duration>) -> Result<Incoming, HttpError> {
         self.send_over(outgoing, env, connect, false).await
     }
@@ -187,7 +187,7 @@ impl HttpClient {
 }
 
 fn build(settings: &Settings) -> Result<reqwest::Client, Box<dyn Error>> {
-    // A redirected request would carry its credentials to a host nobody named: redirects are answers like any other.
+    // A redirected request would carry its credentials to a host that the caller did not name: redirects are returned like any other response.
     let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     if let Some(limit) = settings.connect {
         builder = builder.connect_timeout(limit);

@@ -1,4 +1,4 @@
-//! What stands at an address that does not answer as it should: asked once more, without any credentials of the request.
+//! Diagnoses an address that does not respond as expected, by one more request without credentials.
 
 use std::time::Duration;
 

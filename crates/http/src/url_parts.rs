@@ -22,8 +22,8 @@ pub fn is_this_machine(url: &str) -> bool {
     }
 }
 
-/// A URL without its query, and without user and password. Of one that is broken, so that nobody can tell what of it is a password, nothing is
-/// left but the scheme. Cut by hand: what is shown is what was written, placeholders and all, where a parser refuses or rewrites.
+/// A URL without its query, and without user and password. Of an invalid one, in which a password cannot be
+/// recognised, only the scheme is left. Cut by hand, since a parser would refuse or rewrite placeholders.
 pub fn without_secrets(url: &str) -> String {
     const HIDDEN: &str = "[hidden]";
     let (before, rest) = match url.split_once("://") {

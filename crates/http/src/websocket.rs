@@ -33,12 +33,12 @@ pub struct WebSocket {
     opened: Instant,
 }
 
-/// What came over a WebSocket.
+/// A message received over a WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A text message.
     Text(String),
-    /// The connection is over; 1006 when the other side did not say so.
+    /// The connection is over; 1006 when the other side sent no close frame.
     Closed {
         /// The code of RFC 6455, section 7.4.
         code: u16,
@@ -72,7 +72,7 @@ pub enum SocketError {
         /// What the system says.
         cause: String,
     },
-    /// What came is no WebSocket frame, or too long.
+    /// An invalid frame, or one that is too long.
     #[error("WebSocket error: {0}")]
     Broken(#[from] Broken),
 }
@@ -144,7 +144,7 @@ impl HttpClient {
     }
 }
 
-/// Sixteen bytes that nobody can foresee.
+/// Sixteen unpredictable bytes.
 fn random(host: &Host) -> [u8; 16] {
     let id = host.ids().uuid_v4().replace('-', "");
     u128::from_str_radix(&id, 16).unwrap_or(0).to_be_bytes()

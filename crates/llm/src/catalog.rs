@@ -1,4 +1,4 @@
-//! The models that are known without asking anybody.
+//! The built-in catalog of models.
 //!
 //! The catalog is a compressed file inside the program, one member a provider: looking up one provider's models unpacks and reads only
 //! those. `cargo xtask codegen` makes the file.
@@ -18,7 +18,7 @@ use crate::model::Model;
 const BUILT_IN: &[u8] = include_bytes!("catalog/models.bin");
 const DEFAULTS: &str = include_str!("catalog/defaults.txt");
 
-/// A name that a provider had in older files.
+/// Former names of providers, as older files have them.
 const OLD_NAMES: &[(&str, &str)] = &[("azure-openai-responses", "azure")];
 
 /// Models by provider. Cloning is cheap and shares what was read.
@@ -52,7 +52,7 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// The catalog inside the program. Nothing is unpacked yet.
+    /// The catalog built into the program. It is unpacked lazily.
     pub fn built_in() -> Self {
         let entries = pack::index(BUILT_IN).unwrap_or_default();
         let shelf = |entry: pack::Entry| Shelf {
@@ -84,7 +84,7 @@ impl Catalog {
         self.models(provider).iter().find(|model| model.id == *id)
     }
 
-    /// The model that a provider is used with when nothing else is asked for.
+    /// The default model of a provider.
     pub fn default_model(&self, provider: &str) -> Option<&Arc<Model>> {
         let provider = canonical_provider(provider);
         self.find(provider, default_ids().find(|(name, _)| *name == provider)?.1)
@@ -126,7 +126,7 @@ pub fn default_ids() -> impl Iterator<Item = (&'static str, &'static str)> {
     DEFAULTS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
 }
 
-/// Models of other types are not for us.
+/// Whether a record is a chat model; others are skipped.
 fn is_chat(record: &Value) -> bool {
     record.get("type").is_none_or(|kind| kind == "chat")
 }

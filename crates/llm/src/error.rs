@@ -1,4 +1,4 @@
-//! What can go wrong with a call, classified once, where status and headers still exist.
+//! Errors of calls, classified once, where status and headers still exist.
 
 use std::error::Error;
 use std::fmt;
@@ -20,30 +20,30 @@ use crate::ids::ProviderId;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LlmError {
-    /// Who was asked.
+    /// The provider that was called.
     pub provider: ProviderId,
-    /// What kind of failure it is.
+    /// The kind of a failure.
     pub kind: LlmErrorKind,
     /// HTTP status, when there was a response.
     pub status: Option<StatusCode>,
     /// The provider's own code, e.g. `insufficient_quota`.
     pub code: Option<String>,
-    /// The provider's name of the request, for its support.
+    /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
-    /// How long the provider asks to wait.
+    /// How long the provider asks to wait before a retry.
     pub retry_after: Option<Duration>,
-    /// The provider's own word on whether to try again (`x-should-retry`).
+    /// The provider's advice on whether to retry (`x-should-retry`).
     pub should_retry: Option<bool>,
-    /// What the caller had seen before the failure: says whether a repetition would repeat words.
+    /// What the caller had received before the failure: whether a retry would repeat text.
     pub emitted: Emitted,
     /// The message.
     pub text: String,
-    /// The failure underneath, when there is one.
+    /// The underlying error, if there is one.
     pub source: Option<std::sync::Arc<dyn Error + Send + Sync>>,
 }
 
 impl LlmError {
-    /// An error of a kind with its text and nothing else.
+    /// An error of a kind with a text.
     pub fn new(provider: ProviderId, kind: LlmErrorKind, text: impl Into<String>) -> Self {
         Self {
             provider,
@@ -59,7 +59,7 @@ impl LlmError {
         }
     }
 
-    /// An error that a provider answered with, classified by status, code and text.
+    /// An error reported by a provider, classified by status, code and text.
     pub fn refused(
         provider: ProviderId,
         status: Option<StatusCode>,
@@ -71,12 +71,12 @@ impl LlmError {
         Self { status, code: code.map(str::to_owned), ..Self::new(provider, kind, text) }
     }
 
-    /// The caller cancelled. The text is the same everywhere.
+    /// A cancelled call. The text is the same everywhere.
     pub fn aborted(provider: ProviderId) -> Self {
         Self::new(provider, LlmErrorKind::Aborted, "Request was aborted")
     }
 
-    /// Whether another try may help (see [`retry::retryable`]).
+    /// Whether a retry may help (see [`retry::retryable`]).
     pub fn retryable(&self) -> bool {
         retry::retryable(self)
     }
@@ -94,7 +94,7 @@ impl Error for LlmError {
     }
 }
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LlmErrorKind {
@@ -104,7 +104,7 @@ pub enum LlmErrorKind {
     Connect,
     /// A deadline passed, or status 408.
     Timeout,
-    /// The response broke off or ended without its end marker.
+    /// The response was cut off or ended without its end marker.
     StreamCut,
     /// Too many requests.
     RateLimit,
@@ -112,23 +112,23 @@ pub enum LlmErrorKind {
     Overloaded,
     /// The provider failed.
     Server,
-    /// No money, no quota.
+    /// No credit or quota left.
     Billing,
-    /// No or wrong credentials.
+    /// Missing or invalid credentials.
     Auth,
     /// The model does not exist for this account.
     ModelNotFound,
     /// The conversation is too long for the model.
     ContextOverflow,
-    /// The provider does not take the request.
+    /// The provider rejected the request.
     InvalidRequest,
-    /// The provider refused for reasons of content.
+    /// The provider refused because of the content.
     ContentFiltered,
-    /// The response cannot be understood.
+    /// The response is invalid.
     Protocol,
 }
 
-/// What the caller had seen of a call before it failed.
+/// What the caller had received of a call before it failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Emitted {
     /// No event at all.

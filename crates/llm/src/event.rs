@@ -1,7 +1,7 @@
-//! The event protocol: how an answer arrives.
+//! The events of a streamed answer.
 //!
-//! Events carry what is new and never the message so far, so that an answer of n pieces costs O(n). Whoever needs the message so far folds
-//! the events with [`Fold`].
+//! Events carry what is new and never the message so far, so that an answer of n pieces costs O(n). To get the message so far,
+//! fold the events with [`Fold`].
 //!
 //! The laws every stream obeys (checked in debug builds):
 //! at most one `Start`, before everything but an `End`; per block one `BlockStart`, then deltas, at most one `BlockEnd`; blocks may be open
@@ -29,32 +29,32 @@ pub enum StreamEvent {
     Start(Arc<AssistantMessage>),
     /// A block begins.
     BlockStart {
-        /// Its place in the message's content.
+        /// Its index in the message's content.
         index: usize,
-        /// What it is.
+        /// Its kind.
         kind: BlockKind,
     },
     /// More of a block: text, thinking, or raw JSON text of a call's arguments. May be empty.
     Delta {
-        /// The block's place.
+        /// The block's index.
         index: usize,
-        /// What is new.
+        /// The new text.
         text: Box<str>,
     },
     /// A block is finished. Its content is authoritative, also where it differs from the deltas put together.
     BlockEnd {
-        /// The block's place.
+        /// The block's index.
         index: usize,
         /// The whole block.
         block: Arc<Block>,
     },
-    /// The usage known so far has changed. Written nowhere by itself; it rides on the next event of JSON mode.
+    /// The usage known so far has changed. JSON mode writes it with the next event.
     Usage(Box<Usage>),
-    /// The answer is over, well or badly.
+    /// The answer has ended, successfully or not.
     End(Finished),
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     /// Text.
@@ -66,7 +66,7 @@ pub enum BlockKind {
     },
     /// A tool call. Id and name may still be empty with providers that send them late.
     ToolCall {
-        /// The call's name.
+        /// The call's id.
         id: ToolCallId,
         /// The tool's name.
         name: String,
@@ -76,19 +76,19 @@ pub enum BlockKind {
 /// How an answer ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The whole message; what was collected before a failure is in it.
+    /// The whole message, or what was collected before a failure.
     pub message: Arc<AssistantMessage>,
-    /// The failure, typed; `None` when the answer is good. In memory only.
+    /// The failure; `None` if the answer succeeded. In memory only.
     pub error: Option<Arc<LlmError>>,
 }
 
 impl Finished {
-    /// Whether the answer is good.
+    /// Whether the answer succeeded.
     pub fn is_ok(&self) -> bool {
         !matches!(self.message.stop_reason, StopReason::Error | StopReason::Aborted)
     }
 
-    /// Takes the secrets of the request, and those that were sent besides, out of the words of a failure.
+    /// Removes the secrets of the request, and others that were sent, from the text of a failure.
     pub(crate) fn hide(&mut self, request: &Request, sent: Secrets) {
         if self.is_ok() && self.error.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! From bytes to frames: the pieces a streamed response is made of. No input or output here: bytes in, frames out.
+//! Frames: the pieces of a streamed response. No I/O here: bytes in, frames out.
 
 pub mod sse;
 
@@ -21,7 +21,7 @@ pub struct Frame<'a> {
     pub raw: &'a [u8],
 }
 
-/// How the frames of a response are told apart.
+/// How a response is divided into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Server-sent events.
@@ -33,7 +33,7 @@ pub enum Framing {
     AwsEvents,
 }
 
-/// The bytes of a response are no frames.
+/// The bytes of a response are not valid frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -47,7 +47,7 @@ pub enum FrameError {
 }
 
 impl FrameError {
-    /// Whether the bytes merely ended too early.
+    /// Whether the bytes only ended too early.
     pub fn is_cut_off(&self) -> bool {
         match self {
             Self::Oversized(_) => false,
@@ -57,7 +57,7 @@ impl FrameError {
     }
 }
 
-/// Cuts a response into frames, of whatever kind.
+/// Divides a response into frames, of any kind.
 #[derive(Debug)]
 pub enum Frames {
     /// Server-sent events.
@@ -80,7 +80,7 @@ impl Frames {
         }
     }
 
-    /// Takes the next bytes in. Take all frames out before the next call.
+    /// Adds the next bytes. Take all frames before the next call.
     pub fn push(&mut self, chunk: &[u8]) {
         match self {
             Self::Sse(frames) => frames.push(chunk),
@@ -103,7 +103,7 @@ impl Frames {
         }
     }
 
-    /// The bytes are over: the last frame, if its end may be missing.
+    /// Ends the input and returns the last frame, if its end may be missing.
     ///
     /// # Errors
     /// [`FrameError`] when it may not.

@@ -1,4 +1,4 @@
-//! Ids as types, so that a model id cannot stand where a provider id belongs.
+//! Ids as types, so that a model id cannot be used as a provider id.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -80,7 +80,7 @@ macro_rules! id_type {
 }
 
 id_type! {
-    /// Name of a provider: who is paid, e.g. `anthropic`, `openrouter`.
+    /// Name of a provider, e.g. `anthropic`, `openrouter`.
     ProviderId
 }
 id_type! {
@@ -92,7 +92,7 @@ id_type! {
     ApiId
 }
 id_type! {
-    /// Name of one tool call, chosen by the provider and unique only within its conversation.
+    /// Id of one tool call, chosen by the provider and unique only within its conversation.
     ToolCallId
 }
 
@@ -101,13 +101,13 @@ impl ApiId {
     pub const ANTHROPIC_MESSAGES: &'static str = "anthropic-messages";
     /// Amazon Bedrock, Converse.
     pub const BEDROCK_CONVERSE_STREAM: &'static str = "bedrock-converse-stream";
-    /// OpenAI's Chat Completions format and its many imitations.
+    /// OpenAI's Chat Completions format and its many variants.
     pub const OPENAI_COMPLETIONS: &'static str = "openai-completions";
     /// OpenAI's Responses format.
     pub const OPENAI_RESPONSES: &'static str = "openai-responses";
     /// OpenAI's Responses format at Azure.
     pub const AZURE_RESPONSES: &'static str = "azure-openai-responses";
-    /// OpenAI's Responses format as subscriptions of ChatGPT have it.
+    /// OpenAI's Responses format for ChatGPT subscriptions.
     pub const CODEX_RESPONSES: &'static str = "openai-codex-responses";
     /// Google's Generative Language format.
     pub const GOOGLE_GENERATIVE_AI: &'static str = "google-generative-ai";

@@ -7,13 +7,13 @@ use pinch_stdx::secret::Secret;
 
 use crate::catalog::canonical_provider;
 
-/// What stands in for a key when the provider's own chain of credentials is used. It is never sent.
+/// The placeholder for a key when the provider's own chain of credentials is used. It is never sent.
 pub const AMBIENT: &str = "<authenticated>";
 
-/// Stands in for a key in older settings of Google's cloud.
+/// The placeholder for a key in older settings of Google's cloud.
 const VERTEX_PLACEHOLDER: &str = "gcp-vertex-credentials";
 
-/// Whether a key is none: empty, or words in its place such as [`AMBIENT`]. Such a key is never sent.
+/// Whether a key is empty or a placeholder such as [`AMBIENT`]. Such a key is never sent.
 pub fn is_placeholder(key: &Secret) -> bool {
     let key = key.reveal().trim();
     key.is_empty() || (key.starts_with('<') && key.ends_with('>')) || key == VERTEX_PLACEHOLDER
@@ -134,7 +134,7 @@ fn has_aws_credentials(env: &Env) -> bool {
         || env.get("AWS_BEDROCK_SKIP_AUTH") == Some("1")
 }
 
-/// Files whose existence says that a provider has credentials of its own kind on this machine. Whether they exist is for the caller to see:
+/// Files whose existence says that a provider has credentials of its own kind on this machine. The caller checks whether they exist:
 /// this module reads no files.
 pub fn credentials_files(provider: &str, env: &Env, home: Option<&Path>) -> Vec<PathBuf> {
     match provider {
@@ -150,7 +150,7 @@ pub fn credentials_files(provider: &str, env: &Env, home: Option<&Path>) -> Vec<
     }
 }
 
-/// What to set or do so that a provider has a key, for people: the beginning of a sentence. `None` when there is nothing but giving one.
+/// How to provide a key for a provider, as the beginning of a sentence. `None` if there is no other way than passing one.
 pub fn remedy(provider: &str) -> Option<String> {
     let variables = variables(provider);
     // Some providers take tokens of other sorts first; a key is what most people have.

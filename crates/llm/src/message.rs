@@ -18,16 +18,16 @@ pub use usage::{Cost, Usage};
 use crate::ids::{ApiId, ModelId, ProviderId, ToolCallId};
 use crate::thinking::ThinkingLevel;
 
-/// One message of a conversation, of whatever role.
+/// One message of a conversation, of any role.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// Prompt sections and tool declarations.
     System(SystemMessage),
-    /// What the user said.
+    /// A message of the user.
     User(UserMessage),
-    /// What the model answered.
+    /// An answer of the model.
     Assistant(Arc<AssistantMessage>),
-    /// What a tool returned.
+    /// The result of a tool call.
     ToolResult(ToolResult),
     /// A message of a role this crate does not know; never sent to a model as it is.
     Other(OtherMessage),
@@ -145,7 +145,7 @@ pub struct SystemMessage {
     pub timestamp: i64,
 }
 
-/// What a model is told about a tool.
+/// The declaration of a tool to a model.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolDecl {
@@ -155,7 +155,7 @@ pub struct ToolDecl {
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Arc<Value>,
-    /// Constrained sampling wishes, as written (see `wire`): strict JSON Schema or a grammar.
+    /// Constrained sampling settings, as written (see `wire`): strict JSON Schema or a grammar.
     pub constrained_sampling: Option<Value>,
 }
 
@@ -167,7 +167,7 @@ impl ToolDecl {
     }
 }
 
-/// What the user said.
+/// A message of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserMessage {
     /// Text and images.
@@ -179,11 +179,11 @@ pub struct UserMessage {
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// It was done.
+    /// It finished.
     Stop,
-    /// It reached the limit of its output.
+    /// It reached its output limit.
     Length,
-    /// It wants tools to be called.
+    /// It called tools.
     ToolUse,
     /// The request failed; `error_message` says why.
     Error,
@@ -215,7 +215,7 @@ impl StopReason {
     }
 }
 
-/// What a model answered.
+/// An answer of a model.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantMessage {
@@ -223,25 +223,25 @@ pub struct AssistantMessage {
     pub content: Vec<Arc<Block>>,
     /// Wire format that carried the answer.
     pub api: ApiId,
-    /// Provider that was asked.
+    /// Provider that was called.
     pub provider: ProviderId,
-    /// Model that was asked for.
+    /// Model that was requested.
     pub model: ModelId,
     /// Tokens and money.
     pub usage: Usage,
     /// Why the model stopped.
     pub stop_reason: StopReason,
-    /// What went wrong; always there for `Error` and `Aborted`.
+    /// The error's text; always set for `Error` and `Aborted`.
     pub error_message: Option<String>,
     /// Unix time in milliseconds at which the request began.
     pub timestamp: i64,
-    /// The provider's name of this answer.
+    /// The provider's id of this answer.
     pub response_id: Option<String>,
-    /// Model that really answered, where the provider says so.
+    /// Model that answered, where the provider reports it.
     pub response_model: Option<String>,
     /// The provider's own stop word.
     pub raw_stop_reason: Option<String>,
-    /// Thinking level the loop asked for.
+    /// Requested thinking level.
     pub thinking_level: Option<ThinkingLevel>,
     /// Exact native effort of this reply.
     pub provider_thinking_level: Option<String>,
@@ -288,10 +288,10 @@ impl AssistantMessage {
     }
 }
 
-/// What a tool returned.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// The call that is answered.
+    /// The call.
     pub tool_call_id: ToolCallId,
     /// The tool's name.
     pub tool_name: String,
@@ -303,7 +303,7 @@ pub struct ToolResult {
     pub is_error: bool,
     /// Unix time in milliseconds.
     pub timestamp: i64,
-    /// Model work done inside the tool: it costs money, but takes no room in the context.
+    /// Usage of models inside the tool: it costs money, but does not count against the context.
     pub usage: Option<Usage>,
     /// How long the tool ran, in milliseconds.
     pub duration_ms: Option<i64>,
@@ -328,7 +328,7 @@ impl ToolResult {
     }
 }
 
-/// A message of a role this crate does not know: the JSON object as it was.
+/// A message of a role that this crate does not know: the unchanged JSON object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherMessage {
     /// The whole object, `role` included.

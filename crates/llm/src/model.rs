@@ -1,4 +1,4 @@
-//! What is known about a model: where it is, what it can do, what it costs, and what is peculiar about it.
+//! Models: address, capabilities, prices, and peculiarities.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,15 +34,15 @@ pub struct Model {
     pub name: String,
     /// The wire format it speaks.
     pub api: ApiId,
-    /// Who serves it.
+    /// Provider that serves it.
     pub provider: ProviderId,
     /// URL under which the wire format's paths lie; may hold `{NAME}` placeholders.
     pub base_url: String,
-    /// Whether it can think.
+    /// Whether it supports thinking.
     pub reasoning: bool,
     /// How thinking levels are spelled on the wire, and which ones exist.
     pub thinking: ThinkingMap,
-    /// Whether it can see.
+    /// Whether it accepts images.
     pub images: bool,
     /// Prices.
     pub rates: Rates,
@@ -56,7 +56,7 @@ pub struct Model {
     pub prompt_cache: PromptCache,
     /// Members merged into the request's body last (OpenAI-shaped formats only).
     pub sampling_params: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
-    /// Everything peculiar about it.
+    /// Its peculiarities.
     pub dialect: Dialect,
     /// The `compat` object its record had, for those who write records.
     pub compat: Option<Arc<serde_json::Map<String, serde_json::Value>>>,

@@ -1,7 +1,7 @@
-//! What happens to a conversation before it is written for a model.
+//! Preparing a conversation for a model.
 //!
 //! Conversations move between models, and are cut, aborted and edited on the way. [`transform`] makes of any of them one that the target
-//! can be given: every tool call has exactly one result right behind it, nothing refers to a message that is not there, and nothing in it
+//! accepts: every tool call has exactly one result right behind it, nothing refers to a message that is not there, and nothing in it
 //! belongs to another model. Equal inputs give equal outputs; the originals are never touched, and what needs no change is shared.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::model::Model;
 /// Rewrites the id of a tool call that another model made, so that the target takes it: id, target, the message that holds the call.
 pub type IdRule<'a> = &'a dyn Fn(&str, &Model, &AssistantMessage) -> String;
 
-/// Makes a conversation fit for a model. The steps in order:
+/// Prepares a conversation for a model. The steps in order:
 ///
 /// 1. answers that failed or were aborted go;
 /// 2. images go where the model cannot see, and where there are more than it takes, a note in their place;

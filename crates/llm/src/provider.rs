@@ -1,4 +1,4 @@
-//! The seam: whoever answers requests.
+//! Providers: what serves requests.
 
 #[cfg(feature = "scripted")]
 pub mod scripted;
@@ -23,20 +23,20 @@ use crate::ids::ApiId;
 use crate::request::Request;
 use crate::wire;
 
-/// Turns one conversation into a stream of events; every failure is the stream's end. Never retries, never waits: that is the caller's choice.
+/// Turns one conversation into a stream of events; every failure is the stream's end. Never retries, never sleeps: that is up to the caller.
 ///
-/// Authorisation, repetition, recording and scripting are providers around providers.
+/// Authorisation, retries, recording and scripting are providers that wrap others.
 pub trait Provider: Send + Sync {
     /// Begins a call. Nothing is sent before the stream is polled.
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream;
 
-    /// Lets go of what is kept for a conversation, such as open connections. Calls under way go on.
+    /// Releases what is kept for a conversation, such as open connections. Running calls continue.
     fn close_session(&self, session_id: &str) {
         let _ = session_id;
     }
 }
 
-/// Which provider serves which wire format. A value, not a global: each owner has its own, and clones are independent.
+/// Maps wire formats to the providers that serve them. A value, not a global: clones are independent.
 ///
 /// A wire format may be registered more than once, each time by another source (an extension, a models.json): the last one serves, and when
 /// its source goes, the one before serves again.
@@ -54,12 +54,12 @@ struct Registered {
 }
 
 impl ProviderRegistry {
-    /// Nothing registered.
+    /// An empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The wire formats of this crate, over one client.
+    /// The wire formats of this crate, sharing one HTTP client.
     pub fn builtin() -> Self {
         let client = Arc::new(HttpClient::new());
         let mut registry = Self::new();
@@ -73,13 +73,13 @@ impl ProviderRegistry {
         registry
     }
 
-    /// Lets go of what providers keep for a conversation.
+    /// Releases what providers keep for a conversation.
     pub fn close_session(&self, session_id: &str) {
         let stacks = self.entries.iter().flat_map(|(_, stack)| stack);
         stacks.for_each(|registered| registered.provider.close_session(session_id));
     }
 
-    /// Registers a provider for a wire format, in place of an earlier one that was registered without a source.
+    /// Registers a provider for a wire format, replacing an earlier one that was registered without a source.
     pub fn register(&mut self, api: impl Into<ApiId>, provider: Arc<dyn Provider>) {
         self.put(api.into(), None, provider);
     }
@@ -99,7 +99,7 @@ impl ProviderRegistry {
         stack.push(Registered { source, provider });
     }
 
-    /// Removes everything a source registered; what it replaced serves again.
+    /// Removes everything that a source registered; earlier registrations become active again.
     pub fn unregister(&mut self, source: &str) {
         for (_, stack) in &mut self.entries {
             stack.retain(|registered| registered.source.as_deref() != Some(source));
@@ -133,13 +133,13 @@ impl fmt::Debug for ProviderRegistry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownApi {
-    /// Nobody speaks it.
+    /// No provider is registered for it.
     #[error("No API provider registered for api: {api}")]
     Unknown {
         /// The wire format.
         api: ApiId,
     },
-    /// This crate speaks it when it is built with a feature.
+    /// This crate supports it with a feature that is not enabled.
     #[error("API {api} is not built in (enable feature {feature})")]
     NotBuiltIn {
         /// The wire format.

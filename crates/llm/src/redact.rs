@@ -10,9 +10,9 @@ use pinch_stdx::secret::Secret;
 use crate::keys;
 use crate::request::Request;
 
-/// Characters of a secret at least: shorter ones are no secrets, and stand in many texts.
+/// The least length of a secret, in characters: shorter ones occur in many texts.
 const LEAST_SECRET: usize = 8;
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 const HIDDEN: &str = "[hidden]";
 /// Headers whose values are known to be none: hiding them would only make texts hard to read.
 const HARMLESS: [&str; 15] = [

@@ -22,13 +22,13 @@ use crate::message::{Message, ToolDecl};
 use crate::model::Model;
 use crate::thinking::ThinkingLevel;
 
-/// Everything one call needs.
+/// One request to a model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// The model that is asked.
+    /// The model.
     pub model: Arc<Model>,
-    /// The prompt that stands before the conversation. System messages in `messages` change it.
+    /// The system prompt. System messages in `messages` change it.
     pub system: SystemPrompt,
     /// The conversation, oldest first.
     pub messages: Vec<Arc<Message>>,
@@ -36,9 +36,9 @@ pub struct Request {
     pub tools: Arc<[ToolDecl]>,
     /// Settings of the call.
     pub options: CallOptions,
-    /// Who pays.
+    /// Credentials sent with the request.
     pub auth: Auth,
-    /// Environment, clock and ids for what a wire format looks up.
+    /// Environment, clock and ids that the wire format uses.
     pub host: Host,
 }
 
@@ -110,7 +110,7 @@ pub struct SystemPrompt {
 /// A piece of a system prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// A short name for reports.
+    /// A short name, for reports.
     pub name: String,
     /// The text as it is sent.
     pub text: String,
@@ -130,7 +130,7 @@ impl SystemPrompt {
         texts.join("\n\n")
     }
 
-    /// Whether nothing would be sent.
+    /// Whether the prompt is empty.
     pub fn is_empty(&self) -> bool {
         self.sections.iter().all(|s| s.text.is_empty())
     }
@@ -146,15 +146,15 @@ pub struct Auth {
     pub headers: Vec<(String, Option<String>)>,
     /// A base URL that belongs to the credential and replaces the model's.
     pub base_url: Option<String>,
-    /// The server wants no key, as local ones do: none is looked for.
+    /// The server needs no key, like most local ones: none is looked up.
     pub keyless: bool,
-    /// What requests to Amazon are signed with.
+    /// Credentials that sign requests to Amazon.
     pub aws: Option<AwsCredentials>,
     /// The environment of requests, where it belongs to the credential: account, region, address. `None` = that of the request's host.
     pub env: Option<Env>,
 }
 
-/// What requests to Amazon are signed with.
+/// Credentials that sign requests to Amazon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AwsCredentials {
     /// The keys; without them only the region is known.
@@ -170,7 +170,7 @@ pub struct AwsKeys {
     pub access_key_id: String,
     /// The key.
     pub secret_access_key: Secret,
-    /// Goes with keys that were given for a time.
+    /// The session token of temporary keys.
     pub session_token: Option<Secret>,
 }
 
@@ -195,7 +195,7 @@ impl Auth {
         Self { key: Some(key.into()), ..Self::default() }
     }
 
-    /// Fills what is not given here from credentials found elsewhere; headers given here win.
+    /// Fills in missing parts from credentials found elsewhere; headers given here take precedence.
     pub(crate) fn lay_under(&mut self, found: Self) {
         if self.key.as_ref().is_none_or(crate::keys::is_placeholder) {
             self.key = found.key;
@@ -235,16 +235,16 @@ impl Auth {
         self
     }
 
-    /// No credentials, for servers that want none.
+    /// No credentials, for servers that need none.
     pub fn keyless() -> Self {
         Self { keyless: true, ..Self::default() }
     }
 }
 
-/// How long the provider is asked to keep the prompt's prefix.
+/// How long the provider should cache the prompt's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheRetention {
-    /// No caching is asked for.
+    /// No caching.
     None,
     /// The provider's short time: minutes.
     Short,
@@ -252,10 +252,10 @@ pub enum CacheRetention {
     Long,
 }
 
-/// Thinking as the caller wants it.
+/// The requested thinking.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ThinkingChoice {
-    /// Say nothing to the provider: whatever it does by default.
+    /// Not specified: the provider's default.
     #[default]
     Unset,
     /// A level, clamped to what the model supports; `Off` turns thinking off explicitly.
@@ -264,7 +264,7 @@ pub enum ThinkingChoice {
     Native(NativeThinking),
 }
 
-/// Thinking in a wire format's own terms. Members that a format does not know are passed over.
+/// Thinking in a wire format's own terms. Members that a format does not know are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NativeThinking {
     /// Turned on or off.
@@ -273,11 +273,11 @@ pub struct NativeThinking {
     pub budget: Option<u64>,
     /// The effort's word.
     pub effort: Option<String>,
-    /// How much of the reasoning is shown (`summarized`, `omitted`) or how it is summarised.
+    /// How the reasoning is shown (`summarized`, `omitted`) or how it is summarised.
     pub display: Option<String>,
 }
 
-/// Tokens of thinking by level, where a format wants numbers.
+/// Thinking budgets by level in tokens, for formats that need numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThinkingBudgets {
     /// For `minimal`.
@@ -296,17 +296,17 @@ pub struct ThinkingBudgets {
 pub struct CallOptions {
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Tokens of the answer; without it the model's own limit, clamped to the room that is left.
+    /// Limit of the answer in tokens; without it the model's own limit, clamped to what is left of the context window.
     pub max_tokens: Option<u64>,
-    /// Leaves the limit of the answer to the provider when `max_tokens` is not given, in formats that do not demand one.
+    /// Leaves the limit to the provider when `max_tokens` is not set, in formats that do not require one.
     pub omit_output_limit: bool,
     /// Thinking.
     pub thinking: ThinkingChoice,
-    /// Budgets for formats that want numbers.
+    /// Budgets for formats that need numbers.
     pub thinking_budgets: ThinkingBudgets,
     /// Caching of the prompt's prefix; without it `PI_CACHE_RETENTION=long` of the environment, else short.
     pub cache_retention: Option<CacheRetention>,
-    /// Names the conversation to the provider: cache key and affinity.
+    /// Id of the conversation for the provider: cache key and affinity.
     pub session_id: Option<String>,
     /// Which tools may or must be called; without it the provider's default, which is [`ToolChoice::Auto`] everywhere.
     pub tool_choice: Option<ToolChoice>,
@@ -314,17 +314,17 @@ pub struct CallOptions {
     pub response_format: Option<ResponseFormat>,
     /// Headers merged last. `None` removes a header.
     pub headers: Vec<(String, Option<String>)>,
-    /// Opaque facts for the provider; `user_id` is forwarded where the format has a place for it.
+    /// Opaque metadata for the provider; `user_id` is forwarded where the format supports it.
     pub metadata: Option<Map<String, Value>>,
     /// Members merged into the body last (OpenAI-shaped formats only).
     pub sampling_params: Option<Map<String, Value>>,
     /// Further settings of one wire format, by the name its part of the documentation gives (`serviceTier`, `azureBaseUrl`, …).
     pub native: Map<String, Value>,
-    /// Bytes of an answer at most, what is not shown of it included; a longer one fails with what had come. 0 = no limit, `None` = 64 MiB.
+    /// Limit of an answer in bytes, including parts that are not shown; a longer one fails with what had arrived. 0 = no limit, `None` = 64 MiB.
     pub max_answer_bytes: Option<usize>,
     /// Time limits.
     pub timeouts: Timeouts,
-    /// Sees and may change the request, sees the response.
+    /// Observes the call; may change the request.
     pub observer: Option<Arc<dyn CallObserver>>,
 }
 
@@ -385,22 +385,22 @@ impl fmt::Debug for CallOptions {
     }
 }
 
-/// Sees one call from outside. All methods default to doing nothing; a failure of any ends the call with that error.
+/// Observes one call. All methods default to doing nothing; an error of any ends the call.
 pub trait CallObserver: Send + Sync {
-    /// Sees the body before it is sent; an answer replaces it.
+    /// Called with the body before it is sent; a returned body replaces it.
     fn on_payload<'a>(&'a self, body: &'a Value, model: &'a Model) -> BoxFuture<'a, Result<Option<Value>, LlmError>> {
         let _ = (body, model);
         Box::pin(async { Ok(None) })
     }
 
-    /// Sees the headers before they are sent and signed, credentials among them, and may change them. The rules about headers that only this program
-    /// sets do not hold for what is changed here.
+    /// Called with the headers before they are signed and sent, credentials included, and may change them. Restrictions on reserved headers do not
+    /// apply here.
     fn on_headers<'a>(&'a self, headers: &'a mut HeaderMap, model: &'a Model) -> BoxFuture<'a, Result<(), LlmError>> {
         let _ = (headers, model);
         Box::pin(async { Ok(()) })
     }
 
-    /// Sees status and headers of the response, of failures too, before the first event.
+    /// Called with status and headers of the response, failures included, before the first event.
     fn on_response<'a>(
         &'a self,
         status: StatusCode,

@@ -35,7 +35,7 @@ impl Schema {
         Self::with(raw.into(), false)
     }
 
-    /// A schema whose arguments are read leniently: a single value may stand for a list of one, and a list or object may come as JSON text.
+    /// A schema whose arguments are read leniently: a single value is accepted as a list of one, and a list or object may come as JSON text.
     #[must_use]
     pub fn lenient(self) -> Self {
         Self::with(Arc::clone(&self.0.raw), true)
@@ -50,7 +50,7 @@ impl Schema {
         }))
     }
 
-    /// The schema as it was written, for the model.
+    /// The schema as written, for the model.
     pub fn raw(&self) -> &Arc<Value> {
         &self.0.raw
     }

@@ -1,4 +1,8 @@
-//! Wire formats: what goes over the network, as pure functions. Nothing here opens a connection, waits or asks for the time.
+//! Wire formats: how requests are written and responses are read, as pure functions. Nothing here opens a connection, waits or reads the
+//! clock.
+//!
+//! A format of your own implements [`WireFormat`] and [`Decoder`]; [`reply`], [`frame_json`], [`headers`], [`address`], [`limit`],
+//! [`refusal`] and [`tool_output`] are the parts that the built-in formats share.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -62,7 +66,7 @@ pub struct Call<'a> {
     pub request: &'a Request,
     /// When the call was made, Unix milliseconds.
     pub timestamp: i64,
-    /// Which form of the request is wanted.
+    /// The requested form of the request.
     pub encoding: Encoding,
 }
 
@@ -73,10 +77,10 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Forms of one and the same request. A provider that refuses the first may take another; see [`WireFormat::reencode`].
+/// Forms of one request. A provider that refuses the first may accept another; see [`WireFormat::reencode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// As the model's dialect has it.
+    /// As the model's dialect demands.
     #[default]
     Usual,
     /// Without strict schemas for the tools that merely prefer them.
@@ -89,7 +93,7 @@ pub enum Encoding {
     OtherAddress,
 }
 
-/// What is sent: always a POST of JSON.
+/// An encoded request: always a POST of JSON.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpRequest {
@@ -97,7 +101,7 @@ pub struct HttpRequest {
     pub url: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, a value until observers have seen it.
+    /// The body; serialised after observers have seen it.
     pub body: Value,
 }
 
@@ -119,22 +123,22 @@ pub struct Signing<'a> {
     pub body: &'a [u8],
 }
 
-/// One wire format: how a request is written and how its response is read.
+/// A wire format: how a request is written and how its response is read.
 pub trait WireFormat: Send + Sync {
     /// Its name.
     fn api(&self) -> &'static str;
 
-    /// Whether it carries calls of models that speak this format. A format between a client and its own server carries those of all.
+    /// Whether it serves models of this format. A format between a client and its own server serves all.
     fn serves(&self, api: &ApiId) -> bool {
         *api == self.api()
     }
 
-    /// How frames of the response are told apart.
+    /// How the response is divided into frames.
     fn framing(&self) -> Framing {
         Framing::Sse
     }
 
-    /// Whether the request has to go over HTTP/1.1.
+    /// Whether the request must use HTTP/1.1.
     fn needs_http1(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false
@@ -158,39 +162,39 @@ pub trait WireFormat: Send + Sync {
     /// A decoder of the response.
     fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder>;
 
-    /// What a response with a failing status means.
+    /// The error for a response with a failing status.
     fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
 
-    /// Another form in which a refused request may be sent once more, at once.
+    /// Another form in which a refused request is sent once more, immediately.
     fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
         let _ = (call, error);
         None
     }
 }
 
-/// Reads one response. It never fails: what goes wrong is the end it emits. After the end it emits nothing.
+/// Reads one response. It never fails: failures are the end that it emits. After the end it emits nothing.
 pub trait Decoder: Send {
-    /// Takes a frame in.
+    /// Reads a frame.
     fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind;
 
-    /// The response is over; emits the end if the frames have not.
+    /// The response has ended; emits the end unless a frame has.
     fn finish(&mut self, emit: &mut Emit);
 
-    /// The response broke off or was given up; emits the end with what was collected.
+    /// The response was cut off or abandoned; emits the end with what was collected.
     fn fail(&mut self, error: LlmError, emit: &mut Emit);
 }
 
-/// What a frame was.
+/// Whether a frame has content, which resets the idle timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A piece of the answer.
+    /// Part of the answer.
     Content,
-    /// A sign of life.
+    /// A keep-alive.
     KeepAlive,
 }
 
 impl FrameKind {
-    /// Content, or else a sign of life.
+    /// Content if `has_content`, else a keep-alive.
     pub fn content_if(has_content: bool) -> Self {
         if has_content { Self::Content } else { Self::KeepAlive }
     }

@@ -1,6 +1,6 @@
-//! Where tools act: this computer, or a sandbox that looks like one.
+//! The machine on which tools act: this computer, or a sandbox that looks like one.
 //!
-//! Tools get a [`Machine`] when they are built. A fork that runs them over ssh or in a container writes one; no tool changes.
+//! Tools get a [`Machine`] when they are built. To run them over ssh or in a container, implement the trait; no tool changes.
 
 use std::fmt;
 use std::io;
@@ -24,33 +24,31 @@ use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem}
 
 /// Files and commands of one machine. Paths are absolute.
 ///
-/// Names are told as text. A name that is none is told with U+FFFD in place of what cannot be read, and a path with such a name leads to
-/// the one file that is told like this.
+/// Names are returned as text, with U+FFFD in place of bytes that are not valid Unicode; a path with such a name refers to the one file that is
+/// returned like this.
 pub trait Machine: Send + Sync {
-    /// What is at a path; a symbolic link is followed.
+    /// Returns what is at a path, following symbolic links.
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>>;
 
-    /// A whole file.
-    ///
-    /// Fails on files longer than `max` bytes instead of filling the memory.
+    /// Reads a whole file. Fails on files longer than `max` bytes.
     fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>>;
 
-    /// A file piece by piece, for files of any length.
+    /// Reads a file piece by piece, for files of any length.
     fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>>;
 
-    /// Replaces a file as a whole, or creates it with its parent folders. Readers see the old content or the new one.
+    /// Replaces a file as a whole, or creates it with its parent directories. Readers see the old content or the new one.
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>>;
 
-    /// The names in a folder, in no order.
+    /// Lists the names in a directory, unsorted.
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>>;
 
-    /// Looks for paths by their names, in the order of paths. Dropping the stream ends the search.
+    /// Finds paths by their names, sorted by path. Dropping the stream ends the search.
     fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>>;
 
-    /// Looks for lines in files, in the order of paths. Dropping the stream ends the search.
+    /// Finds lines in files, sorted by path. Dropping the stream ends the search.
     fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>>;
 
-    /// The path without symbolic links, for telling whether two paths are one file.
+    /// Resolves symbolic links, to decide whether two paths are the same file.
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>>;
 
     /// Starts a command.
@@ -61,11 +59,11 @@ pub trait Machine: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
-    /// File, folder or something else.
+    /// File, directory or something else.
     pub kind: FileKind,
     /// Length in bytes.
     pub len: u64,
-    /// Whether this process may read it, as far as the system tells.
+    /// Whether this process may read it, as far as the system reports.
     pub readable: bool,
 }
 
@@ -76,12 +74,12 @@ impl Stat {
     }
 }
 
-/// What sort of thing is at a path.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
     File,
-    /// A folder.
+    /// A directory.
     Directory,
     /// A device, a pipe, a socket.
     Special,
@@ -108,12 +106,12 @@ impl CommandSpec {
     }
 }
 
-/// A running command with everything it started. Dropping it kills them all.
+/// A running command and its descendants. Dropping it kills them all.
 pub trait Process: Send {
-    /// Runs the command to its end and hands its output on as it comes, standard output and error alike.
+    /// Runs the command to its end and passes on its output as it arrives, stdout and stderr alike.
     ///
-    /// On `cancel`, or after `timeout`, the command is ended with all it started: politely first, then, after `grace`, for good. A child it
-    /// left in the background does not hold up the call.
+    /// On `cancel`, or after `timeout`, the command is terminated with all its descendants: politely first, then, after `grace`, forcibly. A child
+    /// left in the background does not delay the call.
     fn pump<'a>(
         &'a mut self,
         cancel: &'a Cancel,
@@ -123,18 +121,18 @@ pub trait Process: Send {
     ) -> BoxFuture<'a, Result<ProcessEnd, MachineError>>;
 }
 
-/// Something a machine could not do. Its text is what a model reads: the error's short name, the system's words, the operation and the path.
+/// An operation that failed. Its text is what a model reads: the error's code, the system's message, the operation and the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {text}, {operation}{}", Quoted(path.as_deref()))]
 #[non_exhaustive]
 pub struct MachineError {
-    /// The error's short name, e.g. `ENOENT`.
+    /// The error's code, e.g. `ENOENT`.
     pub code: &'static str,
-    /// The error in words.
+    /// The message.
     pub text: String,
-    /// What was tried.
+    /// The operation that failed.
     pub operation: &'static str,
-    /// On which file.
+    /// The file, if there is one.
     pub path: Option<PathBuf>,
     /// The system's error.
     #[source]
@@ -156,7 +154,7 @@ impl fmt::Display for Quoted<'_> {
 }
 
 impl MachineError {
-    /// Names an error of the system as libuv and with it Node do.
+    /// Describes a system error as libuv, and with it Node, does.
     pub fn new(source: io::Error, operation: &'static str, path: Option<&Path>) -> Self {
         let (code, text) = name(&source);
         Self { code, text, operation, path: path.map(Path::to_owned), source: Some(source) }

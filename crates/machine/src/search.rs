@@ -1,4 +1,4 @@
-//! Looking through the files of a machine: by their names, and by what is in them.
+//! Searches in the files of a machine, by name and by content.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use super::MachineError;
 
 /// Which paths are looked for.
 ///
-/// The folder is walked without following links. What `.gitignore`, `.ignore` and `.fdignore` files leave out is left out, inside and outside
-/// of repositories; a repository inside the folder is ruled by its own files. `.git` is never entered, other hidden names are.
+/// The directory is walked without following links. What `.gitignore`, `.ignore` and `.fdignore` files leave out is left out, inside and outside
+/// of repositories; a repository inside the directory is ruled by its own files. `.git` is never entered, other hidden names are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FindQuery {
-    /// The folder, absolute.
+    /// The directory, absolute.
     pub root: PathBuf,
     /// A glob. It is matched against names; when it has a `/`, against the end of absolute paths, or the whole of them when it starts with
     /// one. Without capital letters it takes capital letters for small ones.
@@ -30,18 +30,18 @@ impl FindQuery {
 /// A path that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPath {
-    /// Relative to the folder, with `/` between names.
+    /// Relative to the directory, with `/` between names.
     pub path: String,
-    /// Whether it is a folder, and no link to one.
+    /// Whether it is a directory, and no link to one.
     pub is_dir: bool,
 }
 
-/// Which lines are looked for. Folders are walked as for [`FindQuery`], with `.rgignore` files in place of `.fdignore`; binary files in them
-/// are passed over.
+/// Which lines are looked for. Directories are walked as for [`FindQuery`], with `.rgignore` files in place of `.fdignore`; binary files in them
+/// are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GrepQuery {
-    /// A folder or a file, absolute.
+    /// A directory or a file, absolute.
     pub root: PathBuf,
     /// A regular expression, or a text.
     pub pattern: String,
@@ -49,7 +49,7 @@ pub struct GrepQuery {
     pub is_literal: bool,
     /// Whether capital and small letters are the same.
     pub ignore_case: bool,
-    /// Which files below a folder are looked into, in the words of a `.gitignore` file; `!` in front leaves files out.
+    /// Which files below a directory are looked into, in the words of a `.gitignore` file; `!` in front leaves files out.
     pub glob: Option<String>,
     /// Lines shown around each match.
     pub context: usize,
@@ -75,7 +75,7 @@ impl GrepQuery {
 /// A line that matches, or one beside it. Lines of a file come once each and in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrepLine {
-    /// The file, relative to the folder and with `/` between names; the name of a file that was searched by itself.
+    /// The file, relative to the directory and with `/` between names; the name of a file that was searched by itself.
     pub path: String,
     /// Counted from 1.
     pub number: u64,
@@ -87,23 +87,23 @@ pub struct GrepLine {
     pub is_cut: bool,
 }
 
-/// What a search comes upon.
+/// An item of a search.
 #[derive(Debug)]
 pub enum SearchItem<T> {
-    /// What was looked for.
+    /// A match.
     Hit(T),
-    /// A file or folder that could not be looked into. The search goes on.
+    /// A file or directory that could not be read. The search continues.
     Unreadable(MachineError),
 }
 
-/// Why a search could not be made.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// The pattern or the glob makes no sense.
+    /// The pattern or the glob is invalid.
     #[error("{0}")]
     Pattern(String),
-    /// The machine could not.
+    /// The machine reported an error.
     #[error(transparent)]
     Machine(#[from] MachineError),
 }
@@ -112,7 +112,7 @@ pub enum SearchError {
 const MAX_WORDS: usize = 2000;
 
 impl SearchError {
-    /// A pattern that makes no sense, and why.
+    /// An invalid pattern, and why.
     pub fn pattern(why: &dyn std::fmt::Display) -> Self {
         Self::Pattern(shortened(&why.to_string(), MAX_WORDS).into_owned())
     }

@@ -1,4 +1,4 @@
-//! One token for cancelling: who is asked to stop learns that, why, and by when.
+//! Cancellation tokens with a reason and an optional deadline.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,11 +10,11 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 /// Why work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CancelReason {
-    /// A person or the calling program asked for it.
+    /// A person or the calling program requested it.
     User,
     /// A deadline passed.
     Deadline,
-    /// The work gives way to other work and may be taken up again.
+    /// The work yields to other work and may be resumed.
     Yield,
     /// Newer work replaces this one.
     Superseded,
@@ -81,7 +81,7 @@ impl From<CancellationToken> for Cancel {
 }
 
 impl Cancel {
-    /// A token nobody has cancelled yet.
+    /// A token that is not cancelled.
     pub fn new() -> Self {
         Self::from(CancellationToken::new())
     }

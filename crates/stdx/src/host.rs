@@ -1,4 +1,4 @@
-//! The world outside, as a value: clock, ids, environment, home and temporary folder.
+//! The outside world as a value: clock, ids, environment, home and temporary directory.
 //!
 //! Libraries of pinch never ask the operating system for these themselves; a binary builds one [`Host`] with [`Host::system`], a test with
 //! [`Host::builder`], and everything deeper takes it as an argument.
@@ -13,7 +13,7 @@ pub mod ids;
 pub use env::Env;
 use ids::Ids;
 
-/// Clock, ids, environment, home and temporary folder of one process or one tenant. Cloning is cheap and shares all of it.
+/// Clock, ids, environment, home and temporary directory of one process or one tenant. Cloning is cheap and shares all of it.
 #[derive(Clone, Debug)]
 pub struct Host {
     parts: Arc<Parts>,
@@ -47,7 +47,7 @@ impl Host {
         Self { parts: Arc::new(parts), env }
     }
 
-    /// A host made by hand, for tests and for tenants inside a server. Without further calls: system clock, random ids, empty environment, no home.
+    /// A host built by hand, for tests and for tenants of a server. By default: system clock, random ids, empty environment, no home.
     pub fn builder() -> HostBuilder {
         let parts = Parts { clock: Clock::System, ids: Ids::random(), home: None, temp: std::env::temp_dir() };
         HostBuilder { parts, env: Env::default() }
@@ -82,12 +82,12 @@ impl Host {
         Self { parts: Arc::clone(&self.parts), env }
     }
 
-    /// The home folder, when known.
+    /// The home directory, when known.
     pub fn home(&self) -> Option<&Path> {
         self.parts.home.as_deref()
     }
 
-    /// The folder for temporary files.
+    /// The directory for temporary files.
     pub fn temp(&self) -> &Path {
         &self.parts.temp
     }
@@ -122,14 +122,14 @@ impl HostBuilder {
         self
     }
 
-    /// Uses this home folder.
+    /// Uses this home directory.
     #[must_use]
     pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
         self.parts.home = Some(home.into());
         self
     }
 
-    /// Uses this folder for temporary files.
+    /// Uses this directory for temporary files.
     #[must_use]
     pub fn temp(mut self, temp: impl Into<PathBuf>) -> Self {
         self.parts.temp = temp.into();

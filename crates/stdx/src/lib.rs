@@ -2,7 +2,7 @@
 //!
 //! This crate knows no pinch concept: no models, no messages, no sessions. It offers
 //!
-//! * [`host`]: the clock, ids, environment and home folder, as a value that tests can fake;
+//! * [`host`]: the clock, ids, environment and home directory, as a value that tests can fake;
 //! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
 //! * [`queue`]: a bounded queue whose items merge, so that nobody waits and nothing is lost;
 //! * [`pull`]: streams made by functions that wait for their reader;

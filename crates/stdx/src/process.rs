@@ -95,14 +95,14 @@ impl Exit {
     }
 }
 
-/// Why [`Process::pump`] came back.
+/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
-    /// The process ended by itself.
+    /// It exited by itself.
     Exited(Exit),
-    /// Its time was up; it was stopped with all its descendants.
+    /// It timed out; it was terminated with all its descendants.
     TimedOut(Exit),
-    /// The caller cancelled; it was stopped with all its descendants.
+    /// The caller cancelled; it was terminated with all its descendants.
     Cancelled(CancelReason, Exit),
 }
 
@@ -110,13 +110,13 @@ pub enum ProcessEnd {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The folder it should run in is not there.
+    /// The working directory does not exist.
     #[error("working directory does not exist: {}", path.display())]
     MissingDir {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot start {program}")]
     Io {
         /// What should have run.
@@ -175,7 +175,7 @@ impl Process {
             Ok(child) => {
                 Ok(Self { group: Group::of(child.id(), mark), is_told: false, child: Some(child), exit: None })
             }
-            // The system says the same for a missing program and a missing folder.
+            // The system says the same for a missing program and a missing directory.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
                 Some(path) => Err(SpawnError::MissingDir { path }),
                 None => Err(SpawnError::Io { program, source }),

@@ -1,7 +1,7 @@
-//! A stream whose items are made by an `async` function that waits for its reader.
+//! A stream whose items are produced by an `async` function in lockstep with its reader.
 //!
-//! [`pulled`] runs a future only while somebody polls the stream. Inside, [`Emitter::emit`] hands one item out and returns when the reader has
-//! come back for more: what the reader does with an item is finished before the future goes on. Dropping the stream drops the future.
+//! [`pulled`] runs a future only while somebody polls the stream. Inside, [`Emitter::emit`] yields one item and returns when the reader polls
+//! for the next one: the reader has finished with an item before the future continues. Dropping the stream drops the future.
 //!
 //! Unlike the macros of `async-stream`, which yield only where they stand, an emitter is a value: functions take it, and the futures of a set share
 //! it.
@@ -50,7 +50,7 @@ pub struct Pulled<'a, T> {
     work: Option<BoxFuture<'a, ()>>,
 }
 
-/// The future's side: hands items to the reader. Clones share the one place for an item.
+/// The producer's side: yields items to the reader. Clones share one slot.
 pub struct Emitter<T> {
     slot: Arc<Slot<T>>,
 }
@@ -100,9 +100,9 @@ impl<T> Slot<T> {
 }
 
 impl<T> Emitter<T> {
-    /// Hands an item to the reader and waits until it has come back for the next one.
+    /// Yields an item and waits until the reader polls for the next one.
     ///
-    /// Cancel-safe in this sense: dropped before the item was taken over, the reader may still see it.
+    /// If the future is dropped before the item was taken, the reader may still receive it.
     pub async fn emit(&self, item: T) {
         let mut item = Some(item);
         // First wait for the place to be free, then put the item there, then wait until it is taken.

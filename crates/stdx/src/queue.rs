@@ -1,29 +1,29 @@
 //! A queue between a run that must not wait and a reader that may be slow.
 //!
-//! The writer never waits, and wakes nobody: the reader looks again when the writer has had its turn. Items that belong together merge in the queue; when it is full, neighbours merge that would not otherwise. What
-//! cannot merge is kept, full or not: nothing is ever lost, so whoever reads too slowly has to be cut off by other means.
+//! The writer never waits, and never wakes the reader: the reader polls again after the writer has run. Items that belong together merge in the queue; when it is full, neighbours merge that would not otherwise. Items
+//! that cannot merge are kept, full or not: nothing is lost, so a reader that is too slow must be disconnected by other means.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How much room is left.
+/// The free capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// Enough: only what belongs together should merge.
+    /// Some: only items that belong together should merge.
     Available,
-    /// None: whatever can merge should.
+    /// None: all items that can merge should.
     Full,
 }
 
 /// An item that others may be merged into.
 pub trait Merge: Sized {
-    /// How much room it takes, about, in bytes.
+    /// Its approximate size in bytes.
     fn weight(&self) -> usize;
 
-    /// Takes the item that follows in, or gives it back.
+    /// Merges the following item into this one, or returns it.
     ///
     /// # Errors
-    /// The item, when it has to stand alone.
+    /// The item, when it cannot be merged.
     fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self>;
 }
 
@@ -67,10 +67,10 @@ impl<T: Merge> MergeQueue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts an item at the end, or merges it into the last one. After [`MergeQueue::close`] the item is given back.
+    /// Appends an item, or merges it into the last one. After [`MergeQueue::close`], the item is returned.
     ///
     /// # Errors
-    /// The item, when nobody will read it.
+    /// The item, when the queue is closed.
     pub fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.state();
         if state.closed {
@@ -88,17 +88,17 @@ impl<T: Merge> MergeQueue<T> {
         Ok(())
     }
 
-    /// Nothing more will be put in; what is there can still be read.
+    /// Closes the queue for writers; items in it can still be read.
     pub fn close(&self) {
         self.state().closed = true;
     }
 
-    /// Whether nothing more will be put in.
+    /// Whether the queue is closed for writers.
     pub fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// The next item, if there is one now.
+    /// Takes the next item, if there is one.
     pub fn try_next(&self) -> Option<T> {
         let mut state = self.state();
         let item = state.items.pop_front()?;

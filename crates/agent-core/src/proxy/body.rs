@@ -83,10 +83,10 @@ fn write_options(options: &CallOptions) -> Value {
     Value::Object(told)
 }
 
-/// A request as a client sent it. Its observers and timeouts are those of the server: the usual ones.
+/// A request as a client sent it. Observers and timeouts are not part of it: the server sets its own.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Asked {
+pub struct ProxyCall {
     /// The model as the client describes it. Nothing in it is to be trusted: neither its URL nor its headers.
     pub model: Model,
     /// The prompt.
@@ -99,21 +99,21 @@ pub struct Asked {
     pub options: CallOptions,
 }
 
-/// A body that is no request.
+/// A request body that is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadBody {
-    /// It is no JSON.
-    #[error("the body is no JSON")]
+pub enum ProxyBodyError {
+    /// It is not JSON.
+    #[error("the body is not JSON")]
     NotJson {
-        /// What the reader says.
+        /// The parser's error.
         #[source]
         source: serde_json::Error,
     },
-    /// It names no model.
+    /// It has no valid model.
     #[error("the body has no model")]
     Model {
-        /// What is wrong with it.
+        /// What is wrong with the record.
         #[source]
         source: RecordError,
     },
@@ -130,32 +130,32 @@ pub enum BadBody {
         what: &'static str,
         /// Its place in the list.
         idx: usize,
-        /// What the reader says.
+        /// The parser's error.
         #[source]
         source: serde_json::Error,
     },
 }
 
-impl Asked {
+impl ProxyCall {
     /// Reads the body of a request. How long it may be is the server's choice, before it comes here. Options of a wrong type count as missing.
     ///
     /// # Errors
-    /// [`BadBody`]; answer it with status 400 and `{"error": text}`.
-    pub fn read(body: &[u8]) -> Result<Self, BadBody> {
-        let body: Value = lossy::from_slice(body).map_err(|source| BadBody::NotJson { source })?;
-        let model = Model::from_record(&body["model"]).map_err(|source| BadBody::Model { source })?;
+    /// [`ProxyBodyError`]; answer it with status 400 and `{"error": text}`.
+    pub fn read(body: &[u8]) -> Result<Self, ProxyBodyError> {
+        let body: Value = lossy::from_slice(body).map_err(|source| ProxyBodyError::NotJson { source })?;
+        let model = Model::from_record(&body["model"]).map_err(|source| ProxyBodyError::Model { source })?;
         let context = &body["context"];
-        let messages = context["messages"].as_array().ok_or(BadBody::NoList { what: "messages" })?;
+        let messages = context["messages"].as_array().ok_or(ProxyBodyError::NoList { what: "messages" })?;
         let messages = messages.iter().enumerate().map(|(idx, message)| match Message::from_value(message) {
             Ok(message) => Ok(Arc::new(message)),
-            Err(source) => Err(BadBody::Item { what: "message", idx, source }),
+            Err(source) => Err(ProxyBodyError::Item { what: "message", idx, source }),
         });
         let tools = match &context["tools"] {
             Value::Null => &Vec::new(),
-            tools => tools.as_array().ok_or(BadBody::NoList { what: "tools" })?,
+            tools => tools.as_array().ok_or(ProxyBodyError::NoList { what: "tools" })?,
         };
         let tools = tools.iter().enumerate().map(|(idx, tool)| {
-            serde_json::from_value(tool.clone()).map_err(|source| BadBody::Item { what: "tool", idx, source })
+            serde_json::from_value(tool.clone()).map_err(|source| ProxyBodyError::Item { what: "tool", idx, source })
         });
         Ok(Self {
             model,

@@ -72,7 +72,7 @@ impl LineReader {
         emit.push(event);
     }
 
-    /// Begins the answer, unless it has begun: servers may forget to say so.
+    /// Begins the answer unless it has begun: some servers send no start.
     fn start(&mut self, message: Option<Arc<AssistantMessage>>, emit: &mut Emit) {
         if !self.started {
             self.started = true;
@@ -154,7 +154,7 @@ impl LineReader {
         Ok(())
     }
 
-    /// The message that an end brings, with what was collected where it does not say otherwise.
+    /// The message of an end event, completed by what was collected.
     fn last_message(&self, event: &Value) -> Result<AssistantMessage, Broken> {
         let so_far = if self.started { self.fold.message() } else { Arc::new(self.empty.clone()) };
         let mut message = match message_in(event, so_far.content.clone())? {

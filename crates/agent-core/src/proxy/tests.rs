@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::reader::LineReader;
-use super::{Asked, BadBody, LineWriter, body};
+use super::{LineWriter, ProxyBodyError, ProxyCall, body};
 
 fn request() -> Request {
     let record =
@@ -304,12 +304,12 @@ fn what_cannot_be_is_an_error() {
 
 #[test]
 fn bodies_that_are_no_requests() {
-    let read = |body: &str| Asked::read(body.as_bytes()).map(drop).unwrap_err();
-    assert!(matches!(read("{"), BadBody::NotJson { .. }));
-    assert!(matches!(read("{}"), BadBody::Model { .. }));
+    let read = |body: &str| ProxyCall::read(body.as_bytes()).map(drop).unwrap_err();
+    assert!(matches!(read("{"), ProxyBodyError::NotJson { .. }));
+    assert!(matches!(read("{}"), ProxyBodyError::Model { .. }));
     let mut body = body::write(&request());
     body["context"]["tools"] = json!([7]);
     assert_eq!(read(&body.to_string()).to_string(), "tool 0 of the body cannot be read");
     body["context"]["messages"] = json!("x");
-    assert!(matches!(read(&body.to_string()), BadBody::NoList { what: "messages" }));
+    assert!(matches!(read(&body.to_string()), ProxyBodyError::NoList { what: "messages" }));
 }

@@ -1,4 +1,4 @@
-//! One tool call: found, mended, checked, allowed, run, and looked at afterwards.
+//! One tool call: looked up, prepared, validated, allowed, run, and passed to the hook afterwards.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,7 +20,7 @@ pub(super) struct Ready {
     pub(super) pending: PendingCall,
 }
 
-/// Does everything that comes before running a call.
+/// Does everything before running a call.
 ///
 /// # Errors
 /// The result of a call that does not run.
@@ -48,12 +48,12 @@ pub(super) async fn prepare(
             return Err(ToolOutput { end_run, ..ToolError::new(reason).into() });
         }
     }
-    // Somebody may have cancelled while a hook was asking a person.
+    // The run may have been cancelled while a hook was waiting for a person.
     cancel.check().map_err(|_| ToolError::aborted())?;
     Ok(Ready { tool: Arc::clone(tool), pending })
 }
 
-/// Runs a call that may run, and asks the hook about its result.
+/// Runs an allowed call, and passes its result to the hook.
 pub(super) async fn run(
     ready: Ready,
     hooks: Arc<dyn Hooks>,

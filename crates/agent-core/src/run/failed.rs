@@ -1,4 +1,4 @@
-//! Failures become regular answers: whoever reads the events and the log sees a turn that ended badly, never an open one.
+//! Failures become regular answers: events and log show a turn that failed, never an open one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::agent::Agent;
 /// The text of an answer that was cancelled.
 pub(super) const ABORTED: &str = "Request was aborted";
 
-/// An empty answer that was never asked for: the run was cancelled, or something failed before the request.
+/// An empty answer without a request: the run was cancelled, or something failed before the request.
 pub(super) fn local_answer(agent: &Agent, stop: StopReason, text: String) -> Finished {
     let model = &agent.model;
     let kind = if stop == StopReason::Aborted { LlmErrorKind::Aborted } else { LlmErrorKind::InvalidRequest };

@@ -1,4 +1,4 @@
-//! How long work goes on that a cancelled run waits for.
+//! The grace period of work that a cancelled run waits for.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use pinch_stdx::cancel::Cancel;
 use tokio::time::Instant;
 
-/// How long the work of a cancelled run may go on in all before it is dropped.
+/// The time after which the work of a cancelled run is dropped.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The grace of one run: it begins when the cancellation is first seen. Clones share it.

@@ -65,7 +65,7 @@ impl Running<'_> {
     }
 }
 
-/// Two calls of one message must not share an id, or their results could not be told apart: later ones get `_2`, `_3`, ….
+/// Two calls of one message must not share an id, or their results could not be distinguished: later ones get `_2`, `_3`, ….
 fn make_ids_unique(message: &mut AssistantMessage) {
     let mut seen: HashSet<ToolCallId> = HashSet::new();
     for block in &mut message.content {

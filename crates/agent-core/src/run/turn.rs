@@ -10,7 +10,7 @@ use super::{Running, Turn};
 use crate::hooks::TurnContext;
 
 impl Running<'_> {
-    /// Asks the model once and runs the calls of its answer. Nobody is asked when something is `broken` already.
+    /// Calls the model once and runs the calls of its answer. With `broken`, the turn fails without a request.
     pub(super) async fn turn(&mut self, first: bool, broken: Option<String>) -> Turn {
         let request = match broken {
             Some(text) => Err((StopReason::Error, text)),
@@ -33,7 +33,7 @@ impl Running<'_> {
         turn
     }
 
-    /// Puts the request together; a cancelled run and a failing hook make none.
+    /// Builds the request; a cancelled run and a failing hook have none.
     async fn request(&mut self, first: bool) -> Result<Request, (StopReason, String)> {
         let aborted = || (StopReason::Aborted, ABORTED.to_owned());
         self.cancel.check().map_err(|_| aborted())?;

@@ -1,4 +1,4 @@
-//! What a tool is given for one call.
+//! The context of one tool call.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,23 +10,23 @@ use tokio::sync::Notify;
 
 use super::ToolOutput;
 
-/// What belongs to one call.
+/// The context of one tool call.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCx<'a> {
     /// The call.
     pub call: &'a ToolCallId,
-    /// Tells when to stop.
+    /// Cancelled when the tool should stop.
     pub cancel: &'a Cancel,
-    /// Takes results so far.
+    /// Takes partial results.
     pub progress: &'a Progress,
     /// Clock, ids and environment.
     pub host: &'a Host,
 }
 
-/// Pieces that wait for one call's reader at most; further ones replace the newest.
+/// Queued reports per call at most; further ones replace the newest.
 const MAX_WAITING: usize = 16;
 
-/// Takes results so far from a running tool. Reporting never waits: a slow reader sees fewer pieces, always the newest one.
+/// Takes partial results from a running tool. Reporting never waits: a slow reader sees fewer of them, but always the newest.
 #[derive(Clone, Debug)]
 pub struct Progress {
     call: usize,
@@ -38,7 +38,7 @@ pub struct Progress {
 pub struct Reports(Arc<Board>);
 
 impl Reports {
-    /// Takes the oldest one.
+    /// Takes the oldest report.
     pub fn take(&self) -> Option<ToolOutput> {
         self.0.take().map(|(_, so_far)| so_far)
     }
@@ -63,18 +63,18 @@ impl Progress {
         Self { call, board }
     }
 
-    /// Progress nobody looks at: for calling a tool by hand.
+    /// Progress that is ignored, for calling a tool by hand.
     pub fn ignored() -> Self {
         Self::new(0, Arc::default())
     }
 
-    /// Progress for calling a tool by hand, and where its reports are found.
+    /// Progress for calling a tool by hand, and its reports.
     pub fn kept() -> (Self, Reports) {
         let board = Arc::default();
         (Self::new(0, Arc::clone(&board)), Reports(board))
     }
 
-    /// Reports the result so far. Reports after the tool has returned are passed over.
+    /// Reports a partial result. Reports after the tool has returned are ignored.
     pub fn report(&self, so_far: ToolOutput) {
         let mut waiting = self.board.lock();
         if waiting.closed.contains(&self.call) {

@@ -85,14 +85,14 @@ impl FnTool {
         Self { spec, run: Box::new(run) }
     }
 
-    /// Says whether calls may run beside others.
+    /// Sets whether calls may run in parallel with others.
     #[must_use]
     pub fn mode(mut self, mode: ToolMode) -> Self {
         self.spec.mode = mode;
         self
     }
 
-    /// Says what the tool does to the world.
+    /// Sets the effect of the tool.
     #[must_use]
     pub fn effect(mut self, effect: ToolEffect) -> Self {
         self.spec.effect = effect;

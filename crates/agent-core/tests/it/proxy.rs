@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use http::StatusCode;
-use pinch_agent_core::proxy::{Asked, ProxyProvider, lines};
+use pinch_agent_core::proxy::{ProxyCall, ProxyProvider, lines};
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::event::{Finished, StreamEvent};
 use pinch_llm::message::{Message, StopReason, ToolDecl};
@@ -52,7 +52,7 @@ async fn serve(provider: Arc<dyn Provider>) -> Server {
             return Some(Reply::json(401, &json!({"error": "who are you?"})));
         }
         let host = Host::builder().clock(1_000, 0).build();
-        let request = match Asked::read(&asked.body) {
+        let request = match ProxyCall::read(&asked.body) {
             Ok(asked) => asked.into_request(model(), Auth::keyless(), host),
             Err(bad) => return Some(Reply::json(400, &json!({"error": bad.to_string()}))),
         };
@@ -139,7 +139,7 @@ async fn requests_arrive_as_they_were_sent() {
         let end = ProxyProvider::new(&server.url(), "token").stream(sent.clone(), Cancel::new()).collect_end().await;
         assert!(end.is_ok(), "{end:?}");
         let body = server.requests()[idx].body.clone();
-        let read = Asked::read(&body).unwrap().into_request(model(), Auth::default(), Host::system());
+        let read = ProxyCall::read(&body).unwrap().into_request(model(), Auth::default(), Host::system());
         assert_eq!((&read.model, read.system.render()), (&sent.model, sent.system.render()));
         assert_eq!((&read.messages, &read.tools), (&sent.messages, &sent.tools));
         let facts = |options: &CallOptions| {

@@ -1,6 +1,6 @@
 //! The frames of WebSockets (RFC 6455), as a client reads and writes them. Bytes in, messages out; no extensions.
 
-/// Bytes one message may have, unless told otherwise.
+/// The default limit of a message, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes a control frame may have.
 const MAX_CONTROL_BYTES: usize = 125;

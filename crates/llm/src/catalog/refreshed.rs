@@ -19,7 +19,7 @@ pub struct Refreshed {
 
 impl Catalog {
     /// Lays newer records over these: `text` is JSON, an object of providers, each an object of records by id. A record replaces the one of
-    /// its id, and new ones stand behind the others. What cannot be read changes nothing and is told.
+    /// its id, and new ones are appended. Unreadable records change nothing and are reported.
     pub fn refreshed(&self, text: &str) -> Refreshed {
         let mut problems = Vec::new();
         let providers = match serde_json::from_str::<Map<String, Value>>(text.trim_start_matches('\u{feff}')) {

@@ -35,7 +35,7 @@ pub(super) fn beginning(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_LOOKED_AT)].to_lowercase()
 }
 
-/// Failures that no repetition mends: no money, no quota left for long. They win over [`RETRYABLE`].
+/// Failures that no retry fixes: no credit, no quota for a long time. They take precedence over [`RETRYABLE`].
 pub(super) static NOT_RETRYABLE: Table = Table::new(&[
     "gousagelimiterror",
     "freeusagelimiterror",
@@ -153,7 +153,7 @@ pub(super) static TRY_AGAIN: Table = Table::new(&[
     "retry delay",
 ]);
 
-/// Status codes after which another try may help, when they stand alone: inside an id, a number of bytes (`15003`) or a decimal (`500.12`)
+/// Status codes after which a retry may help, when they are words of their own: inside an id, a number of bytes (`15003`) or a decimal (`500.12`)
 /// they are none.
 pub(super) static RETRYABLE_STATUS: Table =
     Table::new(&["(?:^|[^0-9a-z_.,])(?:429|500|502|503|504|520|524)(?:[.,](?:[^0-9]|$)|[^0-9a-z_.,]|$)"]);

@@ -45,7 +45,7 @@ pub fn retryable(error: &LlmError) -> bool {
     error.should_retry.unwrap_or(by_kind)
 }
 
-/// Whether an error text without its typed error, as old transcripts hold it, names something that another try may mend. Overflow is not
+/// Whether an error text without its typed error, as old transcripts hold it, describes something that a retry may fix. Overflow is not
 /// looked at: ask [`super::overflow::is_context_overflow`] first.
 pub fn text_is_retryable(text: &str) -> bool {
     let text = beginning(text);

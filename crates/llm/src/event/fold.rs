@@ -1,4 +1,4 @@
-//! From events to the message so far.
+//! Folding events into the message so far.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Fold {
         Self { base: Arc::new(empty), blocks: Vec::new(), ended: false }
     }
 
-    /// Takes one event in. An event for a block that was never started is passed over.
+    /// Applies one event. An event for a block that was never started is ignored.
     pub fn push(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Start(message) => self.base = Arc::clone(message),

@@ -1,4 +1,4 @@
-//! The stream of events that a call is.
+//! The event stream of a call.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ pub struct EventStream {
     ended: bool,
 }
 
-/// Whose call it is, for the message that stands in for a missing end.
+/// The call, for the message that replaces a missing end.
 #[derive(Clone, Debug)]
 struct About {
     api: ApiId,
@@ -123,7 +123,7 @@ impl std::fmt::Debug for EventStream {
     }
 }
 
-/// Where a decoder puts its events.
+/// The buffer into which a decoder emits its events.
 #[derive(Debug, Default)]
 pub struct Emit {
     events: VecDeque<StreamEvent>,
@@ -135,29 +135,29 @@ impl Emit {
         self.events.push_back(event);
     }
 
-    /// Takes the oldest event out.
+    /// Removes the oldest event.
     pub fn pop(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()
     }
 
-    /// What is waiting, the oldest first.
+    /// The buffered events, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &StreamEvent> {
         self.events.iter()
     }
 
-    /// How many events are waiting.
+    /// The number of buffered events.
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether content or the end stands among what is waiting, apart from the `n` oldest events.
+    /// Whether content or the end is among the buffered events, apart from the `n` oldest.
     pub(crate) fn has_content_after(&self, n: usize) -> bool {
         self.events
             .range(n.min(self.events.len())..)
             .any(|event| !matches!(event, StreamEvent::Start(_) | StreamEvent::Usage(_)))
     }
 
-    /// Whether nothing is waiting.
+    /// Whether no event is buffered.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }

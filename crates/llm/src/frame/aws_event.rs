@@ -6,7 +6,7 @@
 
 use super::Frame;
 
-/// Bytes one message may have, unless told otherwise. Amazon sends at most 16 MiB.
+/// The default limit of a message, in bytes. Amazon sends at most 16 MiB.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Two lengths and their checksum.

@@ -1,6 +1,6 @@
 //! Lines that begin with `data: `, each of them a frame: what simple servers send that know no blank lines between events.
 //!
-//! All other lines are passed over. A line ends with a line feed, before which a carriage return may stand.
+//! All other lines are ignored. A line ends with a line feed, optionally preceded by a carriage return.
 
 use std::ops::Range;
 

@@ -14,7 +14,7 @@ use memchr::{memchr, memchr2};
 
 use super::Frame;
 
-/// Bytes one event may have, unless told otherwise.
+/// The default limit of an event, in bytes.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

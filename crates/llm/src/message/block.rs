@@ -13,7 +13,7 @@ pub enum Block {
     Thinking(Thinking),
     /// An image; in user messages and tool results only.
     Image(Image),
-    /// A wish of the model to have a tool called; in assistant messages only.
+    /// A tool call; in assistant messages only.
     ToolCall(ToolCall),
     /// A block of a type this crate does not know: kept, never sent.
     Other(RawBlock),
@@ -33,7 +33,7 @@ impl Block {
         }
     }
 
-    /// The kind of the block as events name it; `None` for images and unknown blocks, which are not streamed.
+    /// The tool call, when this is one.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
@@ -48,7 +48,7 @@ pub fn join_text(blocks: &[Block], separator: &str) -> String {
     texts.join(separator)
 }
 
-/// Text, with the provider's opaque mark where there is one.
+/// Text, with the provider's opaque signature where there is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text {
     /// The text.
@@ -77,11 +77,11 @@ pub struct Image {
     pub mime_type: String,
 }
 
-/// A wish of the model to have a tool called.
+/// A tool call by the model.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The call's name, by which its result is matched.
+    /// The call's id, by which its result is matched.
     pub id: ToolCallId,
     /// The tool's name.
     pub name: String,
@@ -89,7 +89,7 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
     /// Opaque to us; meaning by wire format.
     pub thought_signature: Option<String>,
-    /// The final argument text was no JSON object: why, with the raw text. Such a call is never executed.
+    /// Why the final argument text is not a JSON object, with the raw text. Such a call is never executed.
     pub arguments_error: Option<String>,
     /// Namespace of the tool in the Responses format.
     pub namespace: Option<String>,

@@ -1,7 +1,7 @@
 //! Messages as JSON: the form of session files, events and RPC.
 //!
 //! Names are in camel case, optional members are left out when they have no value, times are Unix milliseconds. The order of members is the
-//! one in which pi writes them, so that files of both can be compared. Readers are lenient: unknown members are passed over, a missing or
+//! one in which pi writes them, so that files of both can be compared. Readers are lenient: unknown members are ignored, a missing or
 //! null content is an empty list, a bare string is one text.
 //!
 //! Numbers are written as JavaScript prints them when the serialiser is `pinch_stdx::json::write`.
@@ -24,7 +24,7 @@ impl Message {
     /// Reads a message from a JSON value.
     ///
     /// # Errors
-    /// When the value is no object or a known member has a wrong type.
+    /// When the value is not an object or a known member has a wrong type.
     pub fn from_value(value: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(value)
     }

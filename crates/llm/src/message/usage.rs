@@ -22,7 +22,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Tokens that stood in the model's context: the total, or the sum of the parts when there is no total.
+    /// Tokens in the model's context: the total, or the sum of the parts when there is no total.
     pub fn context_tokens(&self) -> u64 {
         if self.total_tokens > 0 {
             self.total_tokens
@@ -31,7 +31,7 @@ impl Usage {
         }
     }
 
-    /// Whether the usage says nothing: servers that count nothing send zeros.
+    /// Whether the usage is empty: servers that count nothing send zeros.
     pub fn is_zero(&self) -> bool {
         self.context_tokens() == 0
     }

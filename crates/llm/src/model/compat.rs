@@ -10,7 +10,7 @@ use super::dialect::{
 };
 use crate::schema::clean::Family;
 
-/// Lays the members of a `compat` object over detected peculiarities. Members that are unknown or have a wrong type are passed over.
+/// Applies the members of a `compat` object on top of detected peculiarities. Members that are unknown or have a wrong type are ignored.
 pub fn apply(dialect: &mut Dialect, compat: &Map<String, Value>) {
     for (name, value) in compat {
         if let Some(on) = value.as_bool() {

@@ -15,7 +15,7 @@ use crate::schema::clean::Family;
 pub struct Dialect {
     /// What a request may and must contain.
     pub wire: WireFlags,
-    /// How earlier messages are told.
+    /// How earlier messages are written.
     pub history: HistoryRules,
     /// How tools are declared.
     pub schema: SchemaRules,
@@ -155,7 +155,7 @@ pub enum KeyHeader {
     CloudflareGateway,
 }
 
-/// How earlier messages are told.
+/// How earlier messages are written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryRules {
     /// The prompt of a thinking model has the role `developer`.
@@ -176,7 +176,7 @@ pub struct HistoryRules {
     pub tools_with_tool_history: bool,
     /// Calls and results carry the call's id in Google's format.
     pub google_call_ids: bool,
-    /// Images of a tool's result stand inside of it in Google's format, not behind it.
+    /// In Google's format, images of a tool's result are part of it instead of following it.
     pub google_images_in_results: bool,
     /// Characters the id of a call may have in OpenAI's chat format; 0 = any number.
     pub max_call_id: usize,
@@ -229,7 +229,7 @@ impl Default for ReplyTraits {
     }
 }
 
-/// Where the limit of the answer stands in OpenAI's format.
+/// The member for the limit of the answer in OpenAI's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxTokensField {
     /// `max_tokens`

@@ -35,11 +35,11 @@ const KNOWN: [&str; 15] = [
     "compat",
 ];
 
-/// A record that is no model.
+/// A record that is not a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// It is no JSON object.
+    /// It is not a JSON object.
     #[error("a model record must be an object")]
     NotAnObject,
     /// A member that every model has is missing or empty.
@@ -54,7 +54,7 @@ impl Model {
     /// Reads a model record. Members with a wrong type count as missing, unknown ones are kept.
     ///
     /// # Errors
-    /// When the value is no object, or id, api or provider are missing.
+    /// When the value is not an object, or id, api or provider are missing.
     pub fn from_record(record: &Value) -> Result<Self, RecordError> {
         let map = record.as_object().ok_or(RecordError::NotAnObject)?;
         let text = |member: &'static str| map.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());

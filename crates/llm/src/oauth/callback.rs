@@ -44,7 +44,7 @@ impl Callback {
         self.listener.local_addr().unwrap().port()
     }
 
-    /// Waits for the browser. Whoever comes with another state or to another place is turned away, and waiting goes on.
+    /// Waits for the browser. Requests with another state or path are rejected, and waiting continues.
     pub(super) async fn wait(&self) -> Came {
         let mut connections = JoinSet::new();
         loop {

@@ -147,7 +147,7 @@ impl Device {
         device().ok_or_else(|| OAuthError::Invalid(format!("{what}: the answer is incomplete")))
     }
 
-    /// Asks again and again whether the code was entered, as slowly as the server wishes.
+    /// Polls until the code was entered, at the interval that the server demands.
     async fn wait(&self, domain: &str, cx: OAuthCx<'_>) -> Result<String, OAuthError> {
         let end = Instant::now() + Duration::from_secs_f64(self.lasts);
         let (mut interval, mut stretch, mut was_slowed) = (self.interval.max(1.0), 1.2, false);

@@ -9,7 +9,7 @@ pub struct Pasted {
     pub code: Option<String>,
     /// The state that came with it.
     pub state: Option<String>,
-    /// The server's reason when there is no code.
+    /// The server's reason if there is no code.
     pub error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Proof that whoever brings a code is who asked for it (RFC 7636).
+//! Proof Key for Code Exchange (RFC 7636).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 /// A secret and what may be known of it.
 #[derive(Clone, Debug)]
 pub struct Pkce {
-    /// The secret, told when the code is exchanged.
+    /// The secret, sent when the code is exchanged.
     pub verifier: Secret,
-    /// Its hash, told when the code is asked for.
+    /// Its hash, sent when the code is requested.
     pub challenge: String,
 }
 

@@ -17,7 +17,7 @@ use super::{OAuthCx, OAuthError};
 const LIMIT: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are read.
 const MAX_BYTES: usize = 1024 * 1024;
-/// Characters of a server's words that are told.
+/// Characters of a server's message that are shown.
 const MAX_WORDS: usize = 300;
 
 /// A server's answer.
@@ -34,7 +34,7 @@ pub trait Transport: Send + Sync {
     /// Sends a request and reads the whole answer. Dropping the future gives up.
     ///
     /// # Errors
-    /// Why there is no answer. Never holds what was sent.
+    /// Why there is no response. Never contains what was sent.
     fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>>;
 }
 

@@ -1,4 +1,4 @@
-//! A wire format and the network: a provider.
+//! Wire formats over HTTP, as providers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -286,7 +286,7 @@ fn outgoing(request: &Request, made: HttpRequest) -> Result<Outgoing, LlmError> 
     Ok(Outgoing { method: Method::POST, url, headers, body: Bytes::from(body) })
 }
 
-/// The body as the headers wish it. Where it is too small to be worth it, the wish goes.
+/// The body, compressed if the headers say so. For a small body, the header is removed instead.
 #[cfg(feature = "zstd")]
 fn compressed(body: Vec<u8>, mut headers: HeaderMap) -> (Vec<u8>, HeaderMap) {
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};

@@ -1,4 +1,4 @@
-//! A provider that answers from a script: for tests of programs that use this crate, without a server.
+//! A provider that answers from a script, for testing programs without a server.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -166,7 +166,7 @@ impl ScriptedProvider {
         self
     }
 
-    /// Estimates the usage of replies that tell none, four characters a token. A session's repeated prompt counts as read from a cache.
+    /// Estimates the usage of replies that have none, four characters a token. A session's repeated prompt counts as read from a cache.
     #[must_use]
     pub fn estimating_usage(mut self) -> Self {
         self.prompts = Some(Mutex::default());

@@ -1,7 +1,7 @@
 //! ChatGPT subscriptions over WebSockets.
 //!
 //! A conversation has one socket, which stays open between its calls. The server remembers the last answer of a socket, so that the next call
-//! sends only what is new. Where sockets do not work, the call goes on over server-sent events, and the conversation leaves sockets alone for a
+//! sends only what is new. Where sockets do not work, the call continues over server-sent events, and the conversation avoids sockets for a
 //! while. The setting `transport` of a call says what is wanted: `sse`, `websocket`, `websocket-cached`, or `auto`, which is the default.
 
 use std::fmt;
@@ -144,7 +144,7 @@ enum NoSocket {
 enum Step {
     /// Events wait, or the next step is due.
     Go,
-    /// The turn goes on over server-sent events.
+    /// The turn continues over server-sent events.
     FallBack(Failure),
 }
 

@@ -1,22 +1,22 @@
-//! Strict schemas: a tool's schema in the form that providers can hold a model to.
+//! Strict schemas: a tool's schema in the form that providers enforce.
 
 use serde_json::{Map, Value, json};
 
 use crate::message::ToolDecl;
 use crate::wire::Encoding;
 
-/// How a tool wants its arguments to be held to its schema.
+/// How strictly the arguments of a tool must follow its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// Not at all.
+    /// Not enforced.
     Plain,
-    /// Where it is possible.
+    /// Enforced where possible.
     Prefer,
-    /// Always: else the request fails.
+    /// Enforced, or the request fails.
     Require,
 }
 
-/// A tool wants a schema that cannot be held to.
+/// A tool requires strict sampling, but its schema has no strict form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Tool \"{tool}\" requires strict sampling, but its schema cannot be expressed: {reason}")]
 #[non_exhaustive]
@@ -27,7 +27,7 @@ pub struct Inexpressible {
     pub reason: &'static str,
 }
 
-/// What a tool wishes.
+/// The strictness that a tool asks for.
 pub fn strictness(tool: &ToolDecl) -> Strictness {
     let Some(sampling) = tool.constrained_sampling.as_ref().filter(|s| s["type"] == "json_schema") else {
         return Strictness::Plain;

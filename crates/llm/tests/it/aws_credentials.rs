@@ -16,7 +16,7 @@ use crate::support::{model_with, request};
 
 const NOW: i64 = 1_700_000_000_000;
 
-/// A user with an AWS folder.
+/// A user with an AWS directory.
 struct User(tempfile::TempDir);
 
 impl User {

@@ -108,7 +108,7 @@ fn report<T>(out: &mut Out<T>, error: ignore::Error) -> bool {
     }
 }
 
-/// A glob for names, or for paths below the folder that is searched.
+/// A glob for names, or for paths below the directory that is searched.
 struct PathPattern {
     glob: Option<GlobMatcher>,
     of: PatternOf,
@@ -117,7 +117,7 @@ struct PathPattern {
 /// What a pattern is held against.
 enum PatternOf {
     Name,
-    /// The path below the folder that is searched: where that folder lies does not matter.
+    /// The path below the directory that is searched: where that directory lies does not matter.
     PathBelow,
     /// The absolute path.
     WholePath,
@@ -181,7 +181,7 @@ pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem
     })
 }
 
-/// The globs of a query, counted from the folder that is searched.
+/// The globs of a query, counted from the directory that is searched.
 fn globs(query: &GrepQuery) -> Result<Override, SearchError> {
     let given = query.glob.as_deref().filter(|glob| !glob.is_empty());
     let Some(given) = given else { return Ok(Override::empty()) };

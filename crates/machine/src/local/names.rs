@@ -27,7 +27,7 @@ fn may_be_shown(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.contains(char::REPLACEMENT_CHARACTER))
 }
 
-/// The one name in a folder that is shown as this text.
+/// The one name in a directory that is shown as this text.
 fn only_one(folder: &Path, shown: &str) -> Option<OsString> {
     let names = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
     let mut alike = names.filter(|name| name.to_string_lossy() == shown);

@@ -1,4 +1,4 @@
-//! Walks a folder the way ripgrep and fd do.
+//! Walks a directory the way ripgrep and fd do.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ignore::overrides::Override;
 use ignore::{DirEntry, Walk, WalkBuilder};
 
-/// How a folder is walked.
+/// How a directory is walked.
 #[derive(Clone)]
 pub(super) struct Rules {
     /// Files with rules besides `.gitignore` and `.ignore`.
@@ -15,23 +15,23 @@ pub(super) struct Rules {
     pub(super) globs: Override,
 }
 
-/// The entries below a folder, in the order of their paths; the folder itself is none of them.
+/// The entries below a directory, in the order of their paths; the directory itself is none of them.
 ///
 /// Rules of `.gitignore` files hold outside of repositories too, but never inside a repository below: that is walked by itself.
 pub(super) struct Entries {
     rules: Rules,
-    /// The folder and, above it, repositories that were come upon and not yet walked to their end.
+    /// The directory and, above it, repositories that were come upon and not yet walked to their end.
     levels: Vec<Level>,
-    /// A folder whose rules cannot be read, so that nothing is walked.
+    /// A directory whose rules cannot be read, so that nothing is walked.
     refused: Option<PathBuf>,
 }
 
-/// Folders whose rules cannot be read.
+/// Directories whose rules cannot be read.
 type Refused = Arc<Mutex<Vec<PathBuf>>>;
 
 struct Level {
     walk: Walk,
-    /// Folders that the walk came upon and left out because their rules cannot be read.
+    /// Directories that the walk came upon and left out because their rules cannot be read.
     refused: Refused,
     /// Repositories that the walk came upon and left out.
     repositories: Arc<Mutex<Vec<DirEntry>>>,
@@ -42,7 +42,7 @@ struct Level {
 impl Entries {
     pub(super) fn new(root: &Path, rules: Rules) -> Self {
         let level = Level::new(root, &rules, root.ancestors().any(is_repository));
-        // Rules of the folders above hold as well.
+        // Rules of the directories above hold as well.
         let endless = root.ancestors().find(|folder| has_endless_rules(folder, rules.ignore_file));
         let refused = endless.map(Path::to_owned);
         Self { levels: if refused.is_some() { Vec::new() } else { vec![level] }, refused, rules }
@@ -129,7 +129,7 @@ impl Level {
         Self { walk: builder.build(), refused, repositories, pending: None }
     }
 
-    /// The next of the folders whose rules cannot be read.
+    /// The next of the directories whose rules cannot be read.
     fn next_refused(&self) -> Option<PathBuf> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
@@ -148,7 +148,7 @@ fn is_repository(folder: &Path) -> bool {
 /// Bytes of a file with rules at most.
 const MAX_RULES: u64 = 16 * 1024 * 1024;
 
-/// Whether one of the files that a walk reads by itself in a folder is none, or far too long: it would be read for ever.
+/// Whether one of the files that a walk reads by itself in a directory is none, or far too long: it would be read for ever.
 fn has_endless_rules(folder: &Path, ignore_file: &str) -> bool {
     [".gitignore", ".ignore", ignore_file, ".git", ".git/info/exclude"].iter().any(|name| {
         let meta = folder.join(name).metadata();

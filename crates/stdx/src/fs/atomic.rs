@@ -8,16 +8,16 @@ use super::in_place::{self, scratch};
 use super::keep;
 use super::private::Access;
 
-/// Replaces the content of `path`, or creates it. Its folder must exist. A symbolic link is followed: its target is replaced.
+/// Replaces the content of `path`, or creates it. Its directory must exist. A symbolic link is followed: its target is replaced.
 ///
-/// The content goes to a temporary file in the same folder, reaches the disk, and is then renamed; on failure the old file is untouched
+/// The content goes to a temporary file in the same directory, reaches the disk, and is then renamed; on failure the old file is untouched
 /// and the temporary one is gone. The new file has the owner, access list and extended attributes of the old one.
 ///
-/// Where that is impossible the file that is there is overwritten and synced: it has other names (hard links), it is a mount point, its folder
+/// Where that is impossible the file that is there is overwritten and synced: it has other names (hard links), it is a mount point, its directory
 /// takes no new file, or what it has cannot be given to another file. Callers that need others kept out hold a lock.
 ///
 /// # Errors
-/// The system's error. Folders, devices, pipes and sockets are refused: see [`write_named`](super::write_named).
+/// The system's error. Directories, devices, pipes and sockets are refused: see [`write_named`](super::write_named).
 pub fn write_atomic(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     write_atomic_with(path, access, |file| file.write_all(content))
 }
@@ -91,8 +91,8 @@ fn overwrite_in_place(path: &Path, access: Access, write: impl FnOnce(&mut File)
     in_place::overwrite(path, &mut content, access)
 }
 
-/// Whether an error says that no file can take this one's place, while it may well be written itself: a mount point, a folder without write
-/// permission or on a read-only file system, a folder in which only owners may replace.
+/// Whether an error says that no file can take this one's place, while it may well be written itself: a mount point, a directory without write
+/// permission or on a read-only file system, a directory in which only owners may replace.
 fn forbids_replacing(error: &io::Error) -> bool {
     use io::ErrorKind::{CrossesDevices, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
     matches!(error.kind(), CrossesDevices | PermissionDenied | ReadOnlyFilesystem | ResourceBusy)
@@ -141,7 +141,7 @@ fn too_many_links() -> io::Error {
     io::Error::other("too many symbolic links")
 }
 
-/// Makes a rename last. Some file systems cannot sync folders; the file itself is safe then.
+/// Makes a rename last. Some file systems cannot sync directories; the file itself is safe then.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         drop(folder.sync_all());

@@ -1,7 +1,7 @@
 //! Locks that programs written in JavaScript understand: the protocol of npm's `proper-lockfile`.
 //!
-//! Whoever makes the folder `<file>.lock` holds the lock. The holder renews the folder's time of change; a folder that was not renewed for
-//! long is stale and may be taken over. A holder whose folder was taken over must not write any more.
+//! Whoever makes the directory `<file>.lock` holds the lock. The holder renews the directory's time of change; a directory that was not renewed for
+//! long is stale and may be taken over. A holder whose directory was taken over must not write any more.
 //!
 //! Where the file is there and nothing can be made beside it, the kernel's lock on the file itself is taken instead.
 
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::lock::{FileLock, LockError, is_still};
 use crate::host::Host;
 
-/// How long a lock lives without renewal, and how patiently it is waited for.
+/// How long a lock lives without renewal, and how long to wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirLockOptions {
@@ -59,23 +59,23 @@ impl DirLockOptions {
     }
 }
 
-/// A lock was not gained, or not kept.
+/// A lock could not be acquired or kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirLockError {
-    /// Somebody else held it all the time.
+    /// It was held by another process for the whole time.
     #[error("lock file is already being held: {}", path.display())]
     Busy {
         /// The locked file.
         path: PathBuf,
     },
-    /// Somebody took the lock over: what it guarded must not be written.
+    /// It was taken over by another process: the locked file must not be written.
     #[error("the lock of {} was taken over", path.display())]
     Compromised {
         /// The locked file.
         path: PathBuf,
     },
-    /// The lock's folder cannot be made or renewed.
+    /// The lock's directory cannot be made or renewed.
     #[error("cannot lock {}", path.display())]
     Io {
         /// The locked file.
@@ -86,20 +86,20 @@ pub enum DirLockError {
     },
 }
 
-/// A held lock. Dropping it removes the folder, if it is still ours.
+/// A held lock. Dropping it removes the directory, if it is still ours.
 #[derive(Debug)]
 pub struct DirLock {
     path: PathBuf,
     folder: PathBuf,
     stale: Duration,
-    /// The folder's time of change as we set it last.
+    /// The directory's time of change as we set it last.
     renewed: SystemTime,
-    /// The kernel's lock on the file itself, where no folder can be made beside it.
+    /// The kernel's lock on the file itself, where no directory can be made beside it.
     kernel: Option<FileLock>,
 }
 
 impl DirLock {
-    /// Locks a file, which need not exist; its folder must. Blocks the thread while it waits.
+    /// Locks a file, which need not exist; its directory must. Blocks the thread while it waits.
     ///
     /// # Errors
     /// [`DirLockError::Busy`] or [`DirLockError::Io`].
@@ -131,7 +131,7 @@ impl DirLock {
         Err(DirLockError::Busy { path: path.to_owned() })
     }
 
-    /// Locks a file if nobody holds it or its holder is gone; `None` when somebody holds it.
+    /// Locks a file unless it is locked; `None` if another process holds the lock and is alive.
     ///
     /// # Errors
     /// [`DirLockError::Io`].
@@ -162,7 +162,7 @@ impl DirLock {
         Ok(None)
     }
 
-    /// Locks the file itself: programs written in JavaScript cannot make the folder here either.
+    /// Locks the file itself: programs written in JavaScript cannot make the directory here either.
     fn in_kernel(path: &Path, folder: PathBuf, stale: Duration) -> Result<Option<Self>, DirLockError> {
         match FileLock::try_acquire(path) {
             Ok(None) => Ok(None),
@@ -232,21 +232,21 @@ impl Drop for DirLock {
         if self.kernel.is_some() {
             return;
         }
-        // Nothing can be done about a folder that cannot be removed; it becomes stale.
+        // Nothing can be done about a directory that cannot be removed; it becomes stale.
         drop(clear(&self.folder, || self.is_ours()));
     }
 }
 
-/// Removes a lock's folder if `may` still says so; false when it does not, or when somebody else is about to remove it.
+/// Removes a lock's directory if `may` still says so; false when it does not, or when somebody else is about to remove it.
 ///
-/// Two that find the same stale folder must not remove it one after the other: the second would remove the lock that the first has just
-/// taken. So our programs remove a folder only while they hold the kernel's lock on that very folder.
+/// Two that find the same stale directory must not remove it one after the other: the second would remove the lock that the first has just
+/// taken. So our programs remove a directory only while they hold the kernel's lock on that very directory.
 fn clear(folder: &Path, may: impl Fn() -> bool) -> io::Result<bool> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     #[cfg(unix)]
     let _alone = match File::open(folder) {
         Err(error) if is_gone(&error) => return Ok(true),
-        // A folder that another user has made, and that may be removed all the same.
+        // A directory that another user has made, and that may be removed all the same.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(error) => return Err(error),
         Ok(open) => match open.try_lock() {
@@ -273,12 +273,12 @@ fn create_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Whether an error says that the folder takes no new file.
+/// Whether an error says that the directory takes no new file.
 fn takes_nothing_new(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The folder that is the lock of a file.
+/// The directory that is the lock of a file.
 fn folder_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

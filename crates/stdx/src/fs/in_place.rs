@@ -50,7 +50,7 @@ fn copy(from: &mut File, to: &mut File, at: u64, length: u64) -> io::Result<()> 
 /// A file without a name.
 #[cfg(target_os = "linux")]
 pub(super) fn scratch() -> io::Result<File> {
-    // In memory: no folder may take a new file here.
+    // In memory: no directory may take a new file here.
     let file = rustix::fs::memfd_create("pinch", rustix::fs::MemfdFlags::CLOEXEC)?;
     Ok(file.into())
 }

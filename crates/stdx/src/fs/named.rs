@@ -25,7 +25,7 @@ pub fn write_named(path: &Path, content: &[u8], access: Access) -> io::Result<()
 /// never replaced. Blocks; a reader that takes nothing is left after five seconds.
 ///
 /// # Errors
-/// The system's error, or that of `write`. Folders, sockets and block devices are refused.
+/// The system's error, or that of `write`. Directories, sockets and block devices are refused.
 pub fn write_named_with(
     path: &Path,
     access: Access,

@@ -1,4 +1,4 @@
-//! Who may read what is written: files and folders for the user alone.
+//! Who may read what is written: files and directories for the user alone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ pub enum Access {
     Private,
 }
 
-/// Creates a folder with its parents, for the user alone (0700). A folder that is there stays as it is.
+/// Creates a directory with its parents, for the user alone (0700). A directory that is there stays as it is.
 ///
 /// # Errors
 /// The system's error.

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 /// How long a writer waits before it tries again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Opens a regular file for reading. Folders, devices, pipes and sockets are refused: they have no end, or no content.
+/// Opens a regular file for reading. Directories, devices, pipes and sockets are refused: they have no end, or no content.
 ///
 /// Some files of the system say that they are regular, and wait for news; reading them fails with [`io::ErrorKind::WouldBlock`] then.
 ///
 /// # Errors
-/// The system's error; [`io::ErrorKind::IsADirectory`] for a folder.
+/// The system's error; [`io::ErrorKind::IsADirectory`] for a directory.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_with_len(path).map(|(file, _)| file)
 }
 
-/// Like [`open_regular`], for a file of which the listing of its folder has just said that it is regular: it is looked at only once it is
+/// Like [`open_regular`], for a file of which the listing of its directory has just said that it is regular: it is looked at only once it is
 /// open.
 ///
 /// # Errors

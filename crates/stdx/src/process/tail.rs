@@ -20,7 +20,7 @@ pub struct TailLimits {
     pub max_lines: usize,
     /// How many bytes the file may have; what comes later is counted, but not kept.
     pub max_spill: u64,
-    /// The folder of the file.
+    /// The directory of the file.
     pub spill_dir: PathBuf,
     /// How the file's name begins.
     pub spill_prefix: String,
@@ -227,7 +227,7 @@ impl OutputTail {
     }
 }
 
-/// Removes files of earlier outputs that are older than [`KEPT_FOR`]. What cannot be looked at or removed is left alone: the folder is shared.
+/// Removes files of earlier outputs that are older than [`KEPT_FOR`]. What cannot be looked at or removed is left alone: the directory is shared.
 fn remove_old(limits: &TailLimits, new: &File) {
     let Some(old) = modified(new.metadata()).and_then(|now| now.checked_sub(KEPT_FOR)) else { return };
     for entry in std::fs::read_dir(&limits.spill_dir).into_iter().flatten().filter_map(Result::ok) {

@@ -60,13 +60,13 @@ pub struct ProgramOutput {
     pub runs: Vec<RunOutput>,
     /// The content of the files that the case asks for, by name.
     pub files_after: Value,
-    /// The session files below the agent's folder, by name: their paths there and their content.
+    /// The session files below the agent's directory, by name: their paths there and their content.
     pub sessions: Vec<(String, String)>,
     /// The working directory.
     pub cwd: String,
-    /// The agent's folder.
+    /// The agent's directory.
     pub agent_dir: String,
-    /// The home folder.
+    /// The home directory.
     pub home: String,
     /// The port of the scripted server.
     pub port: u16,
@@ -81,7 +81,7 @@ impl ProgramOutput {
         }
     }
 
-    /// What stands for the folders and the port in what a case expects.
+    /// What stands for the directories and the port in what a case expects.
     pub fn put_in(&self, expected: &mut Value) {
         let port = self.port.to_string();
         let cwd_dir = format!("--{}--", self.cwd.trim_start_matches(['/', '\\']).replace(['/', '\\', ':'], "-"));

@@ -9,9 +9,9 @@
 //! use pinch_session::store::{JsonlStore, SessionRef, SessionStore};
 //! use pinch_testing::suites::store::{Place, Scenario};
 //!
-//! struct Folder(std::path::PathBuf);
+//! struct Directory(std::path::PathBuf);
 //!
-//! impl Place for Folder {
+//! impl Place for Directory {
 //!     fn store(&self) -> Arc<dyn SessionStore> {
 //!         Arc::new(JsonlStore::flat(&self.0))
 //!     }
@@ -19,22 +19,22 @@
 //!     fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
 //!         let named = JsonlStore::flat(&self.0).file_of(&SessionRef::Id(id.to_owned()));
 //!         let path = named.unwrap_or_else(|| self.0.join(format!("{id}.jsonl")));
-//!         std::fs::write(&path, text).expect("the folder can be written");
+//!         std::fs::write(&path, text).expect("the directory can be written");
 //!         Box::pin(async { SessionRef::Path(path) })
 //!     }
 //! }
 //!
-//! # let folder = std::env::temp_dir().join(format!("store-suite-{}", std::process::id()));
-//! # std::fs::create_dir_all(&folder).unwrap();
-//! Scenario::Moved.check(&Folder(folder.clone()), &[]);
-//! # std::fs::remove_dir_all(&folder).unwrap();
+//! # let directory = std::env::temp_dir().join(format!("store-suite-{}", std::process::id()));
+//! # std::fs::create_dir_all(&directory).unwrap();
+//! Scenario::Moved.check(&Directory(directory.clone()), &[]);
+//! # std::fs::remove_dir_all(&directory).unwrap();
 //! ```
 //!
 //! In a test file the macro makes one test of each scenario; each begins with a place of its own:
 //!
 //! ```ignore
 //! pinch_testing::store_suite! {
-//!     files => Folder::new(), gaps: [];
+//!     files => Directory::new(), gaps: [];
 //!     mine => MyPlace::new(), gaps: [Scenario::TornTail => "a row is written whole or not at all"];
 //! }
 //! ```

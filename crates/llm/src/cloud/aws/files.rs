@@ -79,7 +79,7 @@ impl Files {
     }
 }
 
-/// `~/` at the beginning stands for the home folder.
+/// `~/` at the beginning stands for the home directory.
 pub(super) fn expand(path: &str, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),

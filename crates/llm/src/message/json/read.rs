@@ -95,7 +95,7 @@ impl Message {
     /// Reads a message from JSON text in one pass.
     ///
     /// # Errors
-    /// When the text is no JSON object or a known member has a wrong type.
+    /// When the text is not a JSON object or a known member has a wrong type.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         struct Role<'a> {

@@ -113,7 +113,7 @@ fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
-/// A file that is mounted by itself, as containers do it, and one in a folder that takes no new file.
+/// A file that is mounted by itself, as containers do it, and one in a directory that takes no new file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_cannot_be_replaced_is_overwritten() {

@@ -1,11 +1,11 @@
-//! The folders in which a program runs, and what is written into them.
+//! The directories in which a program runs, and what is written into them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The folders of a case.
+/// The directories of a case.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// The working directory.
@@ -121,7 +121,7 @@ impl Places {
         std::fs::write(path, bytes).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// Puts the folders and the port where a text names them.
+    /// Puts the directories and the port where a text names them.
     pub fn fill(&self, text: &str) -> String {
         text.replace("$CWD", &self.cwd.to_string_lossy())
             .replace("$AGENT_DIR", &self.agent.to_string_lossy())

@@ -40,7 +40,7 @@ pub(super) fn summaries(place: &dyn Place) -> Result<(), String> {
 
 pub(super) fn scopes(place: &dyn Place) -> Result<(), String> {
     run(async {
-        // Some lie in one folder where folders are named as pi names them, and some are too deep for such a name.
+        // Some lie in one directory where directories are named as pi names them, and some are too deep for such a name.
         let deep = format!("/deep{}", "/d".repeat(300));
         let deeper = format!("{deep}/d");
         let cwds = ["/x", "/a/b", "/a-b", &deep, &deeper];
