@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn look_ups() {
+    fn models_are_found_under_current_and_former_provider_names() {
         let catalog = Catalog::built_in();
         let model = catalog.find("anthropic", "claude-opus-4-6").unwrap();
         assert_eq!((model.context_window, model.rates.input), (1_000_000, 5.0));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keys() {
+    fn the_preferred_variable_that_is_set_gives_the_key() {
         check(
             "anthropic",
             &[("ANTHROPIC_API_KEY", "a"), ("ANTHROPIC_OAUTH_TOKEN", "")],
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_clouds() {
+    fn cloud_credentials_files_follow_the_environment() {
         let env: Env = [("AWS_CONFIG_FILE", "/c")].into_iter().collect();
         let files = credentials_files("amazon-bedrock", &env, Some(Path::new("/h")));
         assert_eq!(files, [Path::new("/h/.aws/credentials"), Path::new("/c")]);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn remedies() {
+    fn remedies_name_the_variable_to_set() {
         assert_eq!(remedy("anthropic").as_deref(), Some("Set ANTHROPIC_API_KEY"));
         assert_eq!(remedy("mine"), None);
         assert!(remedy("amazon-bedrock").is_some_and(|text| text.contains("AWS_PROFILE")));

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_dates() {
+    fn http_dates_are_read() {
         assert_eq!(ms_from_http_date("Wed, 21 Oct 2015 07:28:00 GMT"), Some(1_445_412_480_000));
         assert_eq!(ms_from_http_date("soon"), None);
     }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_output_hides_the_secret() {
         assert_eq!(format!("{:?}", Secret::new("sk-1")), "Secret(…)");
     }
 

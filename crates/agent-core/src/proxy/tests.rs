@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn any_lines_end(lines in prop::collection::vec(any_line(), 0..12)) {
+    fn any_lines_lead_to_one_end(lines in prop::collection::vec(any_line(), 0..12)) {
         let events = read([lines.concat().as_bytes()]);
         let n_ends = events.iter().filter(|event| matches!(event, StreamEvent::End(_))).count();
         prop_assert_eq!(n_ends, 1);

@@ -158,7 +158,7 @@ async fn requests_arrive_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn refusals_keep_their_kind_and_text() {
     let text = |reply: Reply| async move {
         let server = Server::start().await.unwrap();
         server.reply(reply);

@@ -32,7 +32,7 @@ impl Catalog {
         let mut newer = Vec::new();
         for (provider, records) in providers {
             let Some(records) = records.as_object() else {
-                problems.push(format!("/{provider} is no object of models"));
+                problems.push(format!("/{provider} is not an object of models"));
                 continue;
             };
             let mut models = self.models(&provider).to_vec();

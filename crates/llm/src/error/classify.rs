@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn status_code_and_text_decide_the_kind() {
         let rows: &[(u16, &str, &str, LlmErrorKind)] = &[
             (401, "", "401 invalid x-api-key", Auth),
             (403, "permission_error", "no", Auth),

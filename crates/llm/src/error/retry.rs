@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn texts() {
+    fn retryable_texts_are_recognised() {
         for (text, expect) in [
             ("529 {\"type\":\"overloaded_error\"}", true),
             ("code 15003", false),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn delays() {
+    fn delays_grow_up_to_the_limit() {
         let limits = Limits { max_retries: 6, ..Limits::default() };
         let server = error(LlmErrorKind::Server, None);
         let nominal: Vec<u128> =
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_bodies() {
+    fn the_time_to_wait_is_read_from_headers_and_bodies() {
         let now = 1_445_412_470_000;
         for (name, value, expect) in [
             ("retry-after-ms", "1500.5", Some(1500)),

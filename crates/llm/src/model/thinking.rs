@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn levels() {
+    fn levels_are_clamped_to_what_the_model_supports() {
         check(json!({"reasoning": false}), "off | off off off off off off off");
         check(json!({}), "off minimal low medium high | off minimal low medium high high high");
         check(

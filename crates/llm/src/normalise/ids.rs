@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_pis() {
+    fn hashes_equal_those_of_pi() {
         for (text, hash) in [("", "k4n83c7h0j2b"), ("a", "m8735310ae7sx"), ("fc_abc", "1qaoofs1vxahbg")] {
             assert_eq!(short_hash(text), hash);
         }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes() {
+    fn ids_are_spelled_in_the_shape_of_the_format() {
         assert_eq!(IdShape::ANTHROPIC.fit("call_1|fc-1+é😀"), "call_1_fc-1____");
         assert_eq!(IdShape::ANTHROPIC.fit(&"é".repeat(100)), "_".repeat(64));
         assert_eq!(IdShape::CHAT.fit(&"a".repeat(100)).len(), 40);

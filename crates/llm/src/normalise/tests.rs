@@ -162,7 +162,7 @@ fn the_targets_own_calls_keep_their_names() {
 
 proptest! {
     #[test]
-    fn laws(messages in any_messages()) {
+    fn every_call_gets_exactly_one_result(messages in any_messages()) {
         let messages: Vec<Arc<Message>> = messages.iter().map(|m| Arc::new(Message::from_value(m).unwrap())).collect();
         let rule = |id: &str, _: &Model, _: &crate::message::AssistantMessage| anthropic_id(id);
         let out = transform(&messages, &target(true), Some(&rule));

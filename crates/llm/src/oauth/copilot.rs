@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn domains() {
+    fn enterprise_domains_are_read_from_urls_and_hosts() {
         let typed =
             ["", "  ", "company.ghe.com", "https://company.ghe.com/login", "::bad::", "COMPANY.GHE.com:8443", "a b"];
         let expected =
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn tokens_name_the_api_host() {
         for (token, enterprise, expect) in [
             (
                 "tid=1;exp=2;proxy-ep=proxy.enterprise.githubcopilot.com;x=1",

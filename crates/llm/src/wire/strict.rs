@@ -59,7 +59,7 @@ pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Op
     }
     let made = match tool.parameters.as_object() {
         Some(root) if root.get("type").is_some_and(|t| t == "object") => strict_object(root, limits),
-        _ => Err("the root is no object"),
+        _ => Err("the root is not an object"),
     };
     match made {
         Ok(schema) => Ok(Some(schema)),
@@ -200,7 +200,7 @@ fn strict_object(map: &Map<String, Value>, limits: Limits) -> Result<Value, &'st
     let empty = Map::new();
     let properties = match map.get("properties") {
         None => &empty,
-        Some(properties) => properties.as_object().ok_or("properties that are no object")?,
+        Some(properties) => properties.as_object().ok_or("properties that are not an object")?,
     };
     let required: Vec<&str> =
         map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();

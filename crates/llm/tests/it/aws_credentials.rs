@@ -76,7 +76,7 @@ const ENV_KEYS: [(&str, &str); 3] =
     [("AWS_ACCESS_KEY_ID", "ENV"), ("AWS_SECRET_ACCESS_KEY", "es"), ("AWS_SESSION_TOKEN", "et")];
 
 #[tokio::test]
-async fn variables_and_files() {
+async fn credentials_come_from_variables_and_files() {
     let user = User::new(
         "[default]\nregion=us-west-2\n[profile p]\nregion=eu-west-1\n[profile empty]\n",
         "[default]\naws_access_key_id=D\naws_secret_access_key=ds\n[p]\naws_access_key_id=P\naws_secret_access_key=ps\n",
@@ -108,7 +108,7 @@ async fn keys_in_files_are_read_anew() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn commands() {
+async fn credentials_come_from_a_credential_process() {
     let printed = r#"{"Version":1,"AccessKeyId":"C","SecretAccessKey":"cs","SessionToken":"ct","Expiration":"2023-11-14T23:13:20Z"}"#;
     let config = format!(
         "[profile good]\ncredential_process = echo x >> ran; echo '{printed}'\n\
@@ -139,7 +139,7 @@ fn sts(name: &str, end: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn roles() {
+async fn roles_are_assumed() {
     let server = Server::start().await.unwrap();
     let url = server.url();
     let user = User::new(
@@ -180,7 +180,7 @@ async fn roles() {
 }
 
 #[tokio::test]
-async fn web_identities() {
+async fn web_identity_tokens_are_exchanged() {
     let server = Server::start().await.unwrap();
     let user = User::new("", "");
     let token = user.0.path().join("token");
@@ -236,7 +236,7 @@ fn agent(name: &str, minutes: i64) -> Reply {
 }
 
 #[tokio::test]
-async fn containers_and_machines() {
+async fn containers_and_machines_provide_credentials() {
     let server = Server::start().await.unwrap();
     let url = format!("{}/creds", server.url());
     let proxy = ("HTTP_PROXY", "http://127.0.0.1:1");

@@ -139,7 +139,7 @@ fn history() -> Value {
 }
 
 #[test]
-fn a_conversation() {
+fn a_conversation_is_written_in_converse_terms() {
     let mut request = ask(SONNET);
     request.messages = messages(history());
     request.options.cache_retention = Some(CacheRetention::Long);

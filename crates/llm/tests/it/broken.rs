@@ -28,7 +28,7 @@ async fn in_the_middle_of_a_frame() {
 }
 
 #[tokio::test]
-async fn before_the_response() {
+async fn a_connection_that_breaks_before_the_response_is_a_connect_error() {
     let error = end_with(APIS[0], Reply::fault(Fault::Close)).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Connect, "Connection error."));
     let cause = error.source.as_deref().and_then(std::error::Error::source).unwrap().to_string();

@@ -29,7 +29,7 @@ fn response(api: &str) -> String {
 }
 
 #[test]
-fn whole_responses() {
+fn whole_responses_become_events() {
     let anthropic = decode(APIS[0], [response(APIS[0]).as_bytes()]);
     assert_eq!(
         anthropic,

@@ -143,7 +143,7 @@ fn thinking_by_family_and_by_the_records_words() {
 }
 
 #[test]
-fn addresses() {
+fn urls_follow_base_url_and_model_id() {
     let url = |base: &str, id: &str| encode(&at(base, id, json!({}))).url;
     assert_eq!(url("http://h/v1/", "tunedModels/x"), "http://h/v1/tunedModels/x:streamGenerateContent?alt=sse");
     assert!(url("", "m").starts_with("https://generativelanguage.googleapis.com/v1beta/models/m:"));
@@ -158,7 +158,7 @@ fn end(text: &str) -> String {
 }
 
 #[test]
-fn how_answers_end() {
+fn finish_reasons_decide_how_an_answer_ends() {
     let part = || Response::new("r", "m").text("x");
     let call = || part().tool_call("c", "read", &json!({}));
     let candidate = |candidate: Value| part().chunk(json!({"candidates": [candidate]})).frames().concat();

@@ -93,7 +93,7 @@ fn thinking_by_mode_and_by_effort() {
 }
 
 #[test]
-fn a_conversations_name() {
+fn the_session_id_is_sent_for_affinity_and_caching() {
     let mut request = request_to("m", json!({}));
     request.options.session_id = Some("s".repeat(65));
     let made = encode(&request);
@@ -106,7 +106,7 @@ fn a_conversations_name() {
 }
 
 #[test]
-fn a_whole_response() {
+fn a_whole_response_becomes_events() {
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "prompt_tokens_details": {"cached_tokens": 2}});
     let frames = Response::new("m1", "x")
         .in_pieces(2)
@@ -141,7 +141,7 @@ fn a_whole_response() {
 }
 
 #[test]
-fn how_answers_end() {
+fn finish_reasons_decide_how_an_answer_ends() {
     let end = |frames: Vec<String>| decode(API, [frames.concat().as_bytes()]).pop().unwrap();
     let text = || Response::new("m", "m").text("x");
     assert!(end(text().stop("model_length")).starts_with("end length "));

@@ -188,7 +188,7 @@ async fn codes_of_other_logins_are_refused() {
 }
 
 #[tokio::test]
-async fn refreshes() {
+async fn tokens_are_refreshed() {
     let server = Server::start().await.unwrap();
     server.reply(Reply::json(200, &json!({"access_token": JWT, "expires_in": 10})));
     let old = json!({"type": "oauth", "refresh": "R0", "access": "old", "expires": 5, "accountId": "x", "kept": [1]});
@@ -246,7 +246,7 @@ fn device(interval: u64) -> Reply {
 }
 
 #[tokio::test]
-async fn copilot_login() {
+async fn a_copilot_login_polls_until_the_code_is_entered() {
     let server = Server::start().await.unwrap();
     let token = "tid=1;proxy-ep=proxy.individual.githubcopilot.com";
     server.reply(device(0)).reply(Reply::json(200, &json!({"access_token": "gho_x"})));

@@ -72,7 +72,7 @@ async fn what_would_be_the_same_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn never_twice() {
+async fn a_request_is_reencoded_once_at_most() {
     let server = Server::start().await.unwrap();
     server.reply(too_large()).reply(too_large());
     let end = crate::support::end_of(strict_request(&server)).await;

@@ -61,7 +61,7 @@ fn decode_one(frames: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_whole_response() {
+fn a_whole_response_becomes_events() {
     assert_eq!(
         decode_one(&whole()),
         [
@@ -167,7 +167,7 @@ fn halves_of_surrogate_pairs() {
 }
 
 #[test]
-fn ends() {
+fn statuses_decide_how_a_response_ends() {
     let end = |frames: Vec<String>| decode_one(&frames).pop().unwrap();
     let begun = || Response::new("r", "m").text("a");
     assert!(end(begun().incomplete("max_output_tokens")).starts_with("end length "));

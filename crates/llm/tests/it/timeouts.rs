@@ -33,13 +33,13 @@ async fn end_with(reply: Reply, timeouts: Timeouts) -> pinch_llm::event::Finishe
 }
 
 #[tokio::test]
-async fn headers() {
+async fn the_headers_timeout_ends_a_silent_request() {
     let timeouts = Timeouts::default().with_headers(SHORT);
     check(&end_with(Reply::fault(Fault::Hang), timeouts).await, "Request timed out.", Emitted::Nothing);
 }
 
 #[tokio::test]
-async fn first_content_is_not_a_ping() {
+async fn a_ping_does_not_count_as_first_content() {
     let timeouts = Timeouts::default().with_first_content(SHORT);
     let ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
     let reply = (0..4).fold(Reply::events(), |reply, _| reply.send(ping).pause(Duration::from_millis(25)));
@@ -47,7 +47,7 @@ async fn first_content_is_not_a_ping() {
 }
 
 #[tokio::test]
-async fn silence_between_contents() {
+async fn keep_alives_do_not_reset_the_idle_timeout() {
     let timeouts = Timeouts::default().with_idle(SHORT);
     let frames = anthropic::Response::new("m").text("a").frames();
     let reply = frames.into_iter().fold(Reply::events(), |reply, frame| reply.send(frame));
@@ -58,14 +58,14 @@ async fn silence_between_contents() {
 }
 
 #[tokio::test]
-async fn the_whole_call() {
+async fn the_total_timeout_ends_a_running_call() {
     let timeouts = Timeouts::default().with_total(SHORT);
     let reply = Reply::events().send(anthropic::Response::new("m").frames().concat()).then(Fault::Hang);
     check(&end_with(reply, timeouts).await, "Request timed out.", Emitted::Started);
 }
 
 #[tokio::test]
-async fn zero_is_none_and_the_header_limit_does_not_cut_a_stream() {
+async fn a_timeout_of_zero_is_none_and_the_headers_timeout_does_not_cut_a_stream() {
     let zero = Some(Duration::ZERO);
     let server = Server::start().await.unwrap();
     let gate = Gate::new();

@@ -28,7 +28,7 @@ fn bearer() -> Auth {
 }
 
 #[test]
-fn addresses() {
+fn urls_follow_credentials_and_location() {
     let env = |location| [("GCLOUD_PROJECT", "p"), ("GOOGLE_CLOUD_LOCATION", location)];
     let rest = "publishers/google/models/gemini-3-flash:streamGenerateContent?alt=sse";
     let url = |auth: Auth, location: &'static str| encode(&at(BASE, auth, &env(location))).url;
@@ -41,7 +41,7 @@ fn addresses() {
 }
 
 #[test]
-fn keys_and_what_stands_in_their_place() {
+fn keys_and_placeholders_choose_the_credentials() {
     let headers = |auth: Auth, env: &[(&str, &str)]| encode(&at(BASE, auth, env)).headers;
     assert_eq!(headers(Auth::key(" k "), &[])["x-goog-api-key"], "k");
     assert_eq!(headers(Auth::key("gcp-vertex-credentials"), &[("GOOGLE_CLOUD_API_KEY", "e ")])["x-goog-api-key"], "e");

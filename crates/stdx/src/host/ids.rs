@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes() {
+    fn ids_have_the_shape_of_their_kind() {
         let ids = Ids::random();
         assert_eq!(ids.hex8().len(), 8);
         assert_eq!(Uuid::parse_str(&ids.uuid_v7(1_700_000_000_000)).map(|u| u.get_version_num()), Ok(7));

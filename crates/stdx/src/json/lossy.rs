@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_pairs() {
+    fn unpaired_surrogates_are_replaced() {
         check(r#"["a\ud83db"]"#, &json!(["a\u{fffd}b"]), &json!(["ab"]));
         check(r#"["\ud83d\ude00"]"#, &json!(["😀"]), &json!(["😀"]));
         check(r#"["\ud83d\ud83d\ude00"]"#, &json!(["\u{fffd}😀"]), &json!(["😀"]));

@@ -20,7 +20,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_vectors() {
+    fn numbers_are_written_as_javascript_does() {
         for (number, text) in [
             (0.0, "0"),
             (-0.0, "0"),

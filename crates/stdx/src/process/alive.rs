@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_runs() {
+    fn this_process_is_alive() {
         assert!(is_alive(std::process::id()));
         assert_eq!(start_ticks(std::process::id()).is_some(), cfg!(target_os = "linux"));
     }

@@ -64,7 +64,7 @@ async fn time_is_up_and_the_next_command_never_begins() {
 }
 
 #[tokio::test]
-async fn who_ignores_the_wish_is_killed_with_all_descendants() {
+async fn a_process_that_ignores_the_signal_is_killed_with_all_descendants() {
     let script = "trap '' TERM; sleep 30 & echo $!; while :; do sleep 1; done";
     let (output, ended) = run(script, Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
     assert_eq!(ended, ProcessEnd::TimedOut(Exit::Signal(9)));
@@ -72,7 +72,7 @@ async fn who_ignores_the_wish_is_killed_with_all_descendants() {
 }
 
 #[tokio::test]
-async fn cancelling_says_why() {
+async fn a_cancelled_process_reports_the_reason() {
     let cancel = Cancel::new();
     cancel.cancel(CancelReason::Superseded);
     let ended = sh("sleep 30").pump(&cancel, None, LONG, &mut |_| {}).await.unwrap();

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_go_whole() {
+    fn escape_sequences_are_removed_whole() {
         check("\u{1b}[1;31mred\u{1b}[0m", "red");
         check("a\u{1b}]0;title\u{7}b\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "ablink");
         check("\u{1b}(Bx\u{1b}=y\u{9b}2Jz", "xyz");

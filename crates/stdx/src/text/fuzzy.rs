@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn words_add_up() {
+    fn the_scores_of_words_add_up() {
         check("a c", "ab c", Some(-15.0 - 10.0 + 0.3));
     }
 

@@ -13,7 +13,7 @@ fn check_member(family: Family, rule: Value, expect: Value) {
 }
 
 #[test]
-fn families() {
+fn keywords_are_cleaned_by_model_family() {
     for (provider, model, family) in [
         ("google-vertex", "x", Family::Gemini),
         ("xai", "grok-4", Family::Xai),

@@ -25,7 +25,7 @@ fn of(name: &str, rule: Value) -> Value {
 }
 
 #[test]
-fn the_whole_text() {
+fn the_error_lists_every_complaint_and_the_arguments() {
     let schema =
         Schema::new(json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}));
     let text = "Validation failed for tool \"t\":\n  - path: must have required properties path\n\nReceived arguments:\n{\n  \"path2\": 1\n}";

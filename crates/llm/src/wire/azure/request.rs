@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base_urls() {
+    fn base_urls_are_normalised() {
         let check = |base: &str, expect: Option<&str>| assert_eq!(normalised(base).as_deref(), expect, "{base}");
         check("https://r.openai.azure.com", Some("https://r.openai.azure.com/openai/v1"));
         check(

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn regions() {
+    fn the_region_is_found_in_order_of_precedence() {
         check("m", US, &[], (US, "us-east-1"));
         check("m", "http://localhost:1/x/", &[], ("http://localhost:1/x", "us-east-1"));
         check("m", "http://localhost:1", &[("AWS_DEFAULT_REGION", "eu-west-3")], ("http://localhost:1", "eu-west-3"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_profiles() {
+    fn options_win_over_profiles() {
         let option = json!({"region": "sa-east-1"});
         assert_eq!(found("m", US, &[("AWS_REGION", "us-west-2")], option, None).1, "sa-east-1");
         assert_eq!(found("m", US, &[("AWS_PROFILE", "p")], json!({}), Some("eu-west-2")).0, at("eu-west-2"));

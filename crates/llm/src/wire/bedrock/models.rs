@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_points() {
+    fn only_models_with_caching_get_cache_points() {
         for (id, name, expect) in [
             ("anthropic.claude-sonnet-4-5-20250929-v1:0", "", true),
             ("us.anthropic.claude-opus-5-5", "", true),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn who_thinks_how() {
+    fn thinking_depends_on_the_model() {
         assert!(is_adaptive(&model("arn:x", "Claude Opus 4.7 (EU)")));
         assert!(!is_adaptive(&model("anthropic.claude-opus-4-5-20251101-v1:0", "")));
         assert!(is_claude(&model("us.anthropic.claude-x", "")) && is_claude(&model("arn:x", "my CLAUDE")));

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_in_texts() {
+    fn the_time_to_wait_is_read_from_the_text() {
         for (text, ms) in [
             ("Your quota will reset after 18h31m10s.", Some(66_670_000)),
             ("quota will reset after 39s", Some(39_000)),

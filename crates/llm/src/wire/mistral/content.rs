@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes() {
+    fn content_is_read_in_every_shape() {
         check("null", &[]);
         check("\"a\"", &[(false, "a")]);
         check(

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_in_paths() {
+    fn the_api_version_is_taken_from_the_path() {
         for (base, expected) in [
             ("http://h/v1beta1/proxy", true),
             ("http://h/v1", true),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_by_location() {
+    fn the_host_follows_the_location() {
         assert_eq!(host("global"), "aiplatform.googleapis.com");
         assert_eq!(host("eu"), "aiplatform.eu.rep.googleapis.com");
         assert_eq!(host("us-east1"), "us-east1-aiplatform.googleapis.com");

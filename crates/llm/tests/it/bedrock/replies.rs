@@ -24,7 +24,7 @@ fn whole() -> Vec<u8> {
 }
 
 #[test]
-fn a_whole_response() {
+fn a_whole_response_becomes_events() {
     assert_eq!(
         decode(API, [&whole()[..]]),
         [
@@ -114,7 +114,7 @@ async fn exceptions_within_the_stream() {
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn refusals_become_typed_errors() {
     let reply = Reply::json(429, &json!({"message": "slow"}))
         .header("x-amzn-errortype", "ThrottlingException:http://internal.amazon.com/")
         .header("x-amzn-requestid", "r1")
@@ -132,7 +132,7 @@ async fn refusals() {
 }
 
 #[tokio::test]
-async fn a_broken_stream() {
+async fn a_broken_stream_is_a_retryable_error() {
     let mut bytes = whole();
     let at = bytes.len() - 30;
     bytes[at] ^= 1;
@@ -277,7 +277,7 @@ const RECORDED: &str = "0000008300000061a9d144e50f3a657863657074696f6e2d74797065
     7b226d657373616765223a22736c6f77227d9350311c";
 
 #[test]
-fn a_recorded_frame() {
+fn a_recorded_frame_is_decoded() {
     let byte = |at: usize| u8::from_str_radix(&RECORDED[at..at + 2], 16).unwrap();
     let mut bytes: Vec<u8> = (0..RECORDED.len()).step_by(2).map(byte).collect();
     let read = aws_event::Message::read(&bytes, 1_000).unwrap().unwrap();

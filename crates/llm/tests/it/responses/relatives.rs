@@ -5,7 +5,7 @@ use super::*;
 // Azure.
 
 #[test]
-fn where_azure_is() {
+fn azure_urls_follow_options_and_environment() {
     let url = |options: Value, env: &[(&str, &str)]| {
         let mut request = asked(AZURE, json!({"baseUrl": "https://model.openai.azure.com"}));
         request.options.native = native(options);
@@ -56,7 +56,7 @@ async fn refused_as(api: &str, provider: &str, reply: Reply) -> Arc<pinch_llm::e
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn refusals_become_typed_errors() {
     let body = json!({"error": {"message": "no such model", "code": "model_not_found"}});
     let error = refused_as(OPENAI, "openai", Reply::json(404, &body)).await;
     assert_eq!(error.text, r#"OpenAI API error (404): {"message":"no such model","code":"model_not_found"}"#);
@@ -70,7 +70,7 @@ async fn refusals() {
 }
 
 #[tokio::test]
-async fn limits_of_subscriptions() {
+async fn usage_limits_of_subscriptions_say_when_they_end() {
     let limit =
         json!({"error": {"code": "usage_limit_reached", "plan_type": "PLUS", "resets_at": 1_600, "message": "limit"}});
     let error = refused(CODEX, Reply::json(400, &limit)).await;

@@ -98,7 +98,7 @@ fn what_is_asked_of_caches() {
 }
 
 #[test]
-fn thinking() {
+fn thinking_is_written_as_effort_and_summary() {
     let said = |more: Value, thinking: ThinkingChoice, api: &str| {
         let mut request = asked(api, more);
         request.options.thinking = thinking;

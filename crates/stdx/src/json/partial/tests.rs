@@ -10,7 +10,7 @@ fn check(text: &str, expect: Value) {
 }
 
 #[test]
-fn open_ends() {
+fn unfinished_values_are_closed() {
     check("  ", json!({}));
     check("{", json!({}));
     check("{\"a\":", json!({}));
@@ -39,7 +39,7 @@ fn open_numbers_and_words() {
 }
 
 #[test]
-fn strings_are_mended() {
+fn broken_strings_are_repaired() {
     check("{\"a\":\"x\ny", json!({"a": "x\ny"}));
     check("{\"a\":\"b\\u00", json!({"a": "b"}));
     check("{\"a\":\"b\\", json!({"a": "b"}));
