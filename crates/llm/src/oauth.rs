@@ -197,7 +197,7 @@ pub enum OAuthError {
     /// The person or the caller gave up.
     #[error("Login cancelled")]
     Cancelled,
-    /// Nobody knows how to sign in there.
+    /// No login flow is registered for it.
     #[error("Unknown OAuth provider: {id}")]
     Unknown {
         /// The provider.

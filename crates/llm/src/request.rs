@@ -336,24 +336,10 @@ impl CallOptions {
         self
     }
 
-    /// The same with another choice of thinking.
-    #[must_use]
-    pub fn with_thinking(mut self, thinking: ThinkingChoice) -> Self {
-        self.thinking = thinking;
-        self
-    }
-
     /// The same with other budgets of thinking.
     #[must_use]
     pub fn with_thinking_budgets(mut self, budgets: ThinkingBudgets) -> Self {
         self.thinking_budgets = budgets;
-        self
-    }
-
-    /// The same with a name of the conversation.
-    #[must_use]
-    pub fn with_session_id(mut self, id: impl Into<String>) -> Self {
-        self.session_id = Some(id.into());
         self
     }
 

@@ -116,7 +116,7 @@ impl Cancel {
         self.reason().is_some()
     }
 
-    /// Why work should stop; `None` while it may go on.
+    /// Why work should stop; `None` while it may continue.
     pub fn reason(&self) -> Option<CancelReason> {
         if self.0.token.is_cancelled() {
             return Some(self.own_reason().unwrap_or(CancelReason::User));

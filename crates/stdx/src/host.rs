@@ -154,7 +154,7 @@ pub fn iso_from_ms(ms: i64) -> String {
     format!("{at:.3}")
 }
 
-/// Reads an ISO 8601 time into Unix milliseconds; `None` when it is no such time.
+/// Reads an ISO 8601 time into Unix milliseconds; `None` if the text is not one.
 pub fn ms_from_iso(text: &str) -> Option<i64> {
     text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }

@@ -1,7 +1,7 @@
 //! JSON the way JavaScript reads and writes it.
 //!
 //! Files and wires of pinch are shared with programs written in JavaScript. What [`mod@write`] prints is what `JSON.stringify` prints, [`lossy`]
-//! reads what JavaScript can write and serde_json refuses, [`repair`] mends what models get wrong, [`partial`] reads text that is still
+//! reads what JavaScript can write and serde_json refuses, [`repair`] repairs the mistakes of models, [`partial`] reads text that is still
 //! arriving, [`walk`] finds parts without reading the rest.
 
 pub mod number;

@@ -4,7 +4,7 @@
 //!
 //! * [`host`]: the clock, ids, environment and home directory, as a value that tests can fake;
 //! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
-//! * [`queue`]: a bounded queue whose items merge, so that nobody waits and nothing is lost;
+//! * [`queue`]: a bounded queue whose items merge, so that writers never wait and nothing is lost;
 //! * [`pull`]: streams made by functions that wait for their reader;
 //! * [`secret`]: text that never shows up in `Debug` output;
 //! * [`text`]: lengths, cuts and cleaning of text;

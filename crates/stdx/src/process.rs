@@ -50,7 +50,7 @@ pub struct Process {
     /// There until this is dropped.
     child: Option<Child>,
     group: Group,
-    /// The whole family was told to end.
+    /// The whole process tree was asked to terminate.
     is_told: bool,
     exit: Option<Exit>,
 }

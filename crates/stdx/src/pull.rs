@@ -1,6 +1,6 @@
 //! A stream whose items are produced by an `async` function in lockstep with its reader.
 //!
-//! [`pulled`] runs a future only while somebody polls the stream. Inside, [`Emitter::emit`] yields one item and returns when the reader polls
+//! [`pulled`] runs a future only while the stream is polled. Inside, [`Emitter::emit`] yields one item and returns when the reader polls
 //! for the next one: the reader has finished with an item before the future continues. Dropping the stream drops the future.
 //!
 //! Unlike the macros of `async-stream`, which yield only where they stand, an emitter is a value: functions take it, and the futures of a set share

@@ -69,18 +69,6 @@ pub fn utf16_prefix(text: &str, max: usize) -> &str {
     text
 }
 
-/// The longest end of `text` of at most `max` UTF-16 code units.
-pub fn utf16_suffix(text: &str, max: usize) -> &str {
-    let mut left = max;
-    for (at, c) in text.char_indices().rev() {
-        match left.checked_sub(c.len_utf16()) {
-            Some(rest) => left = rest,
-            None => return &text[at + c.len_utf8()..],
-        }
-    }
-    text
-}
-
 /// The longest start of `text` of at most `max` bytes that ends between two characters.
 pub fn prefix(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
@@ -153,8 +141,6 @@ mod tests {
         assert_eq!(utf16_len(text), 5);
         let prefixes: Vec<&str> = (0..=6).map(|n| utf16_prefix(text, n)).collect();
         assert_eq!(prefixes, ["", "a", "aé", "aé", "aé😀", text, text]);
-        let suffixes: Vec<&str> = (0..=5).map(|n| utf16_suffix(text, n)).collect();
-        assert_eq!(suffixes, ["", "b", "b", "😀b", "é😀b", text]);
         assert_eq!((prefix(text, 6), suffix(text, 4), prefix(text, 99)), ("aé", "b", text));
     }
 

@@ -1,4 +1,4 @@
-//! Other processes for tests: the test binary itself, told by its environment what to do.
+//! Other processes for tests: the test binary itself, controlled by its environment.
 //!
 //! The binary has one `#[test]` named `child::child`, which looks for its [`task`] and returns at once when there is none. A child reports in
 //! lines on its standard output. With `PINCH_TEST_STEP` set it waits for a line on its standard input after each of its own, so that its parent
@@ -85,7 +85,7 @@ impl Other {
             .find_map(|line| line.strip_prefix(word).map(|rest| rest.trim().to_owned()))
     }
 
-    /// Lets a child go on that was started with [`Other::stepped`].
+    /// Lets a child continue that was started with [`Other::stepped`].
     pub fn go_on(&mut self) {
         self.ear.as_mut().unwrap().write_all(b"\n").unwrap();
     }
@@ -103,7 +103,7 @@ impl Other {
     }
 }
 
-/// Says a line; false when nobody listens any more.
+/// Writes a line; false when the pipe is closed.
 pub fn say(words: &str) -> bool {
     let mut out = std::io::stdout().lock();
     // On a line of its own: the test harness has begun one.
@@ -114,7 +114,7 @@ pub fn say(words: &str) -> bool {
     said
 }
 
-/// Waits for a line; false when there is nobody to send one.
+/// Waits for a line; false when the pipe is closed.
 pub fn hear() -> bool {
     std::io::stdin().lock().read_line(&mut String::new()).is_ok_and(|n_bytes| n_bytes > 0)
 }

@@ -1,4 +1,4 @@
-//! What tests of pinch and of its forks share.
+//! Test support for pinch and for its forks.
 //!
 //! * `server` (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
 //! * [`wires`]: the text of responses in the formats of providers;

@@ -1,6 +1,6 @@
 //! A real HTTP/1.1 server on the loopback for tests.
 //!
-//! It answers from a script, holds responses back until the test opens a [`Gate`], breaks off where it is told to, and records what was
+//! It answers from a script, holds responses back until the test opens a [`Gate`], breaks off where the script says so, and records what was
 //! asked. A request that the script does not foresee is answered with status 500 and makes the test fail when the server is dropped.
 //!
 //! ```

@@ -103,7 +103,7 @@ impl Part {
     }
 }
 
-/// One wire format, as a server speaks it.
+/// The server side of a wire format.
 pub trait Wire: Sync {
     /// The format's name.
     fn api(&self) -> &'static str;
@@ -117,10 +117,10 @@ pub trait Wire: Sync {
     /// The frames of a response with this answer, in order.
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>>;
 
-    /// A frame that means nothing to a client: a sign of life, or an event it does not know.
+    /// A frame that clients ignore: an event of an unknown type.
     fn unknown_event(&self) -> Vec<u8>;
 
-    /// A sign of life, where the format has one.
+    /// A keep-alive, where the format has one.
     fn keep_alive(&self) -> Option<Vec<u8>> {
         Some(b": keep-alive\n\n".to_vec())
     }
@@ -130,18 +130,18 @@ pub trait Wire: Sync {
         "text/event-stream"
     }
 
-    /// The body of a refusal that says this.
+    /// The body of a refusal with this message.
     fn refusal(&self, message: &str) -> Value {
         json!({"error": {"message": message}})
     }
 
-    /// Whether clients say a refusal with this status in words of their own.
+    /// Whether clients replace the message of a refusal with this status.
     fn is_reworded(&self, status: u16) -> bool {
         let _ = status;
         false
     }
 
-    /// A key as the format takes it.
+    /// A key in the form that the format needs.
     fn key(&self) -> String {
         "secret-key".to_owned()
     }

@@ -234,7 +234,7 @@ fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<Assi
             message.content = content;
             Ok(Some(Arc::new(message)))
         }
-        Ok(_) => Err(Broken("Proxy stream brought a message that is no answer".into())),
+        Ok(_) => Err(Broken("Proxy stream brought a message that is not an answer".into())),
         Err(why) => Err(unreadable("message", &why)),
     }
 }

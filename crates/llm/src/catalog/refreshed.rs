@@ -25,7 +25,7 @@ impl Catalog {
         let providers = match serde_json::from_str::<Map<String, Value>>(text.trim_start_matches('\u{feff}')) {
             Ok(providers) => providers,
             Err(why) => {
-                problems.push(format!("the refreshed catalog is no JSON object of providers: {why}"));
+                problems.push(format!("the refreshed catalog is not a JSON object of providers: {why}"));
                 Map::new()
             }
         };

@@ -184,7 +184,7 @@ impl<'a> Header<'a> {
 }
 
 fn text(bytes: &[u8]) -> Result<&str, AwsEventError> {
-    std::str::from_utf8(bytes).map_err(|_| AwsEventError::Malformed { what: "a header that is no text" })
+    std::str::from_utf8(bytes).map_err(|_| AwsEventError::Malformed { what: "a header that is not text" })
 }
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], AwsEventError> {

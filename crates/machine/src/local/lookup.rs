@@ -255,7 +255,7 @@ struct WhileWanted {
 impl Read for WhileWanted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.tx.is_closed() {
-            return Err(io::Error::other("nobody reads this search"));
+            return Err(io::Error::other("the search was cancelled"));
         }
         if self.skips_holes
             && skip_hole(&mut self.file)?

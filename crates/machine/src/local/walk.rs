@@ -157,7 +157,7 @@ fn has_endless_rules(folder: &Path, ignore_file: &str) -> bool {
 }
 
 fn endless_rules(folder: PathBuf) -> ignore::Error {
-    let why = std::io::Error::other("its rules for what to ignore are no regular file, or too long");
+    let why = std::io::Error::other("its ignore file is not a regular file, or too long");
     ignore::Error::WithPath { path: folder, err: Box::new(ignore::Error::Io(why)) }
 }
 

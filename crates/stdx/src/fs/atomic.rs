@@ -22,7 +22,7 @@ pub fn write_atomic(path: &Path, content: &[u8], access: Access) -> io::Result<(
     write_atomic_with(path, access, |file| file.write_all(content))
 }
 
-/// Like [`write_atomic`], for content that is never in memory as a whole. A `write` that fails leaves the old file as it was.
+/// Like [`write_atomic`], for content that is never in memory as a whole. A `write` that fails leaves the old file unchanged.
 ///
 /// # Errors
 /// The system's error, or that of `write`.

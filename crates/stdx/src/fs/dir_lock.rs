@@ -1,6 +1,6 @@
 //! Locks that programs written in JavaScript understand: the protocol of npm's `proper-lockfile`.
 //!
-//! Whoever makes the directory `<file>.lock` holds the lock. The holder renews the directory's time of change; a directory that was not renewed for
+//! The process that creates the directory `<file>.lock` holds the lock. The holder renews the directory's time of change; a directory that was not renewed for
 //! long is stale and may be taken over. A holder whose directory was taken over must not write any more.
 //!
 //! Where the file is there and nothing can be made beside it, the kernel's lock on the file itself is taken instead.
@@ -172,7 +172,7 @@ impl DirLock {
         }
     }
 
-    /// Fails when the lock is no longer ours: to be asked right before writing.
+    /// Fails if the lock was lost. Call it right before writing.
     ///
     /// # Errors
     /// [`DirLockError::Compromised`].
@@ -180,10 +180,10 @@ impl DirLock {
         if self.is_ours() { Ok(()) } else { Err(DirLockError::Compromised { path: self.path.clone() }) }
     }
 
-    /// Tells others that the holder is alive.
+    /// Renews the lock, so that it does not become stale.
     ///
     /// # Errors
-    /// [`DirLockError::Compromised`] when the lock is no longer ours.
+    /// [`DirLockError::Compromised`] when the lock was lost.
     pub fn renew(&mut self, host: &Host) -> Result<(), DirLockError> {
         self.check()?;
         self.set_time(host)

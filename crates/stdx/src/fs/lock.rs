@@ -23,7 +23,7 @@ pub struct FileLock {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Somebody else held it all the time.
+    /// Another process held it for the whole time.
     #[error("{} is locked by another process", path.display())]
     Busy {
         /// The file.
@@ -69,7 +69,7 @@ impl FileLock {
         }
     }
 
-    /// Locks a file if nobody holds it; `None` when somebody does.
+    /// Locks a file unless it is locked; `None` if another process holds the lock.
     ///
     /// # Errors
     /// [`LockError::Io`].

@@ -11,13 +11,13 @@ use serde::de::DeserializeOwned;
 /// What becomes of half a surrogate pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoneSurrogate {
-    /// U+FFFD stands in its place.
+    /// It is replaced by U+FFFD.
     Replace,
     /// It is left out.
     Drop,
 }
 
-/// Reads JSON text. A leading byte order mark is passed over, halves of surrogate pairs become U+FFFD.
+/// Reads JSON text. A leading byte order mark is ignored, halves of surrogate pairs become U+FFFD.
 ///
 /// # Errors
 /// The strict reader's error when the text is broken in another way.

@@ -20,9 +20,9 @@ const MAX_DEPTH: usize = 127;
 /// Reads one JSON object piece by piece and knows its value so far.
 ///
 /// Complete members stay, an open string shows the text it has, an open number shows once it is one, `tr` counts as `true`. A key without
-/// its value is left out. Strings are read leniently, as [`super::repair`] mends them: raw control characters stand for themselves, a
+/// its value is left out. Strings are read leniently, as [`super::repair`] repairs them: raw control characters are kept, a
 /// backslash that starts no escape is a backslash, half a surrogate pair is U+FFFD. From the first other mistake on nothing more is read and
-/// what was complete stays. Text that is no object gives `{}`, text after the object is passed over.
+/// what was complete stays. Text that is not an object gives `{}`, text after the object is ignored.
 ///
 /// ```
 /// use pinch_stdx::json::partial::PartialJson;
@@ -253,7 +253,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// The number that the digits are; without an unfinished exponent; `None` for what is no number (yet).
+/// The number that the digits are; without an unfinished exponent; `None` for text that is not a number (yet).
 fn number(digits: &str) -> Option<Value> {
     let parse = |digits: &str| serde_json::from_str::<Number>(digits).ok().map(Value::Number);
     parse(digits).or_else(|| {
@@ -265,7 +265,7 @@ fn number(digits: &str) -> Option<Value> {
     })
 }
 
-/// What a word stands for, also while it is not complete.
+/// The value of a word, complete or not.
 fn word_value(word: &str) -> Value {
     match word {
         "true" => Value::Bool(true),

@@ -1,4 +1,4 @@
-//! Mending JSON that models write: raw control characters in strings and backslashes that escape nothing.
+//! Repairing JSON that models write: raw control characters in strings and backslashes that escape nothing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,13 +17,13 @@ enum BrokenUnicode {
     Double,
 }
 
-/// Mends the strings of a JSON text: raw control characters are escaped, a backslash that starts no escape is doubled. Borrows when there is
-/// nothing to mend. `\u` without four hexadecimal digits stays as it is.
+/// Repairs the strings of a JSON text: raw control characters are escaped, a backslash that starts no escape is doubled. Borrows when there is
+/// nothing to repair. `\u` without four hexadecimal digits stays as it is.
 pub fn repair(text: &str) -> Cow<'_, str> {
     mend(text, BrokenUnicode::Keep)
 }
 
-/// Reads JSON text, mending it when it cannot be read as it is.
+/// Reads JSON text, repairing it if it is invalid.
 ///
 /// # Errors
 /// The error of the text as it came.
@@ -34,10 +34,10 @@ pub fn parse_with_repair(text: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// Reads tool arguments whose text is complete. Blank text means no arguments; strings are mended, broken `\u` escapes included.
+/// Reads tool arguments whose text is complete. Blank text means no arguments; strings are repaired, broken `\u` escapes included.
 ///
 /// # Errors
-/// Why the text is no JSON object, in words for the model.
+/// Why the text is not a JSON object, as text for the model.
 pub fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
@@ -53,7 +53,7 @@ pub fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads JSON text that may be cut off: the object as far as it has come, `{}` for whatever is no object. The same value as
+/// Reads JSON text that may be cut off: the object as far as it has arrived, `{}` for anything else. The same value as
 /// [`PartialJson`] gives for the same text in any pieces.
 pub fn parse_streaming(text: &str) -> Map<String, Value> {
     let mut json = PartialJson::new();

@@ -22,7 +22,7 @@ const N_NEAR: usize = 3;
 /// Bytes of a number that is surely within the usual bounds.
 const SHORT_NUMBER: usize = 16;
 
-/// A place in a JSON text. Every method answers `None` when what stands there is no JSON; the walk is over then.
+/// A position in a JSON text. Every method returns `None` where the text is not valid JSON; the walk has ended then.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     bytes: &'a [u8],
@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
         Some(name)
     }
 
-    /// Walks over one value inside of something nested `depth` deep; tells where it stands.
+    /// Walks over one value nested `depth` deep and returns its range.
     pub fn place_of_value(&mut self, depth: u32) -> Option<std::ops::Range<usize>> {
         self.skip_space();
         let start = self.at;

@@ -1,4 +1,4 @@
-//! Whether a process somebody else wrote down is still there.
+//! Whether a process recorded by another one is still running.
 
 /// Whether a process runs. Where the system cannot be asked it is taken to run; one that ended and was not collected yet does not.
 #[cfg(unix)]
@@ -17,7 +17,7 @@ pub fn is_alive(id: u32) -> bool {
     id != 0
 }
 
-/// When a process started, in ticks since the machine did: tells two processes with one id apart. `None` where the system does not say.
+/// When a process started, in ticks since the machine did: distinguishes processes with the same id. `None` where the system does not report it.
 pub fn start_ticks(id: u32) -> Option<u64> {
     // The 22nd field; the first two are cut off.
     stat(id)?.split(' ').nth(19)?.parse().ok()

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::mark::Mark;
 use super::table::{self, Row};
 
-/// A process, told apart from a later one with the same id.
+/// A process, distinguished from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Stray {
     pub(super) id: u32,
@@ -27,7 +27,7 @@ impl From<Row> for Stray {
     }
 }
 
-/// What is known of a command, to tell who belongs to it.
+/// What is known of a command, to find the processes that belong to it.
 #[derive(Clone, Debug)]
 pub(super) struct Family {
     /// The process that was started, and the group that it leads.

@@ -12,7 +12,7 @@ use super::mark::Mark;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     family: Option<(Pid, Family)>,
-    /// Those that have left the group and were told to end.
+    /// Processes that have left the group and were asked to terminate.
     strays: Vec<Stray>,
 }
 
@@ -47,12 +47,12 @@ impl Group {
         }
     }
 
-    /// Kills what is left of the group, and those that were told to end.
+    /// Kills what is left of the group, and those that were asked to terminate.
     pub(super) fn kill_known(&self) {
         self.send(Signal::KILL);
     }
 
-    /// Halts the group, so that it begins nothing new. Those that have left it go on.
+    /// Halts the group, so that it begins nothing new. Those that have left it continue.
     pub(super) fn halt_known(&self) {
         self.send(Signal::STOP);
     }

@@ -15,7 +15,7 @@ fn n_at_work() -> MutexGuard<'static, usize> {
     N_AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A child that nobody waits for. Dropping it kills its whole family.
+/// A child that is not awaited. Dropping it kills its whole process tree.
 struct Orphan {
     group: Group,
     /// Its end is not taken note of before the family is dead: until then its id is its own.

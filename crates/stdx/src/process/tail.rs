@@ -185,7 +185,7 @@ impl OutputTail {
         }
     }
 
-    /// Why there is no file although the output is too large for memory.
+    /// Why the output was not saved to a file although it is too large for memory.
     pub fn spill_error(&self) -> Option<&io::Error> {
         match &self.spill {
             Spill::Failed(error) => Some(error),

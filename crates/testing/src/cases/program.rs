@@ -32,18 +32,18 @@ pub struct Program {
     pub variables: Vec<(&'static str, OsString)>,
 }
 
-/// What came of one run.
+/// The output of one run.
 #[derive(Clone, Debug)]
 pub struct RunOutput {
     /// What it wrote to standard output.
     pub stdout: String,
     /// What it wrote to standard error.
     pub stderr: String,
-    /// As shells tell it: above 128 when a signal ended the program.
+    /// The exit code as shells report it: above 128 when a signal ended the program.
     pub exit_code: Option<i32>,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug)]
 pub struct ProgramOutput {
     /// All requests to the model, in order.
@@ -96,7 +96,7 @@ impl ProgramOutput {
     }
 }
 
-/// The code of a program that a signal ended, as shells tell it.
+/// The exit code of a program that was ended by a signal, as shells report it.
 fn signal_code(status: std::process::ExitStatus) -> Option<i32> {
     #[cfg(unix)]
     return std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);

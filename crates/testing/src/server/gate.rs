@@ -36,7 +36,7 @@ impl Gate {
         self.0.passages.add_permits(n);
     }
 
-    /// Waits until the server stands before the gate for the `n`th time: everything before it was sent.
+    /// Waits until the server has reached the gate for the `n`th time: everything before it was sent.
     pub async fn reached(&self, n: usize) {
         let mut reached = self.0.n_reached.subscribe();
         // The sender lives in this gate: it cannot be gone.

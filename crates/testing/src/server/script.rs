@@ -101,7 +101,7 @@ impl Reply {
         self.step(Step::Pause(time))
     }
 
-    /// Sends status and headers here and not at the beginning, so that what stands before holds them back.
+    /// Sends status and headers here and not at the beginning, so that earlier steps delay them.
     #[must_use]
     pub fn head(self) -> Self {
         self.step(Step::Head)

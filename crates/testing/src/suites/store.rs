@@ -93,13 +93,13 @@ macro_rules! scenarios {
 scenarios! {
     /// Lines come back in the order in which they were appended, and ends add up.
     Order => journal::order,
-    /// Every byte of a line comes back, also of lines nobody understands.
+    /// Lines are returned byte by byte, also those of unknown types.
     Bytes => journal::bytes,
     /// A line of many megabytes is a line.
     HugeLine => journal::huge_line,
     /// A session is there with its first line, and not before.
     LazyBegin => journal::lazy_begin,
-    /// What is not there is told as that.
+    /// A missing session is reported as missing.
     Missing => journal::missing,
     /// A new session never takes over another.
     BegunTwice => journal::begun_twice,
@@ -109,9 +109,9 @@ scenarios! {
     CutShort => journal::cut_short,
     /// A line begins on a line of its own, also after one without its end.
     MissingNewline => journal::missing_newline,
-    /// Replacing loses nothing that somebody wrote meanwhile.
+    /// Replacing loses nothing that was written meanwhile.
     Replaced => journal::replaced,
-    /// A removed session is gone, and only that one; nobody brings it back by accident.
+    /// A removed session is gone, and only that one; no later write brings it back.
     Removed => journal::removed,
     /// Forcing lines to the disk changes nothing that is seen.
     Synced => journal::synced,
@@ -119,9 +119,9 @@ scenarios! {
     Dropped => journal::dropped,
     /// Many writers at the same time: each line whole, each there once, each writer's in order.
     Parallel => journal::parallel,
-    /// A list shows what it should, the latest changed first, and nothing that is no session.
+    /// A list shows what it should, the latest changed first, and only sessions.
     Summaries => list::summaries,
-    /// Lists and the session to go on with keep to their working directory.
+    /// Lists and the most recent session keep to their working directory.
     Scopes => list::scopes,
     /// A list is never out of date.
     Fresh => list::fresh,
@@ -135,21 +135,21 @@ scenarios! {
     FinishedMeanwhile => log::finished_meanwhile,
     /// Empty and blank sessions begin with the first message; new ones as well.
     Empty => log::empty,
-    /// What is no session is refused and left as it is.
+    /// A text that is not a session is refused and left unchanged.
     NoSession => log::no_session,
     /// Old sessions are brought up to date once, with all their fields; those of today are left alone.
     Migrated => log::migrated,
     /// Entries of other programs are carried on byte by byte.
     Unknown => log::unknown,
-    /// A branch becomes a session of its own; its source stays as it was.
+    /// A branch becomes a session of its own; its source is unchanged.
     Branched => log::branched,
-    /// Wherever a program dies, no call stays without a result once the next one goes on.
+    /// Wherever a program dies, every call has a result once the next one continues.
     Guard => log::guard,
-    /// Foreign entries that go on from our leaf are followed, and told.
+    /// Foreign entries that continue from our leaf are followed and reported.
     Followed => log::followed,
-    /// Foreign entries elsewhere leave our leaf alone, and are told.
+    /// Foreign entries elsewhere leave our leaf unchanged, and are reported.
     Beside => log::beside,
-    /// Calls that another program left open are answered before we go on after them.
+    /// Calls that another program left open get results before we continue after them.
     CallsMeanwhile => log::calls_meanwhile,
     /// An entry that could not be written does not exist in memory either.
     CutUnderALog => log::cut_under_a_log,

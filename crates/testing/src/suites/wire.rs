@@ -40,23 +40,23 @@ pub enum Scenario {
     ErrorMidStream,
     /// Tokens are counted and priced.
     Usage,
-    /// The limit of the answer's length is told.
+    /// An answer that reached its length limit says so.
     Length,
-    /// A stop word that nobody knows is an error that names it.
+    /// An unknown stop reason is an error that names it.
     UnknownStop,
     /// Counts beyond all reason break nothing.
     HugeCounts,
     /// Arguments that are no object are an error of the call, with the raw text.
     ArgumentsNoObject,
-    /// Raw control characters and broken escapes in arguments are mended.
+    /// Raw control characters and broken escapes in arguments are repaired.
     ArgumentsMended,
     /// However the bytes are cut into chunks, the events are the same: inside a character, inside an escape, byte by byte.
     ChunkEdges,
-    /// Events that nobody knows and signs of life change nothing.
+    /// Unknown events and keep-alives change nothing.
     UnknownEvents,
     /// Bytes that were damaged on the way end the stream once, and break nothing.
     Garbage,
-    /// Every failing status becomes the kind of error it is, with the server's words, its wish to wait, and no second request.
+    /// Every failing status becomes a typed error with the server's text and the time to wait, without a second request.
     Statuses,
     /// Cancelling at any event ends the stream as aborted.
     AbortAtEachEvent,
@@ -64,39 +64,39 @@ pub enum Scenario {
     AbortBefore,
     /// A connection that breaks inside the response is a retryable error, and what came stays.
     BrokenConnection,
-    /// The time between contents is limited; signs of life do not count.
+    /// The idle timeout applies; keep-alives do not reset it.
     IdleDeadline,
-    /// The time until the headers is limited.
+    /// The headers timeout applies.
     HeaderDeadline,
     /// Observers see and replace the body, and see the response before the first event.
     Observers,
-    /// The kept message says who answered, when, for how long, how hard it was asked to think, and why it stopped.
+    /// The message records provider, model, time, duration, thinking level and stop reason.
     Facts,
     /// Images of users reach models that see; others get a note.
     UserImages,
     /// Images in tool results reach models that see; others get a note.
     ToolImages,
-    /// An answer of any other format goes on in this one: text, calls and results stay, foreign thinking goes.
+    /// A conversation of any other format continues in this one: text, calls and results stay, foreign thinking is dropped.
     HandOffTo,
-    /// An answer of this format goes on in any other.
+    /// A conversation of this format continues in any other.
     HandOffFrom,
     /// A call without a result gets one; blank texts are not sent.
     Pairing,
-    /// No blank text is sent, wherever it stands; a tool's output without words is told in words.
+    /// No blank text is sent anywhere; an empty output of a tool is replaced by a note.
     BlankTexts,
-    /// Names of another model's calls stay apart, however they are shortened, and results keep theirs.
+    /// Ids of another model's calls stay distinct, however they are shortened, and match those of their results.
     LongIds,
     /// Headers of the model, of the credential and of the call override one another in this order, and nothing removes one.
     Headers,
     /// The limit of the answer is never above the room that is left, and never below one.
     OutputLimit,
-    /// Models that refuse a temperature get none.
+    /// Models that do not support a temperature get none.
     Temperature,
     /// Tools' schemas come without the keywords that a model's family refuses.
     SchemaKeywords,
     /// Equal requests have equal bytes, and a later turn begins with the earlier one.
     StableBytes,
-    /// Keys appear in their header only.
+    /// Keys appear only in their header.
     Secrets,
 }
 

@@ -30,7 +30,7 @@ impl Response {
         self
     }
 
-    /// The usage that the end tells.
+    /// The usage in the final event.
     #[must_use]
     pub fn usage(mut self, usage: &Value) -> Self {
         self.usage = usage.clone();

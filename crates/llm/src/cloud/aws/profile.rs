@@ -127,7 +127,7 @@ async fn assume<'a>(cx: Cx<'a>, name: &'a str, role: &'a str, mut seen: Vec<&'a 
         }
     };
     let Some(by) = by else {
-        return Err(refused(cx, name, "there are no credentials to take on its role with. Check source_profile."));
+        return Err(refused(cx, name, "there are no credentials to assume its role with. Check source_profile."));
     };
     let role = remote::Role {
         arn: role,

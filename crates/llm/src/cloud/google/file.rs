@@ -142,7 +142,7 @@ impl Source {
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     // Opening a pipe would wait for whoever writes to it.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;

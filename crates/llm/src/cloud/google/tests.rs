@@ -156,7 +156,7 @@ async fn what_cannot_be_used_is_named() {
     std::fs::create_dir(&named).unwrap();
     let folder = request(dir.path(), None, &[("GOOGLE_APPLICATION_CREDENTIALS", named.to_str().unwrap())], 0);
     let text = bearer(&GoogleCredentials::default(), &folder).await.unwrap_err().text;
-    assert!(text.ends_with("cannot be read: it is no regular file"), "{text}");
+    assert!(text.ends_with("cannot be read: it is not a regular file"), "{text}");
     let missing = request(dir.path(), None, &[("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/credentials.json")], 0);
     let text = bearer(&GoogleCredentials::default(), &missing).await.unwrap_err().text;
     assert!(

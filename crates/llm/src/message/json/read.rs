@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for KnownMessage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let flat = FlatMessage::deserialize(from)?;
         if !is_known_role(&flat.role) {
-            return Err(D::Error::custom("a role of somebody else"));
+            return Err(D::Error::custom("an unknown role"));
         }
         Ok(Self(flat.into_message()))
     }

@@ -68,7 +68,7 @@ pub(crate) fn find(request: &Request) -> Result<Endpoint, LlmError> {
     });
     if region.is_empty() || !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
         let text =
-            format!("\"{region}\" is no AWS region: set AWS_REGION or the option \"region\" to one, e.g. us-east-1");
+            format!("\"{region}\" is not an AWS region: set AWS_REGION or the option \"region\", e.g. to us-east-1");
         return Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::InvalidRequest, text));
     }
     let named = env.non_empty("AWS_ENDPOINT_URL_BEDROCK_RUNTIME").or_else(|| env.non_empty("AWS_ENDPOINT_URL"));
@@ -202,6 +202,6 @@ mod tests {
         assert_eq!(found("m", US, &[], json!({"profile": "p"}), Some("eu-west-2")).1, "eu-west-2");
         assert_eq!(found("m", &at("us-west-2"), &[("AWS_PROFILE", "p")], json!({}), None).1, "us-west-2");
         let (text, _) = found("m", US, &[("AWS_REGION", "evil.example/")], json!({}), None);
-        assert!(text.contains("is no AWS region"), "{text}");
+        assert!(text.contains("is not an AWS region"), "{text}");
     }
 }

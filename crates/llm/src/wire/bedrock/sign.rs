@@ -112,7 +112,7 @@ pub(crate) fn sign(
     let signed = parts.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let signed = signed.map(|value| ("content-type", value)).into_iter();
     let request = SignableRequest::new(method, parts.url, signed, SignableBody::Bytes(parts.body))
-        .map_err(|_| SignError("its address is no URL"))?;
+        .map_err(|_| SignError("its address is not a URL"))?;
     let (instructions, _) = http_request::sign(request, &params)
         .map_err(|_| SignError("the keys or the address hold characters that cannot be signed"))?
         .into_parts();

@@ -187,7 +187,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         match self.find(event.output_index, id, wanted) {
             Ok(found) => found,
             Err(Ambiguous) => {
-                let text = "OpenAI Responses stream has parallel items that cannot be told apart";
+                let text = "OpenAI Responses stream has parallel items that cannot be distinguished";
                 self.reply.fail_with(LlmErrorKind::Protocol, text, emit);
                 None
             }

@@ -80,7 +80,7 @@ pub(crate) fn place(request: &Request) -> Result<Place, LlmError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
     for (what, name) in [("project", &project), ("location", &location)] {
         if !name.chars().all(is_name) || (what == "location" && name.contains([':', '.'])) {
-            return failed(LlmErrorKind::InvalidRequest, format!("\"{name}\" is no {what} of Google's cloud"));
+            return failed(LlmErrorKind::InvalidRequest, format!("\"{name}\" is not a {what} of Google Cloud"));
         }
     }
     Ok(Place { project, location })
