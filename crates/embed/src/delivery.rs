@@ -2,6 +2,38 @@
 //!
 //! Replies come as [`ReplyEvent`]s. A run never waits for its reader: a sink takes events from one bounded queue, in which what belongs
 //! together merges. What was sent, and what was not, is in [`Delivered`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use futures::future::BoxFuture;
+//! use pinch_embed::Engine;
+//! use pinch_embed::delivery::{OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
+//! use pinch_embed::run::request::BlockReplies;
+//!
+//! struct Chat;
+//!
+//! impl ReplySink for Chat {
+//!     fn limits(&self) -> SinkLimits {
+//!         SinkLimits::of_chars(4_000)
+//!     }
+//!
+//!     fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
+//!         Box::pin(async move {
+//!             println!("{}: {}", block.id, block.reply.text);
+//!             Ok(Receipt::default())
+//!         })
+//!     }
+//! }
+//!
+//! async fn answer(engine: &Engine, text: &str) {
+//!     let request = engine.request("s1", None, None, text).block_replies(BlockReplies::default());
+//!     let run = engine.run(request).deliver(Arc::new(Chat)).await;
+//!     for payload in run.still_to_send() {
+//!         println!("not sent yet: {}", payload.reply.text);
+//!     }
+//! }
+//! ```
 
 pub mod event;
 pub mod snapshot;

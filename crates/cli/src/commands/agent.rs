@@ -148,6 +148,9 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         (Ok(result), _) => result,
         (Err(stopped), None) => return Err(stopped),
         (Err(stopped), Some(code)) => {
+            if args.json {
+                let _unread = write_out(&payloads::failure_json(stopped.kind, &stopped.failure.text));
+            }
             tell(&stopped.failure);
             return Ok(code);
         }

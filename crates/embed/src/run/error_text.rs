@@ -43,9 +43,9 @@ const PROXY: &str = "A proxy or tunnel blocked the request to the provider. Chec
 const SCHEMA: &str = "LLM request failed: the provider rejected the request schema or tool payload.";
 const REPLAY: &str = "Session history or replay state is invalid. Use /new to start a fresh session.";
 
-/// Whom an error is about.
+/// The provider and model that an error is about.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
+pub struct ErrorSubject<'a> {
     /// The provider, as people call it.
     pub provider: Option<&'a str>,
     /// The model.
@@ -59,17 +59,17 @@ pub fn assistant_error_text(message: &AssistantMessage) -> Option<String> {
     }
     let of = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
     let (provider, model) = (of(message.provider.as_str()), of(message.model.as_str()));
-    let asked = Asked { provider: provider.as_deref(), model: model.as_deref() };
-    Some(error_text(message.error_message.as_deref().unwrap_or(""), asked))
+    let subject = ErrorSubject { provider: provider.as_deref(), model: model.as_deref() };
+    Some(error_text(message.error_message.as_deref().unwrap_or(""), subject))
 }
 
 /// The text for an error: what is known in our words, the rest as the provider says it.
-pub fn error_text(raw: &str, asked: Asked<'_>) -> String {
-    known_text(raw, asked).unwrap_or_else(|| api_error::shown(raw))
+pub fn error_text(raw: &str, subject: ErrorSubject<'_>) -> String {
+    known_text(raw, subject).unwrap_or_else(|| api_error::shown(raw))
 }
 
 /// Our words for an error; the first rule that fits wins. `None` if no rule does.
-pub(super) fn known_text(raw: &str, asked: Asked<'_>) -> Option<String> {
+pub(super) fn known_text(raw: &str, subject: ErrorSubject<'_>) -> Option<String> {
     let raw = raw.trim();
     let lower = raw.to_lowercase();
     if raw.is_empty() {
@@ -113,7 +113,7 @@ pub(super) fn known_text(raw: &str, asked: Asked<'_>) -> Option<String> {
         return Some(TIMEOUT.to_owned());
     }
     if is_billing(raw) {
-        return Some(billing_text(asked));
+        return Some(billing_text(subject));
     }
     if is_format(raw) {
         return Some(SCHEMA.to_owned());
@@ -206,13 +206,13 @@ fn transport_text(lower: &str) -> Option<&'static str> {
 }
 
 /// The text for missing money.
-pub fn billing_text(asked: Asked<'_>) -> String {
-    let who = match (asked.provider, asked.model) {
+pub fn billing_text(subject: ErrorSubject<'_>) -> String {
+    let who = match (subject.provider, subject.model) {
         (Some(provider), Some(model)) => format!("{provider} ({model})"),
         (Some(provider), None) => provider.to_owned(),
         (None, _) => "API provider".to_owned(),
     };
-    let whose = asked.provider.unwrap_or("provider's");
+    let whose = subject.provider.unwrap_or("provider's");
     format!(
         "⚠️ {who} returned a billing error — your API key has run out of credits or has an insufficient balance. \
          Check your {whose} billing dashboard and top up or switch to a different API key."
@@ -253,7 +253,7 @@ pub fn sanitise_error(text: &str) -> String {
         return CONTEXT_OVERFLOW.to_owned();
     }
     if is_billing(raw) {
-        return billing_text(Asked::default());
+        return billing_text(ErrorSubject::default());
     }
     if has(&lower, &["unexpected event order", "message_start", "message_stop"]) {
         return INVALID_STREAM.to_owned();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::CancelReason;
 
-use super::error_text::{Asked, billing_text, known_text, sanitise_error};
+use super::error_text::{ErrorSubject, billing_text, known_text, sanitise_error};
 use super::meta::RunErrorKind;
 use super::result::{FailoverError, RunError, RunResult};
 use crate::reason::FailoverReason;
@@ -179,11 +179,11 @@ fn failover_text(error: &FailoverError) -> String {
 fn model_error_text(error: &FailoverError) -> String {
     let of = |text: &'_ str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let (provider, model) = (of(&error.provider), of(&error.model));
-    let asked = Asked { provider: provider.as_deref(), model: model.as_deref() };
+    let subject = ErrorSubject { provider: provider.as_deref(), model: model.as_deref() };
     if error.reason == Some(FailoverReason::Billing) && error.source.is_some() {
-        return billing_text(asked);
+        return billing_text(subject);
     }
-    if let Some(text) = error.source.as_ref().and_then(|_| known_text(&error.message, asked)) {
+    if let Some(text) = error.source.as_ref().and_then(|_| known_text(&error.message, subject)) {
         return text;
     }
     let info = api_error::info(&error.message).unwrap_or_default();

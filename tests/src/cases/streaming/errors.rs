@@ -7,7 +7,7 @@ use pinch_embed::reason::{
 };
 use pinch_embed::replies::api_error;
 use pinch_embed::replies::user_text::sanitise;
-use pinch_embed::run::error_text::{Asked, error_text, sanitise_error};
+use pinch_embed::run::error_text::{ErrorSubject, error_text, sanitise_error};
 use serde_json::{Value, json};
 
 use super::text;
@@ -45,8 +45,8 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
         "format_raw_error" => api_error::shown(given).into(),
         "format_assistant_error" => {
             let failed = input["stopReason"] == "error";
-            let asked = Asked { provider: input["provider"].as_str(), model: input["model"].as_str() };
-            failed.then(|| error_text(text(&input["errorMessage"]), asked)).into()
+            let subject = ErrorSubject { provider: input["provider"].as_str(), model: input["model"].as_str() };
+            failed.then(|| error_text(text(&input["errorMessage"]), subject)).into()
         }
         "sanitize_user_facing" if input["errorContext"] == true => sanitise_error(given).into(),
         "sanitize_user_facing" => sanitise(given).into(),
