@@ -64,31 +64,20 @@ impl Client {
         target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
-        Self::made(ModelChoice::Exact(Arc::new(asked)), folder, replies, target, extensions).await
-    }
-
-    /// A client of a session whose model is wished for.
-    pub(crate) async fn wishing(
-        wish: ModelChoice,
-        folder: TempDir,
-        replies: impl IntoIterator<Item = Reply>,
-        target: SessionTarget,
-    ) -> Self {
-        Self::made(wish, folder, replies, target, Vec::new()).await
-    }
-
-    async fn made(
-        asked: ModelChoice,
-        folder: TempDir,
-        replies: impl IntoIterator<Item = Reply>,
-        target: SessionTarget,
-        extensions: Vec<Arc<dyn Extension>>,
-    ) -> Self {
-        let adjust = |options: &mut AgentSessionOptions| {
-            options.session.model = asked;
+        Self::adjusted(folder, replies, target, |options| {
+            options.session.model = ModelChoice::Exact(Arc::new(asked));
             options.session.extensions = extensions;
-        };
-        Self::adjusted(folder, replies, target, adjust)
+        })
+    }
+
+    /// A client of a session whose model is chosen like this.
+    pub(crate) async fn choosing(
+        model: ModelChoice,
+        folder: TempDir,
+        replies: impl IntoIterator<Item = Reply>,
+        target: SessionTarget,
+    ) -> Self {
+        Self::adjusted(folder, replies, target, |options| options.session.model = model)
     }
 
     /// A client of a session whose options are changed before it is created.

@@ -31,7 +31,7 @@ fn two_models() -> TempDir {
 #[tokio::test]
 async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
     let replies = || (0..3).map(|_| Reply::text("ok"));
-    let mut client = Client::wishing(ModelChoice::Default, two_models(), replies(), SessionTarget::New).await;
+    let mut client = Client::choosing(ModelChoice::Default, two_models(), replies(), SessionTarget::New).await;
     client.ask(json!({"id": 1, "type": "set_model", "provider": "local", "modelId": "m2"})).await;
     client.ask(json!({"id": 2, "type": "set_auto_compaction", "enabled": false})).await;
     client.ask(json!({"id": 3, "type": "set_steering_mode", "mode": "all"})).await;
@@ -63,7 +63,7 @@ async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
 
 #[tokio::test]
 async fn settings_that_cannot_be_written_are_no_success() {
-    let mut client = Client::wishing(ModelChoice::Default, two_models(), [], SessionTarget::InMemory).await;
+    let mut client = Client::choosing(ModelChoice::Default, two_models(), [], SessionTarget::InMemory).await;
     // Nobody can write a file below a file.
     let agent = client.folder.path().join("agent");
     std::fs::remove_dir_all(&agent).unwrap();
@@ -76,7 +76,7 @@ async fn settings_that_cannot_be_written_are_no_success() {
 #[tokio::test]
 async fn the_model_that_is_named_for_a_run_is_that_of_its_sessions() {
     let named = ModelChoice::Named { provider: None, pattern: "local/m3".into() };
-    let mut client = Client::wishing(named, two_models(), [Reply::text("ok")], SessionTarget::New).await;
+    let mut client = Client::choosing(named, two_models(), [Reply::text("ok")], SessionTarget::New).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     client.event("agent_settled").await;
     let file = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();

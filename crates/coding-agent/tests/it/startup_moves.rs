@@ -144,7 +144,9 @@ fn one_failure_stops_nothing_else() {
     assert_eq!(place.json("agent/auth.json"), json!({"p": {"type": "api_key", "key": "k"}}));
     assert!(place.path("agent/oauth.json").exists() && place.path("agent/prompts/c.md").exists());
     assert_eq!(moved.warnings.len(), 2);
-    assert!(moved.warnings[0].contains("agent/hooks counts no longer") && moved.warnings[1].contains("w/.pi/tools"));
+    assert!(
+        moved.warnings[0].contains("agent/hooks is not used any more") && moved.warnings[1].contains("w/.pi/tools")
+    );
 }
 
 /// Whoever reads the settings says so.
