@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What each crate may use; development dependencies may be `pinch-testing` besides. Crates that are not here are tests and tools, and may
 /// use any.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("pinch-stdx", &[]),
     ("pinch-http", &["pinch-stdx"]),
     ("pinch-machine", &["pinch-stdx"]),
@@ -18,7 +18,8 @@ const MAY_USE: [(&str, &[&str]); 12] = [
         "pinch-coding-agent",
         &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-session", "pinch-export", "pinch-machine"],
     ),
-    ("pinch-embed", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
+    ("pinch-ports", &[]),
+    ("pinch-embed", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent", "pinch-ports"]),
     ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     (
         "pinch-cli",

@@ -126,7 +126,7 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
     let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
     warn_of(&problems);
-    let target = RunTarget::find(&args, &config)?;
+    let target = SessionChoice::find(&args, &config)?;
     let cancel = Cancel::new();
     let work = async {
         let of_config = |config| engine(&state_dir, &host, config);
@@ -183,13 +183,13 @@ fn write_out(text: &str) -> io::Result<()> {
 }
 
 /// The session and the agent of a run.
-struct RunTarget<'a> {
+struct SessionChoice<'a> {
     session_id: &'a str,
     session_key: Option<&'a str>,
     agent: Option<&'a str>,
 }
 
-impl<'a> RunTarget<'a> {
+impl<'a> SessionChoice<'a> {
     fn find(args: &'a Args, config: &Config) -> Result<Self, Failure> {
         let session_key = given(args.session_key.as_deref());
         let agent = given(args.agent.as_deref());
@@ -280,7 +280,7 @@ pub(crate) fn load_config(
 fn request(
     args: &Args,
     message: &str,
-    target: &RunTarget<'_>,
+    target: &SessionChoice<'_>,
     engine: &Engine,
     cancel: &Cancel,
 ) -> Result<RunRequest, Failure> {
