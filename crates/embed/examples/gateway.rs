@@ -45,7 +45,7 @@ impl ReplySink for Chat {
     fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
         Box::pin(async move {
             let n = self.n_sends.fetch_add(1, Ordering::Relaxed) + 1;
-            if n % 3 == 0 {
+            if n.is_multiple_of(3) {
                 // Tried again with the same id, so that nothing is shown twice.
                 return Err(SendFailure::transient("the chat is busy"));
             }
