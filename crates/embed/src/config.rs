@@ -12,11 +12,13 @@ mod node;
 pub mod models;
 pub mod auth;
 pub mod tools;
+pub mod channels;
 pub mod params;
 pub mod agents;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};
 pub use auth::{AuthConfig, Cooldowns, InlineProfile};
+use channels::ChannelsConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 pub use tools::ToolsConfig;
 
@@ -36,6 +38,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// `tools`, and `agents.defaults.sandbox`.
     pub tools: ToolsConfig,
+    /// `channels`.
+    pub channels: ChannelsConfig,
     /// The file, where there is one.
     pub file: Option<PathBuf>,
     /// The whole document, for parts read elsewhere.
@@ -78,11 +82,12 @@ impl Config {
         let auth = AuthConfig::read(&node.get("auth"), &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
         let tools = ToolsConfig::read(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
+        let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let document = match root {
             Value::Object(document) => document,
             _ => Map::new(),
         };
-        (Self { agents, auth, models, tools, file: None, document }, problems)
+        (Self { agents, auth, models, tools, channels, file: None, document }, problems)
     }
 }
 

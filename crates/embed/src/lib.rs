@@ -16,6 +16,8 @@ pub mod models;
 
 pub mod workspace;
 
+pub mod history;
+
 pub mod delivery;
 
 pub mod run;

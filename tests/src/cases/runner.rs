@@ -32,7 +32,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
     let run = retry_loop::run(area, group, given, expect)
         .or_else(|| engine::run(area, given, expect))
         .or_else(|| transcripts::run(area, given, expect))
-        .or_else(|| calls::run(area, given, expect));
+        .or_else(|| calls::run(area, group, given, expect));
     if let Some(outcome) = run {
         return outcome;
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_coding_agent::document::{self, Problem};
-use pinch_coding_agent::extension::Extensions;
+use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::models::{ModelRegistry, pattern};
 use pinch_coding_agent::prompt::Prompt;
@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::config::agents::Agents;
 use crate::config::{Config, ToolsConfig};
+use crate::history::{self, HistoryLimit};
 use crate::key::AgentId;
 use crate::models::candidates::{self, CandidateRequest};
 use crate::models::select::{Aliases, ModelRef};
@@ -176,7 +177,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, 
     let scope = RunScope {
         tools: registered.toolbox.of_run(&request, &tool_parts, &policy),
         prompt: prompt(parts, &request, &workspace),
-        extensions: Extensions::load(&parts.host, registered.extensions.iter().cloned()),
+        extensions: extensions(parts, &request),
         agent_id,
         workspace,
         machine,
@@ -195,6 +196,14 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, 
         request,
     };
     Ok(Resolved { scope, runtime, candidates })
+}
+
+/// The extensions of a run's session: those of the host, then the limit of its history.
+fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
+    let key = request.session_key.as_deref().unwrap_or("");
+    let limit = history::limit_for(&parts.config.channels, key).filter(|limit| *limit > 0);
+    let limit = limit.map(|limit| Arc::new(HistoryLimit(limit)) as Arc<dyn Extension>);
+    Extensions::load(&parts.host, parts.registered.extensions.iter().cloned().chain(limit))
 }
 
 /// Makes the system prompt of a run whenever its tools change.

@@ -399,3 +399,16 @@ async fn an_overflow_fails_over_only_to_a_larger_window() {
     let models: Vec<_> = result.meta.attempts.iter().map(|report| report.model.clone()).collect();
     assert!(!models.contains(&"small".to_owned()), "{models:?}");
 }
+
+#[tokio::test]
+async fn a_model_is_given_no_more_user_turns_than_the_channel_allows() {
+    let world = World::with(|config| config["channels"] = json!({"telegram": {"dmHistoryLimit": 2}})).await;
+    for (n, prompt) in ["one", "two", "three"].into_iter().enumerate() {
+        world.server.reply(stream(answer(&format!("m{n}"), "Yes.")));
+        let request = world.engine.request("s1", Some("agent:main:telegram:dm:42"), None, prompt);
+        within(world.engine.run(request).finish()).await.unwrap();
+    }
+    let messages = world.server.requests().last().unwrap().json()["messages"].to_string();
+    assert!(!messages.contains("one") && messages.contains("two") && messages.contains("three"), "{messages}");
+    assert_eq!(world.transcript("s1").messages().len(), 6, "the session keeps everything");
+}

@@ -2,27 +2,52 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pinch_embed::history::{first_kept, limit_for};
 use pinch_embed::replies::tokens::{HeartbeatMode, MAX_ACK_CHARS, strip_heartbeat};
 use pinch_embed::run::tool_results::{per_result_limit, shortened};
 use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::event::EventStream;
-use pinch_llm::message::{Block, Image};
+use pinch_llm::message::{AssistantMessage, Block, Image, Message, ToolCall, ToolResult};
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{CacheRetention, CallOptions, Request};
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Map, Value, json};
 
 use super::world::{self, block_on};
-use super::{Outcome, check};
+use super::{Outcome, check, config};
 
-pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Outcome> {
+pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> Option<Outcome> {
     Some(Outcome::from(match area {
         "extra-params" => block_on(options(given)).and_then(|options| compare_options(expect, options)),
         "tool-result-limits" => check(expect, &per_result_limit(given["window"].as_u64().unwrap_or(0)).into()),
         "tool-result-truncation" => truncation(given, expect),
+        "history-limit-lookup" => {
+            let channels = config(group["config"].clone()).channels;
+            check(expect, &json!(limit_for(&channels, given["key"].as_str().unwrap_or(""))))
+        }
+        "history-limit-cut" => check(expect, &kept(given)),
         "heartbeat-token" => check(expect, &heartbeat(given)),
         _ => return None,
     }))
+}
+
+/// The indexes of the messages that a limit keeps.
+fn kept(given: &Value) -> Value {
+    let roles = given["roles"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let message = |role: &str| {
+        Arc::new(match role {
+            "user" => Message::user("u", super::NOW),
+            "toolResult" => {
+                Message::ToolResult(ToolResult::text(&ToolCall::new("c1", "read", Map::new()), "r", false, super::NOW))
+            }
+            _ => {
+                Message::Assistant(Arc::new(AssistantMessage::pending("a".into(), "p".into(), "m".into(), super::NOW)))
+            }
+        })
+    };
+    let messages: Vec<Arc<Message>> = roles.map(message).collect();
+    let limit = given["limit"].as_i64().and_then(|limit| u64::try_from(limit).ok()).unwrap_or(0);
+    (first_kept(&messages, limit)..messages.len()).collect()
 }
 
 /// Keeps the options of the first call, and fails it.

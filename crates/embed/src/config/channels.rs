@@ -1,0 +1,52 @@
+//! `channels`: what is set for single chat channels. Only limits of the history are read so far.
+
+use std::collections::BTreeMap;
+
+use pinch_coding_agent::document::Problem;
+
+use super::node::Node;
+
+/// All channels, by name in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelsConfig(BTreeMap<String, ChannelConfig>);
+
+/// One channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelConfig {
+    /// User turns that a model is given of a group or channel; 0: all.
+    pub history_limit: Option<u64>,
+    /// User turns that a model is given of a direct chat; 0: all.
+    pub dm_history_limit: Option<u64>,
+    /// The same for single direct chats, by the id of the peer in lower case.
+    pub dms: BTreeMap<String, Option<u64>>,
+}
+
+impl ChannelsConfig {
+    /// The settings of a channel, whose name is given in lower case.
+    pub fn get(&self, channel: &str) -> Option<&ChannelConfig> {
+        self.0.get(channel)
+    }
+
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let mut channels = BTreeMap::new();
+        for (name, channel) in node.members(problems) {
+            // Other members of a channel belong to the programs that connect it.
+            if channel.value().is_none_or(|value| !value.is_object()) {
+                continue;
+            }
+            let dms = channel.get("dms");
+            let dms = dms.members(problems).into_iter().map(|(id, peer)| {
+                let limit = peer.get("historyLimit").count(problems);
+                (id.to_lowercase(), limit)
+            });
+            let dms = dms.collect();
+            let config = ChannelConfig {
+                history_limit: channel.get("historyLimit").count(problems),
+                dm_history_limit: channel.get("dmHistoryLimit").count(problems),
+                dms,
+            };
+            channels.insert(name.to_lowercase(), config);
+        }
+        Self(channels)
+    }
+}
