@@ -10,6 +10,7 @@ use pinch_coding_agent::extension::Extensions;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::prompt::{Prompt, PromptParts};
 use pinch_coding_agent::session::PromptFor;
+use pinch_coding_agent::tools::CODING;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::model::Model;
 use pinch_llm::request::Timeouts;
@@ -90,6 +91,10 @@ impl fmt::Debug for RunScope {
     }
 }
 
+/// The system prompt of an agent without coding tools.
+const ASSISTANT: &str =
+    "You are a personal assistant. Answer the user's messages briefly, and use your tools where they help.";
+
 /// What a system prompt is made from.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -107,14 +112,17 @@ impl<'a> PromptInputs<'a> {
         Self { request, tools, workspace }
     }
 
-    /// The default system prompt: that of a coding agent, with the request's own section.
+    /// The default system prompt, with the request's own section: that of a coding agent if one of the coding tools is active, else that of
+    /// an assistant.
     pub fn default_prompt(&self) -> Prompt {
+        let has_coding_tool = self.tools.iter().any(|tool| CODING.contains(&tool.spec().name.as_str()));
         let owners = self.request.owner_numbers.join(", ");
         let owners = (!owners.is_empty()).then(|| format!("Owners of this agent: {owners}"));
         let sections: Vec<&str> =
             owners.as_deref().into_iter().chain(self.request.extra_system_prompt.as_deref()).collect();
         let addendum = sections.join("\n\n");
         Prompt::coding(&PromptParts {
+            custom: (!has_coding_tool).then_some(ASSISTANT),
             addendum: Some(addendum.as_str()).filter(|text| !text.is_empty()),
             ..PromptParts::new(self.tools, self.workspace)
         })

@@ -65,7 +65,10 @@ async fn no_tool_is_offered_unless_the_host_enables_it() {
     world.server.reply(stream(answer("m1", "Hello.")));
     let engine = world.built(|builder| builder);
     within(engine.run(world.request("s1", "hello")).finish()).await.unwrap();
-    assert_eq!(world.server.requests()[0].json().get("tools"), None);
+    let body = world.server.requests()[0].json();
+    assert_eq!(body.get("tools"), None);
+    let system = body["system"].to_string();
+    assert!(system.contains("personal assistant") && !system.contains("coding agent"), "{system}");
 }
 
 #[tokio::test]
