@@ -149,7 +149,7 @@ impl Profiles {
     ) -> Result<(), MarkError> {
         let Some(profile) = self.get(id) else { return Ok(()) };
         let now = self.0.host.now_ms();
-        let failure = health::Failure { reason, retry_after, model, provider: &profile.provider, now };
+        let failure = health::ProfileFailure { reason, retry_after, model, provider: &profile.provider, now };
         marks::change(&self.0, |file| {
             let health = file.health(id).after_failure(&failure, &self.0.config.cooldowns);
             file.set_health(id, &health);

@@ -168,7 +168,7 @@ fn of_kind(kind: LlmErrorKind) -> Classified {
 
 /// What is known of an error that is no [`LlmError`]: its name, its message, and what is underneath.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct NamedError<'a> {
     /// The name of its class.
     pub name: &'a str,
     /// The message.
@@ -176,13 +176,13 @@ pub struct Named<'a> {
 }
 
 /// Whether an error says that somebody cancelled.
-pub fn is_abort(error: Named<'_>) -> bool {
+pub fn is_abort(error: NamedError<'_>) -> bool {
     error.name == "AbortError" || error.message.to_lowercase().contains("aborted")
 }
 
 /// Whether an error says that time ran out; `causes` are the errors underneath.
-pub fn is_timeout(error: Named<'_>, causes: &[Named<'_>]) -> bool {
-    let says = |error: &Named<'_>| {
+pub fn is_timeout(error: NamedError<'_>, causes: &[NamedError<'_>]) -> bool {
+    let says = |error: &NamedError<'_>| {
         error.name == "TimeoutError" || reason_of_text(error.message) == Some(FailoverReason::Timeout)
     };
     says(&error) || (error.name == "AbortError" && causes.iter().any(says))

@@ -24,8 +24,10 @@ use crate::parts::Parts;
 use crate::parts::active::Registered;
 use crate::parts::credentials::advice;
 use crate::replies::{Out, Replies};
-use crate::run::decide::{Action, Decision, Finish, Mark, Repair, Repaired, RunState, Seen, Wait, decide};
-use crate::run::failover::{Candidate, CandidateSeen, FailoverState, Next, ProviderHealth, next_candidate};
+use crate::run::decide::{Action, Decision, Finish, Mark, Observation, Repair, RepairOutcome, RunState, Wait, decide};
+use crate::run::failover::{
+    Candidate, CandidateObservation, FailoverState, NextCandidate, ProviderHealth, next_candidate,
+};
 use crate::run::request::ProfileSource;
 use crate::run::result::{AttemptReport, FailedCandidate};
 use crate::run::scope::RunScope;
@@ -70,7 +72,7 @@ pub enum RunEvent {
     /// The conversation is being repaired.
     Repair(Repair),
     /// The repair is over.
-    Repaired(Repaired),
+    Repaired(RepairOutcome),
     /// The run waits.
     Wait(Wait),
     /// The model failed with all its profiles, and another one is tried.
@@ -90,7 +92,7 @@ pub(crate) struct Runner<'r> {
     pub(crate) scope: &'r RunScope,
     pub(crate) runtime: &'r dyn AttemptRuntime,
     pub(crate) active: &'r Registered,
-    pub(crate) tell: &'r Emitter<RunEvent>,
+    pub(crate) emitter: &'r Emitter<RunEvent>,
     /// Stops the run; it has the wall clock of the whole run.
     pub(crate) cancel: Cancel,
     /// The same without the wall clock.
@@ -109,7 +111,7 @@ pub(crate) struct Runner<'r> {
 }
 
 /// How one model did.
-enum Tried {
+enum CandidateOutcome {
     Done(Box<RunResult>),
     Failed(Box<FailoverError>, Box<RunState>),
 }
@@ -123,12 +125,12 @@ impl Runner<'_> {
         let is_locked = (self.scope.request.auth_profile.as_ref()).is_some_and(|c| c.source == ProfileSource::User);
         let windows = candidates.iter().map(|model| model.context_window).collect();
         let mut failover = FailoverState::new(refs).windows(windows).locked(is_locked);
-        let mut next = self.next(&mut failover, CandidateSeen::Start);
+        let mut next = self.next(&mut failover, CandidateObservation::Start);
         let mut before: Option<RunState> = None;
         loop {
             let candidate = match next {
-                Next::Run(candidate) => candidate,
-                Next::Fail(error) => {
+                NextCandidate::Run(candidate) => candidate,
+                NextCandidate::Fail(error) => {
                     self.close_replies().await;
                     return Err(self.with_retry_time(error, candidates));
                 }
@@ -140,21 +142,21 @@ impl Runner<'_> {
                 .find(is_it)
                 .ok_or_else(|| RunError::Internal(format!("{provider}/{name} is no candidate of this run")))?;
             self.failed_candidates = failover.attempts().iter().map(finish::failed_candidate).collect();
-            self.tell.emit(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
+            self.emitter.emit(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
             let began = Instant::now();
             let error = match self.try_model(model, &candidate, before.take()).await {
-                Ok(Tried::Done(result)) => return Ok(*result),
-                Ok(Tried::Failed(error, state)) => {
+                Ok(CandidateOutcome::Done(result)) => return Ok(*result),
+                Ok(CandidateOutcome::Failed(error, state)) => {
                     before = Some(*state);
                     RunError::Failover(error)
                 }
                 Err(error) => error,
             };
-            let seen = CandidateSeen::Failed { error: &error, duration_ms: millis(began.elapsed()) };
+            let seen = CandidateObservation::Failed { error: &error, duration_ms: millis(began.elapsed()) };
             next = self.next(&mut failover, seen);
-            if let Next::Run(candidate) = &next {
+            if let NextCandidate::Run(candidate) = &next {
                 let next = format!("{}/{}", candidate.model.provider, candidate.model.model);
-                self.tell.emit(RunEvent::FailedOver { error, next }).await;
+                self.emitter.emit(RunEvent::FailedOver { error, next }).await;
             }
         }
     }
@@ -175,7 +177,7 @@ impl Runner<'_> {
         RunError::Failover(error)
     }
 
-    fn next(&self, state: &mut FailoverState, seen: CandidateSeen<'_>) -> Next {
+    fn next(&self, state: &mut FailoverState, seen: CandidateObservation<'_>) -> NextCandidate {
         let mut throttle = self.parts.throttle.lock().unwrap_or_else(PoisonError::into_inner);
         let health = |model: &ModelRef| self.parts.profiles.health(&model.provider.as_str().into());
         next_candidate(state, seen, &mut throttle, self.scope.host.now_ms(), health)
@@ -186,7 +188,7 @@ impl Runner<'_> {
         model: &Arc<Model>,
         candidate: &Candidate,
         before: Option<RunState>,
-    ) -> Result<Tried, RunError> {
+    ) -> Result<CandidateOutcome, RunError> {
         let terms = terms::of(self.parts, self.scope, self.runtime.capabilities(), model, candidate)?;
         let mut state = match before {
             Some(before) => before.next_model(terms),
@@ -195,17 +197,17 @@ impl Runner<'_> {
         let window = Window { tokens: model.context_window, source: WindowSource::Model };
         if window.is_too_small() {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
-            return Ok(Tried::Failed(Box::new(error), Box::new(state)));
+            return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
         }
         let mut attempts = self.runtime.open(self.scope, Arc::clone(model)).await?;
         self.active.attach(attempts.control());
         let mut auth: Option<Arc<dyn RequestAuth>> = None;
-        let mut decision = decide(&mut state, Seen::Start);
+        let mut decision = decide(&mut state, Observation::Start);
         loop {
             self.mark(&decision.marks, model).await;
             decision = match decision.action {
                 Action::Attempt(plan) => match self.auth(&plan, model) {
-                    Err(error) => decide(&mut state, Seen::NoCredential { message: &advice(&error) }),
+                    Err(error) => decide(&mut state, Observation::NoCredential { message: &advice(&error) }),
                     Ok(found) => {
                         auth = Some(Arc::clone(&found));
                         self.attempt(&mut *attempts, &plan, found, model, &mut state).await?
@@ -214,19 +216,22 @@ impl Runner<'_> {
                 Action::Repair(repair) => {
                     let repaired = match &auth {
                         Some(auth) => self.repair(&mut *attempts, &repair, Arc::clone(auth)).await,
-                        None => Repaired::NotCompacted { why: "There was no attempt yet".to_owned() },
+                        None => RepairOutcome::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
                     self.look_at_the_clock(&mut state);
                     // A repair that was stopped says nothing about the conversation.
-                    let seen = state.stopped.map_or(Seen::Repaired(&repaired), Seen::Stopped);
+                    let seen = state.stopped.map_or(Observation::Repaired(&repaired), Observation::Stopped);
                     decide(&mut state, seen)
                 }
                 Action::Wait(wait) => {
-                    self.tell.emit(RunEvent::Wait(wait)).await;
+                    self.emitter.emit(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
                     let waited = self.cancel.run(tokio::time::sleep(delay)).await;
                     self.look_at_the_clock(&mut state);
-                    decide(&mut state, waited.map_or_else(|stop| Seen::Stopped(stop.reason), |()| Seen::Waited))
+                    decide(
+                        &mut state,
+                        waited.map_or_else(|stop| Observation::Stopped(stop.reason), |()| Observation::Waited),
+                    )
                 }
                 Action::Finish(finish) => {
                     let finish = match auth.filter(|_| self.lacks_reply(&finish)) {
@@ -235,7 +240,7 @@ impl Runner<'_> {
                     };
                     return Ok(self.conclude(&finish, &state, model).await);
                 }
-                Action::FailOver(error) => return Ok(Tried::Failed(Box::new(error), Box::new(state))),
+                Action::FailOver(error) => return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state))),
                 Action::Fail(error) => return Err(error),
             };
         }
@@ -250,7 +255,7 @@ impl Runner<'_> {
         model: &Arc<Model>,
         state: &mut RunState,
     ) -> Result<Decision, RunError> {
-        self.tell.emit(RunEvent::Attempt(plan.clone())).await;
+        self.emitter.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         if !self.outcomes.is_empty() {
             self.held.clear();
@@ -259,7 +264,7 @@ impl Runner<'_> {
         let outcome = self.pull(attempts, plan, auth, &self.cancel.clone()).await?;
         self.look_at_the_clock(state);
         state.refresh_profiles(|id| self.parts.profiles.is_usable(id, model));
-        let decision = decide(state, Seen::Attempt(&outcome));
+        let decision = decide(state, Observation::Attempt(&outcome));
         self.report(model, plan, outcome, &decision.action, began).await;
         Ok(decision)
     }
@@ -287,7 +292,7 @@ impl Runner<'_> {
         let error = outcome.error().map(|error| error.text.clone());
         self.reports.push(report.clone());
         self.outcomes.push(outcome);
-        self.tell.emit(RunEvent::Decided { report, error }).await;
+        self.emitter.emit(RunEvent::Decided { report, error }).await;
     }
 
     /// The credentials of an attempt. A runtime that has its own is given none.
@@ -341,7 +346,7 @@ impl Runner<'_> {
                     } else {
                         self.replies.push(&event, &mut ready);
                     }
-                    self.tell.emit(RunEvent::Session(Box::new(event))).await;
+                    self.emitter.emit(RunEvent::Session(Box::new(event))).await;
                     self.say(ready).await;
                 }
                 Some(AttemptEvent::End(outcome)) => {
@@ -355,14 +360,14 @@ impl Runner<'_> {
 
     async fn say(&mut self, ready: Out) {
         for event in ready.into_iter().filter_map(ReplyEvent::of) {
-            self.tell.emit(RunEvent::Reply(event)).await;
+            self.emitter.emit(RunEvent::Reply(event)).await;
         }
     }
 
     /// Gives out what the reply stages hold and builds the result.
-    async fn conclude(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> Tried {
+    async fn conclude(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> CandidateOutcome {
         self.close_replies().await;
-        Tried::Done(Box::new(self.finish(finish, state, model)))
+        CandidateOutcome::Done(Box::new(self.finish(finish, state, model)))
     }
 
     async fn close_replies(&mut self) {
@@ -374,15 +379,20 @@ impl Runner<'_> {
         self.say(rest).await;
     }
 
-    async fn repair(&mut self, attempts: &mut dyn Attempts, repair: &Repair, auth: Arc<dyn RequestAuth>) -> Repaired {
-        self.tell.emit(RunEvent::Repair(*repair)).await;
+    async fn repair(
+        &mut self,
+        attempts: &mut dyn Attempts,
+        repair: &Repair,
+        auth: Arc<dyn RequestAuth>,
+    ) -> RepairOutcome {
+        self.emitter.emit(RunEvent::Repair(*repair)).await;
         let cancel = self.cancel.clone();
         let repaired = tokio::select! {
             biased;
             repaired = attempts.repair(repair, auth, cancel.clone()) => repaired,
-            _ = hard_end(&cancel) => Repaired::NotCompacted { why: "the run was stopped".to_owned() },
+            _ = hard_end(&cancel) => RepairOutcome::NotCompacted { why: "the run was stopped".to_owned() },
         };
-        self.tell.emit(RunEvent::Repaired(repaired.clone())).await;
+        self.emitter.emit(RunEvent::Repaired(repaired.clone())).await;
         repaired
     }
 
@@ -390,7 +400,7 @@ impl Runner<'_> {
     async fn mark(&mut self, marks: &[Mark], model: &Model) {
         for mark in marks {
             match self.parts.profiles.mark(mark, model).await {
-                Ok(()) => self.tell.emit(RunEvent::Marked(mark.clone())).await,
+                Ok(()) => self.emitter.emit(RunEvent::Marked(mark.clone())).await,
                 Err(_) if self.scope.request.is_probe() => {}
                 Err(error) => tracing::warn!(%error, ?mark, "a profile's health could not be written"),
             }

@@ -15,7 +15,7 @@ use pinch_llm::message::Image;
 use pinch_llm::model::Model;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 
-use crate::run::decide::{Repair, Repaired};
+use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::scope::RunScope;
 use crate::run::{AttemptOutcome, AttemptPlan, RunError, RunRequest};
 
@@ -146,7 +146,7 @@ pub trait Attempts: Send {
         repair: &'a Repair,
         auth: Arc<dyn RequestAuth>,
         cancel: Cancel,
-    ) -> BoxFuture<'a, Repaired>;
+    ) -> BoxFuture<'a, RepairOutcome>;
 
     /// Controls attempts while they are under way. Called once, before the first of them.
     fn control(&self) -> Arc<dyn RunControl>;

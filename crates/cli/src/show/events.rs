@@ -2,7 +2,7 @@
 
 use pinch_embed::coding_agent::protocol::EventWriter;
 use pinch_embed::delivery::ReplyEvent;
-use pinch_embed::run::decide::{Repair, Repaired};
+use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::runner::RunEvent;
 use serde_json::{Value, json};
 
@@ -51,14 +51,14 @@ impl EventLines {
                 Repair::TruncateToolResults => json!({"type": "run_repair", "repair": "truncate_tool_results"}),
             },
             RunEvent::Repaired(done) => match done {
-                Repaired::Compacted => json!({"type": "run_repaired", "result": "compacted"}),
-                Repaired::NotCompacted { why } => {
+                RepairOutcome::Compacted => json!({"type": "run_repaired", "result": "compacted"}),
+                RepairOutcome::NotCompacted { why } => {
                     json!({"type": "run_repaired", "result": "not_compacted", "why": why})
                 }
-                Repaired::Truncated { count } => {
+                RepairOutcome::Truncated { count } => {
                     json!({"type": "run_repaired", "result": "truncated", "count": count})
                 }
-                Repaired::NotTruncated => json!({"type": "run_repaired", "result": "not_truncated"}),
+                RepairOutcome::NotTruncated => json!({"type": "run_repaired", "result": "not_truncated"}),
             },
             RunEvent::Wait(wait) => {
                 json!({"type": "run_wait", "delayMs": wait.delay.as_millis() as u64, "reason": wait.reason.to_string()})

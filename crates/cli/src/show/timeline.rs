@@ -8,7 +8,7 @@ use pinch_embed::coding_agent::event::SessionEvent;
 use pinch_embed::delivery::ReplyEvent;
 use pinch_embed::llm::message::block;
 use pinch_embed::replies::api_error;
-use pinch_embed::run::decide::{Repair, Repaired};
+use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::runner::RunEvent;
 
 /// Characters of a text that a line shows.
@@ -64,10 +64,10 @@ impl Timeline {
             }
             RunEvent::Repaired(done) => {
                 let text = match done {
-                    Repaired::Compacted => "compacted: older messages became a summary".to_owned(),
-                    Repaired::NotCompacted { why } => format!("not compacted: {why}"),
-                    Repaired::Truncated { count } => format!("{count} tool results shortened"),
-                    Repaired::NotTruncated => "no tool result was too long".to_owned(),
+                    RepairOutcome::Compacted => "compacted: older messages became a summary".to_owned(),
+                    RepairOutcome::NotCompacted { why } => format!("not compacted: {why}"),
+                    RepairOutcome::Truncated { count } => format!("{count} tool results shortened"),
+                    RepairOutcome::NotTruncated => "no tool result was too long".to_owned(),
                 };
                 self.line(&mut out, "repair", &text);
             }

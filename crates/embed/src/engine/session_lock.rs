@@ -30,7 +30,7 @@ const STALE_MS: i64 = 30 * 60 * 1000;
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often a lock that vanishes under our eyes is looked at again without a pause.
-const N_LOOKS: u32 = 4;
+const MAX_INSPECTIONS: u32 = 4;
 /// No lock says more.
 const MAX_TEXT: u64 = 4096;
 
@@ -44,7 +44,7 @@ pub(super) struct SessionLock {
 }
 
 impl SessionLock {
-    /// Locks a session file, which need not be there yet; its folder is made.
+    /// Locks a session file, which need not be there yet; its dir is made.
     ///
     /// # Errors
     /// [`RunError::Busy`] when others held it all the time, [`RunError::Cancelled`], and [`RunError::Internal`] when there can be no lock.
@@ -62,8 +62,8 @@ impl SessionLock {
         let mut pause = Duration::ZERO;
         loop {
             let owner = match Self::try_acquire(&path, host).map_err(failed)? {
-                Tried::Held(lock) => return Ok(lock),
-                Tried::Taken { owner } => owner,
+                LockAttempt::Held(lock) => return Ok(lock),
+                LockAttempt::Busy { owner } => owner,
             };
             let left = patience.saturating_sub(began.elapsed());
             if left.is_zero() {
@@ -77,20 +77,20 @@ impl SessionLock {
         }
     }
 
-    fn try_acquire(path: &Path, host: &Host) -> io::Result<Tried> {
-        for _ in 0..N_LOOKS {
-            match look(path, host)? {
-                Found::Nothing => {
+    fn try_acquire(path: &Path, host: &Host) -> io::Result<LockAttempt> {
+        for _ in 0..MAX_INSPECTIONS {
+            match inspect(path, host)? {
+                LockState::Missing => {
                     let text = text(host);
                     if let Some(file) = create(path, &text)? {
-                        return Ok(Tried::Held(Self { path: path.to_owned(), text, file }));
+                        return Ok(LockAttempt::Held(Self { path: path.to_owned(), text, file }));
                     }
                 }
-                Found::Abandoned => {}
-                Found::Held { owner } => return Ok(Tried::Taken { owner }),
+                LockState::Abandoned => {}
+                LockState::Held { owner } => return Ok(LockAttempt::Busy { owner }),
             }
         }
-        Ok(Tried::Taken { owner: None })
+        Ok(LockAttempt::Busy { owner: None })
     }
 
     /// Nobody took the lock away from us, as a program does that finds it stale.
@@ -109,22 +109,22 @@ impl Drop for SessionLock {
     }
 }
 
-enum Tried {
+enum LockAttempt {
     Held(SessionLock),
-    Taken { owner: Option<u32> },
+    Busy { owner: Option<u32> },
 }
 
-/// `<realpath of the folder>/<name>.lock`: the same for all ways to name a session file.
+/// `<realpath of the dir>/<name>.lock`: the same for all ways to name a session file.
 fn lock_path(session_file: &Path) -> io::Result<PathBuf> {
     let name = session_file.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-    let folder = match session_file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
+    let dir = match session_file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
-    create_private_dir(folder)?;
+    create_private_dir(dir)?;
     let mut name = name.to_owned();
     name.push(".lock");
-    Ok(fs::canonicalize(folder)?.join(name))
+    Ok(fs::canonicalize(dir)?.join(name))
 }
 
 fn text(host: &Host) -> String {
@@ -134,19 +134,19 @@ fn text(host: &Host) -> String {
 /// Makes the lock file, complete and locked by the kernel from its first moment: OpenClaw takes one without text for abandoned. `None` when
 /// there is one.
 fn create(path: &Path, text: &str) -> io::Result<Option<File>> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".session-lock-").suffix(".tmp").tempfile_in(folder)?;
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".session-lock-").suffix(".tmp").tempfile_in(dir)?;
     file.write_all(text.as_bytes())?;
     kernel_lock(file.as_file())?;
     match file.persist_noclobber(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         // The file system can neither rename without replacing nor link.
-        Err(_) => create_plainly(path, text),
+        Err(_) => create_in_place(path, text),
     }
 }
 
-fn create_plainly(path: &Path, text: &str) -> io::Result<Option<File>> {
+fn create_in_place(path: &Path, text: &str) -> io::Result<Option<File>> {
     let mut file = match creating_private(OpenOptions::new().read(true).write(true).create_new(true)).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         opened => opened?,
@@ -162,9 +162,9 @@ fn create_plainly(path: &Path, text: &str) -> io::Result<Option<File>> {
     }
 }
 
-enum Found {
+enum LockState {
     /// No lock.
-    Nothing,
+    Missing,
     /// A lock whose holder is gone; it is removed.
     Abandoned,
     /// Somebody's lock.
@@ -172,72 +172,72 @@ enum Found {
 }
 
 /// Looks at the lock file and clears it away when nobody holds it.
-fn look(path: &Path, host: &Host) -> io::Result<Found> {
+fn inspect(path: &Path, host: &Host) -> io::Result<LockState> {
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(Found::Held { owner: None }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockState::Missing),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(LockState::Held { owner: None }),
         Err(error) => return Err(error),
     };
     let kernel = kernel_lock(&file)?;
     let mut bytes = Vec::new();
     (&mut file).take(MAX_TEXT).read_to_end(&mut bytes)?;
-    let claim = Claim::read(&bytes);
-    if kernel == Kernel::Theirs {
-        return Ok(Found::Held { owner: claim.pid });
+    let record = LockRecord::read(&bytes);
+    if kernel == KernelLock::Theirs {
+        return Ok(LockState::Held { owner: record.pid });
     }
     let now_ms = host.now_ms();
     let modified = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seen = Seen {
+    let facts = LockFacts {
         now_ms,
         modified_ms: i64::try_from(modified.as_millis()).unwrap_or(i64::MAX),
-        owner: claim.pid.map(|pid| Owner::of(pid, kernel)),
+        owner: record.pid.map(|pid| LockOwner::of(pid, kernel)),
     };
-    if !claim.is_abandoned(&seen) {
-        return Ok(Found::Held { owner: claim.pid });
+    if !record.is_abandoned(&facts) {
+        return Ok(LockState::Held { owner: record.pid });
     }
     // Under the kernel's lock: of several engines that look at it one clears it away, and none clears away the lock that follows it.
     if is_still(&file, path)? {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => tracing::debug!(pid = claim.pid, "an abandoned lock of a session file was removed"),
+            _ => tracing::debug!(pid = record.pid, "an abandoned lock of a session file was removed"),
         }
     }
-    Ok(Found::Abandoned)
+    Ok(LockState::Abandoned)
 }
 
 /// What a lock file says of its holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Claim {
+struct LockRecord {
     pid: Option<u32>,
     created_ms: Option<i64>,
     /// Later versions of OpenClaw write when the process started.
     start_ticks: Option<u64>,
 }
 
-/// What can be seen of a lock apart from its text.
+/// What can be facts of a lock apart from its text.
 #[derive(Clone, Debug)]
-struct Seen {
+struct LockFacts {
     now_ms: i64,
     modified_ms: i64,
-    owner: Option<Owner>,
+    owner: Option<LockOwner>,
 }
 
 /// The process a lock names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum LockOwner {
     /// It ended.
     Dead,
     /// It runs.
     Alive { start_ticks: Option<u64> },
     /// It is this one, which does not hold the lock: the name is that of a process before it.
-    Mistaken,
+    Reused,
 }
 
-impl Owner {
-    fn of(pid: u32, kernel: Kernel) -> Self {
-        if pid == std::process::id() && kernel == Kernel::Ours {
-            Self::Mistaken
+impl LockOwner {
+    fn of(pid: u32, kernel: KernelLock) -> Self {
+        if pid == std::process::id() && kernel == KernelLock::Ours {
+            Self::Reused
         } else if process::is_alive(pid) {
             Self::Alive { start_ticks: process::start_ticks(pid) }
         } else {
@@ -246,7 +246,7 @@ impl Owner {
     }
 }
 
-impl Claim {
+impl LockRecord {
     fn read(text: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(text) else { return Self::default() };
         Self {
@@ -257,11 +257,11 @@ impl Claim {
     }
 
     /// Whether nobody holds the lock any more.
-    fn is_abandoned(&self, seen: &Seen) -> bool {
-        let is_old = |since_ms: i64| seen.now_ms.saturating_sub(since_ms) > STALE_MS;
-        match seen.owner {
-            Some(Owner::Dead | Owner::Mistaken) => return true,
-            Some(Owner::Alive { start_ticks: Some(now) }) if self.start_ticks.is_some_and(|then| then != now) => {
+    fn is_abandoned(&self, facts: &LockFacts) -> bool {
+        let is_old = |since_ms: i64| facts.now_ms.saturating_sub(since_ms) > STALE_MS;
+        match facts.owner {
+            Some(LockOwner::Dead | LockOwner::Reused) => return true,
+            Some(LockOwner::Alive { start_ticks: Some(now) }) if self.start_ticks.is_some_and(|then| then != now) => {
                 return true;
             }
             _ => {}
@@ -269,7 +269,7 @@ impl Claim {
         match (self.pid, self.created_ms) {
             (Some(_), Some(created_ms)) => is_old(created_ms),
             // Perhaps it is being written right now.
-            _ => is_old(seen.modified_ms),
+            _ => is_old(facts.modified_ms),
         }
     }
 }
@@ -277,7 +277,7 @@ impl Claim {
 /// Who has the kernel's lock on a lock file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "only the last one there"))]
-enum Kernel {
+enum KernelLock {
     /// This open file.
     Ours,
     /// Another one.
@@ -287,18 +287,18 @@ enum Kernel {
 }
 
 #[cfg(unix)]
-fn kernel_lock(file: &File) -> io::Result<Kernel> {
+fn kernel_lock(file: &File) -> io::Result<KernelLock> {
     use std::fs::TryLockError;
     match file.try_lock() {
-        Ok(()) => Ok(Kernel::Ours),
-        Err(TryLockError::WouldBlock) => Ok(Kernel::Theirs),
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(Kernel::Unknown),
+        Ok(()) => Ok(KernelLock::Ours),
+        Err(TryLockError::WouldBlock) => Ok(KernelLock::Theirs),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(KernelLock::Unknown),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
 /// Elsewhere a locked file cannot be read, and OpenClaw would take the lock for abandoned.
 #[cfg(not(unix))]
-fn kernel_lock(_: &File) -> io::Result<Kernel> {
-    Ok(Kernel::Unknown)
+fn kernel_lock(_: &File) -> io::Result<KernelLock> {
+    Ok(KernelLock::Unknown)
 }

@@ -44,7 +44,7 @@ pub struct Health {
 
 /// A failure.
 #[derive(Clone, Copy, Debug)]
-pub struct Failure<'a> {
+pub struct ProfileFailure<'a> {
     /// Why.
     pub reason: FailoverReason,
     /// How long the provider asks to wait.
@@ -140,7 +140,7 @@ impl Health {
 
     /// How it is after a failure.
     #[must_use]
-    pub fn after_failure(&self, failure: &Failure<'_>, terms: &Cooldowns) -> Self {
+    pub fn after_failure(&self, failure: &ProfileFailure<'_>, terms: &Cooldowns) -> Self {
         use FailoverReason::{AuthPermanent, Billing, Format, ModelNotFound, ServerError, Timeout};
         let mut next = self.clone();
         // A slow model says nothing about the credential.
@@ -252,7 +252,7 @@ impl Health {
         }
     }
 
-    fn disable(&mut self, failure: &Failure<'_>, window: i64) {
+    fn disable(&mut self, failure: &ProfileFailure<'_>, window: i64) {
         self.disabled_reason = Some(failure.reason);
         if self.disabled_until.is_none_or(|until| until <= failure.now) {
             self.last_window_ms = Some(window);

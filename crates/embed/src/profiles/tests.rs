@@ -75,7 +75,7 @@ fn the_next_rest_is_longer_only_while_half_open() {
     let terms = crate::config::Cooldowns::default();
     let provider = ProviderId::new("openai");
     let fail = |health: &Health, now: i64| {
-        let failure = health::Failure {
+        let failure = health::ProfileFailure {
             reason: FailoverReason::RateLimit,
             retry_after: None,
             model: None,

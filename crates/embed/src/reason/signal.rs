@@ -37,7 +37,7 @@ impl From<Option<FailoverReason>> for Classified {
 /// What an error means. A status says more than a code, a code more than words.
 pub fn reason_of_signal(signal: Signal<'_>) -> Classified {
     let message = signal.message.unwrap_or("");
-    let said = of_message(message);
+    let by_message = of_message(message);
     if signal.code.is_some_and(|code| code.eq_ignore_ascii_case("deactivated_workspace")) {
         return Classified::Reason(FailoverReason::AuthPermanent);
     }
@@ -45,12 +45,12 @@ pub fn reason_of_signal(signal: Signal<'_>) -> Classified {
     let stripped =
         stripped.get(..6).filter(|head| head.eq_ignore_ascii_case("error:")).map_or(stripped, |_| &stripped[6..]);
     let status = signal.status.or_else(|| leading_status(stripped).map(|(status, _)| status));
-    if let Some(by_status) = status.and_then(|status| of_status(status, message, said)) {
+    if let Some(by_status) = status.and_then(|status| of_status(status, message, by_message)) {
         return by_status;
     }
     match signal.code.and_then(reason_of_code) {
         Some(reason) => Classified::Reason(reason),
-        None => said,
+        None => by_message,
     }
 }
 
@@ -69,29 +69,29 @@ fn of_message(message: &str) -> Classified {
     reason_of_message(message).into()
 }
 
-fn of_status(status: u16, message: &str, said: Classified) -> Option<Classified> {
+fn of_status(status: u16, message: &str, by_message: Classified) -> Option<Classified> {
     use FailoverReason as R;
-    let is = |reasons: &[R]| matches!(said, Classified::Reason(reason) if reasons.contains(&reason));
-    let said_or = |reasons: &[R], other: R| if is(reasons) { said } else { Classified::Reason(other) };
+    let is = |reasons: &[R]| matches!(by_message, Classified::Reason(reason) if reasons.contains(&reason));
+    let message_or = |reasons: &[R], other: R| if is(reasons) { by_message } else { Classified::Reason(other) };
     let lower = message.to_lowercase();
     let starts_html = ["<!doctype", "<html"].iter().any(|mark| lower.contains(mark));
     Some(match status {
         408 | 499 | 500..=599 if starts_html => Classified::Reason(R::Timeout),
         402 if message.trim().is_empty() => Classified::Reason(R::Billing),
         402 => Classified::Reason(reason_of_402(message)),
-        429 if lower.contains("moonshot") || lower.contains("kimi") => said_or(&[R::Billing], R::RateLimit),
+        429 if lower.contains("moonshot") || lower.contains("kimi") => message_or(&[R::Billing], R::RateLimit),
         429 => Classified::Reason(R::RateLimit),
         401 | 403 if is_auth_permanent(message) => Classified::Reason(R::AuthPermanent),
-        401 | 403 => said_or(&[R::Billing], R::Auth),
+        401 | 403 => message_or(&[R::Billing], R::Auth),
         408 => Classified::Reason(R::Timeout),
-        410 => said_or(&[R::SessionExpired, R::Billing, R::Auth, R::AuthPermanent], R::Timeout),
-        404 if said == Classified::ContextOverflow => said,
-        404 => said_or(&[R::SessionExpired, R::Billing, R::Auth, R::AuthPermanent], R::ModelNotFound),
-        503 | 499 => said_or(&[R::Overloaded], R::Timeout),
-        500 | 502 | 504 => said_or(&[R::ServerError], R::Timeout),
+        410 => message_or(&[R::SessionExpired, R::Billing, R::Auth, R::AuthPermanent], R::Timeout),
+        404 if by_message == Classified::ContextOverflow => by_message,
+        404 => message_or(&[R::SessionExpired, R::Billing, R::Auth, R::AuthPermanent], R::ModelNotFound),
+        503 | 499 => message_or(&[R::Overloaded], R::Timeout),
+        500 | 502 | 504 => message_or(&[R::ServerError], R::Timeout),
         529 => Classified::Reason(R::Overloaded),
         400 | 422 if is(&[R::ServerError]) => Classified::Reason(R::Format),
-        400 | 422 if said != Classified::None => said,
+        400 | 422 if by_message != Classified::None => by_message,
         400 | 422 if is_empty_body(&lower) => Classified::None,
         400 | 422 => Classified::Reason(R::Format),
         _ => return None,

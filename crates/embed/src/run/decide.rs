@@ -1,10 +1,10 @@
 //! What to do next with one model: a pure decision. It sees what happened and says what to mark and what to do; the runner does it.
 //!
 //! ```
-//! use pinch_embed::run::decide::{Action, RunState, RunTerms, Seen, decide};
+//! use pinch_embed::run::decide::{Action, RunState, RunTerms, Observation, decide};
 //!
 //! let mut state = RunState::new(RunTerms::new("openai", "gpt-5"));
-//! assert!(matches!(decide(&mut state, Seen::Start).action, Action::Attempt(plan) if plan.number == 1));
+//! assert!(matches!(decide(&mut state, Observation::Start).action, Action::Attempt(plan) if plan.number == 1));
 //! ```
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::reason::FailoverReason;
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
+pub enum Observation<'a> {
     /// Nothing yet.
     Start,
     /// An attempt ended.
@@ -38,7 +38,7 @@ pub enum Seen<'a> {
         message: &'a str,
     },
     /// A repair was tried.
-    Repaired(&'a Repaired),
+    Repaired(&'a RepairOutcome),
     /// A wait is over.
     Waited,
     /// The run was stopped during a repair or a wait.
@@ -47,7 +47,7 @@ pub enum Seen<'a> {
 
 /// What became of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Repaired {
+pub enum RepairOutcome {
     /// The conversation is shorter.
     Compacted,
     /// It is not.
@@ -240,34 +240,34 @@ const LONG_CONVERSATION: f64 = 0.65;
 const MAX_TIMEOUT_COMPACTIONS: u32 = 2;
 
 /// Decides what to do next. `state` is brought up to date, as if the decision were carried out.
-pub fn decide(state: &mut RunState, seen: Seen<'_>) -> Decision {
+pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
     match seen {
-        Seen::Start => {
+        Observation::Start => {
             if state.take_first() {
                 Decision::only(state.attempt())
             } else {
                 failure::no_profile(state)
             }
         }
-        Seen::NoCredential { message } => failure::no_credential(state, message),
-        Seen::Attempt(outcome) => {
+        Observation::NoCredential { message } => failure::no_credential(state, message),
+        Observation::Attempt(outcome) => {
             state.take_in(outcome);
             after_attempt(state, outcome)
         }
-        Seen::Repaired(repaired) => match std::mem::replace(&mut state.pending, Pending::Attempt) {
+        Observation::Repaired(repaired) => match std::mem::replace(&mut state.pending, Pending::Attempt) {
             Pending::TimedOut { has_payload } => match repaired {
-                Repaired::Compacted => {
+                RepairOutcome::Compacted => {
                     state.count_compaction();
                     Decision::only(state.attempt())
                 }
-                Repaired::NotCompacted { .. } | Repaired::Truncated { .. } | Repaired::NotTruncated => {
+                RepairOutcome::NotCompacted { .. } | RepairOutcome::Truncated { .. } | RepairOutcome::NotTruncated => {
                     failure::timed_out(state, has_payload)
                 }
             },
-            Pending::Attempt | Pending::FailOver(_) | Pending::Overflow => overflow::go_on(state, repaired),
+            Pending::Attempt | Pending::FailOver(_) | Pending::Overflow => overflow::after_repair(state, repaired),
         },
-        Seen::Stopped(reason) => Decision::only(after_stop(state, reason, false)),
-        Seen::Waited => match std::mem::replace(&mut state.pending, Pending::Attempt) {
+        Observation::Stopped(reason) => Decision::only(after_stop(state, reason, false)),
+        Observation::Waited => match std::mem::replace(&mut state.pending, Pending::Attempt) {
             Pending::FailOver(error) => Decision::only(Action::FailOver(*error)),
             Pending::Attempt | Pending::TimedOut { .. } | Pending::Overflow => Decision::only(state.attempt()),
         },

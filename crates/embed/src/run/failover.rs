@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use pinch_embed::models::ModelRef;
-//! use pinch_embed::run::failover::{CandidateSeen, FailoverState, Next, ProbeThrottle, ProviderHealth, next_candidate};
+//! use pinch_embed::run::failover::{CandidateObservation, FailoverState, NextCandidate, ProbeThrottle, ProviderHealth, next_candidate};
 //!
 //! let mut state = FailoverState::new(vec![ModelRef::new("openai", "a"), ModelRef::new("openai", "b")]);
 //! let mut throttle = ProbeThrottle::default();
 //! let healthy = |_: &ModelRef| ProviderHealth::Usable;
-//! let next = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, 0, healthy);
-//! assert!(matches!(next, Next::Run(candidate) if candidate.model.model == "a" && !candidate.is_last));
+//! let next = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, healthy);
+//! assert!(matches!(next, NextCandidate::Run(candidate) if candidate.model.model == "a" && !candidate.is_last));
 //! ```
 
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub struct CandidateAttempt {
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
-pub enum CandidateSeen<'a> {
+pub enum CandidateObservation<'a> {
     /// Nothing yet.
     Start,
     /// The candidate failed.
@@ -133,7 +133,7 @@ pub enum ProviderHealth {
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub enum Next {
+pub enum NextCandidate {
     /// Try this one.
     Run(Candidate),
     /// The run fails.
@@ -157,14 +157,14 @@ pub struct Candidate {
 /// only candidates with a larger context window are tried. `now` is in milliseconds since the epoch.
 pub fn next_candidate(
     state: &mut FailoverState,
-    seen: CandidateSeen<'_>,
+    seen: CandidateObservation<'_>,
     throttle: &mut ProbeThrottle,
     now: i64,
     health: impl Fn(&ModelRef) -> ProviderHealth,
-) -> Next {
-    if let CandidateSeen::Failed { error, duration_ms } = seen {
-        if let Some(end) = take_in(state, error, duration_ms) {
-            return Next::Fail(end);
+) -> NextCandidate {
+    if let CandidateObservation::Failed { error, duration_ms } = seen {
+        if let Some(end) = record_failure(state, error, duration_ms) {
+            return NextCandidate::Fail(end);
         }
         state.at += 1;
     }
@@ -174,10 +174,10 @@ pub fn next_candidate(
             continue;
         }
         let is_alone = state.candidates.len() == 1;
-        let go = match health(&model) {
-            ProviderHealth::Usable => Go::Run,
+        let admission = match health(&model) {
+            ProviderHealth::Usable => Admission::Run,
             // Without an alternative the runner itself says what is wrong, and a profile the user chose is tried in any case.
-            ProviderHealth::Resting { .. } if is_alone || (state.at == 0 && state.is_locked) => Go::Run,
+            ProviderHealth::Resting { .. } if is_alone || (state.at == 0 && state.is_locked) => Admission::Run,
             ProviderHealth::Resting { until, reason } => {
                 let reason = reason.unwrap_or(FailoverReason::Unknown);
                 let may_probe = if state.at == 0 {
@@ -185,11 +185,11 @@ pub fn next_candidate(
                 } else {
                     may_try_sibling(state, &model, reason)
                 };
-                if may_probe { Go::Probe } else { Go::Skip(reason) }
+                if may_probe { Admission::Probe } else { Admission::Skip(reason) }
             }
         };
-        match go {
-            Go::Skip(reason) => {
+        match admission {
+            Admission::Skip(reason) => {
                 state.attempts.push(CandidateAttempt {
                     error: format!("Provider {} is in cooldown (all profiles unavailable)", model.provider),
                     reason,
@@ -200,9 +200,9 @@ pub fn next_candidate(
                 });
                 state.at += 1;
             }
-            Go::Run | Go::Probe => {
-                state.is_probing = matches!(go, Go::Probe);
-                return Next::Run(Candidate {
+            Admission::Run | Admission::Probe => {
+                state.is_probing = matches!(admission, Admission::Probe);
+                return NextCandidate::Run(Candidate {
                     model,
                     allow_cooldown_probe: state.is_probing,
                     is_last: state.at + 1 == state.candidates.len(),
@@ -211,10 +211,10 @@ pub fn next_candidate(
             }
         }
     }
-    Next::Fail(exhausted(state))
+    NextCandidate::Fail(exhausted(state))
 }
 
-enum Go {
+enum Admission {
     Run,
     Probe,
     Skip(FailoverReason),
@@ -240,7 +240,7 @@ fn may_try_sibling(state: &FailoverState, model: &ModelRef, reason: FailoverReas
 }
 
 /// Notes a failure; the error that ends the run, when it does.
-fn take_in(state: &mut FailoverState, error: &RunError, duration_ms: u64) -> Option<RunError> {
+fn record_failure(state: &mut FailoverState, error: &RunError, duration_ms: u64) -> Option<RunError> {
     let RunError::Failover(failure) = error else { return Some(error.clone()) };
     if failure.is_overflow {
         if !state.larger_window_follows(state.at) {
@@ -317,18 +317,18 @@ mod tests {
         let mut state = FailoverState::new(candidates);
         let mut throttle = ProbeThrottle::default();
         let mut words = Vec::new();
-        let mut next = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, 0, &health);
+        let mut next = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, &health);
         let mut script = script.iter();
         loop {
             match next {
-                Next::Run(candidate) => {
+                NextCandidate::Run(candidate) => {
                     let probe = if candidate.allow_cooldown_probe { "!" } else { "" };
                     words.push(format!("{}{probe}", candidate.model));
                     let Some(error) = script.next() else { break };
-                    let seen = CandidateSeen::Failed { error, duration_ms: 1 };
+                    let seen = CandidateObservation::Failed { error, duration_ms: 1 };
                     next = next_candidate(&mut state, seen, &mut throttle, 0, &health);
                 }
-                Next::Fail(error) => {
+                NextCandidate::Fail(error) => {
                     words.push(format!("[{error}]"));
                     break;
                 }
@@ -372,12 +372,12 @@ mod tests {
             let mut state = FailoverState::new(models.to_vec()).windows(windows.to_vec());
             let mut throttle = ProbeThrottle::default();
             let usable = |_: &ModelRef| ProviderHealth::Usable;
-            let first = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, 0, usable);
-            assert!(matches!(first, Next::Run(_)));
-            let seen = CandidateSeen::Failed { error: &overflow, duration_ms: 1 };
+            let first = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, usable);
+            assert!(matches!(first, NextCandidate::Run(_)));
+            let seen = CandidateObservation::Failed { error: &overflow, duration_ms: 1 };
             match next_candidate(&mut state, seen, &mut throttle, 0, usable) {
-                Next::Run(candidate) => candidate.model.to_string(),
-                Next::Fail(error) => format!("[{error}]"),
+                NextCandidate::Run(candidate) => candidate.model.to_string(),
+                NextCandidate::Fail(error) => format!("[{error}]"),
             }
         };
         assert_eq!(play(&[100, 100, 200]), "c/3");

@@ -49,7 +49,7 @@ impl Runner<'_> {
             thinking: state.terms.thinking,
             start: AttemptStart::FinalReply,
         };
-        self.tell.emit(RunEvent::Attempt(plan.clone())).await;
+        self.emitter.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));
         let outcome = self.pull(attempts, &plan, auth, &cancel).await?;

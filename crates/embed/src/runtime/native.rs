@@ -25,7 +25,7 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::pulled;
 
 use super::{AttemptEvent, AttemptRuntime, Attempts, PendingMessage, QueueRefusal, RunControl};
-use crate::run::decide::{Repair, Repaired};
+use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
 use crate::run::{AttemptPlan, RunError, RunRequest};
@@ -179,7 +179,7 @@ impl Attempts for NativeAttempts {
         repair: &'a Repair,
         auth: Arc<dyn RequestAuth>,
         cancel: Cancel,
-    ) -> BoxFuture<'a, Repaired> {
+    ) -> BoxFuture<'a, RepairOutcome> {
         Box::pin(async move {
             self.session.set_provider(authorised(&self.provider, auth));
             match repair {

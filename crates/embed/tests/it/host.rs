@@ -18,7 +18,7 @@ use pinch_coding_agent::prompt::Prompt;
 use pinch_embed::ports::{Caller, Sender};
 use pinch_embed::replies::piece::Piece;
 use pinch_embed::replies::{Out, Stage};
-use pinch_embed::run::decide::{Repair, Repaired};
+use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::request::{BlockReplies, RunTrigger};
 use pinch_embed::run::scope::RunScope;
 use pinch_embed::run::{AttemptEnd, AttemptOutcome, AttemptPlan, RunError, RunRequest};
@@ -296,8 +296,8 @@ impl Attempts for ProgramRun {
         let end = AttemptEvent::End(Box::new(AttemptOutcome::new(AttemptEnd::Good)));
         Box::pin(futures::stream::iter([end]))
     }
-    fn repair<'a>(&'a mut self, _: &'a Repair, _: Arc<dyn RequestAuth>, _: Cancel) -> BoxFuture<'a, Repaired> {
-        Box::pin(async { Repaired::NotTruncated })
+    fn repair<'a>(&'a mut self, _: &'a Repair, _: Arc<dyn RequestAuth>, _: Cancel) -> BoxFuture<'a, RepairOutcome> {
+        Box::pin(async { RepairOutcome::NotTruncated })
     }
     fn control(&self) -> Arc<dyn RunControl> {
         Arc::new(Deaf)

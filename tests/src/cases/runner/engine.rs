@@ -16,7 +16,7 @@ use pinch_coding_agent::event::SessionEvent;
 use pinch_embed::Engine;
 use pinch_embed::engine::RunTarget;
 use pinch_embed::replies::ReasoningLevel;
-use pinch_embed::run::decide::{Repair, Repaired};
+use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::scope::RunScope;
 use pinch_embed::run::{AttemptEnd, AttemptOutcome, AttemptPlan, RunError, RunRequest};
 use pinch_embed::runner::RunEvent;
@@ -141,8 +141,8 @@ impl Attempts for FixedAttempts<'_> {
         Box::pin(events.chain(rest))
     }
 
-    fn repair<'a>(&'a mut self, _: &'a Repair, _: Arc<dyn RequestAuth>, _: Cancel) -> BoxFuture<'a, Repaired> {
-        Box::pin(async { Repaired::NotTruncated })
+    fn repair<'a>(&'a mut self, _: &'a Repair, _: Arc<dyn RequestAuth>, _: Cancel) -> BoxFuture<'a, RepairOutcome> {
+        Box::pin(async { RepairOutcome::NotTruncated })
     }
 
     fn control(&self) -> Arc<dyn RunControl> {

@@ -4,8 +4,10 @@ use pinch_embed::config::agents::ModelSetting;
 use pinch_embed::models::select::Allowed;
 use pinch_embed::models::{Aliases, CandidateRequest, ModelRef, Window, WindowSource, candidates};
 use pinch_embed::reason::overflow::is_likely_context_overflow;
-use pinch_embed::reason::{Classified, FailoverReason, Named, Signal, is_abort, is_timeout, reason_of_signal};
-use pinch_embed::run::failover::{CandidateSeen, FailoverState, Next, ProbeThrottle, ProviderHealth, next_candidate};
+use pinch_embed::reason::{Classified, FailoverReason, NamedError, Signal, is_abort, is_timeout, reason_of_signal};
+use pinch_embed::run::failover::{
+    CandidateObservation, FailoverState, NextCandidate, ProbeThrottle, ProviderHealth, next_candidate,
+};
 use pinch_embed::run::{FailoverError, RunError};
 use pinch_stdx::cancel::CancelReason;
 use serde_json::{Value, json};
@@ -94,7 +96,7 @@ fn allowed(given: &Value) -> Option<Value> {
 fn error_of(outcome: &Value) -> RunError {
     let message = outcome["error"].as_str().or(outcome["message"].as_str()).unwrap_or("");
     let name = outcome["name"].as_str().unwrap_or("");
-    let error = Named { name, message };
+    let error = NamedError { name, message };
     let status = outcome["status"].as_u64().and_then(|status| u16::try_from(status).ok());
     if name == "AbortError" && is_abort(error) && !is_timeout(error, &[]) && status.is_none() {
         return RunError::Cancelled(CancelReason::User);
@@ -131,15 +133,15 @@ fn fallback(given: &Value, expect: &Value) -> Result<(), String> {
     let mut state = FailoverState::new(list(given));
     let mut throttle = ProbeThrottle::default();
     let (mut calls, mut options, mut winner, mut throws) = (0, Vec::new(), Value::Null, Value::Null);
-    let mut next = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, NOW, health);
+    let mut next = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, NOW, health);
     let mut outcomes = given["outcomes"].as_array().into_iter().flatten();
     loop {
         match next {
-            Next::Fail(error) => {
+            NextCandidate::Fail(error) => {
                 throws = error.to_string().into();
                 break;
             }
-            Next::Run(candidate) => {
+            NextCandidate::Run(candidate) => {
                 calls += 1;
                 options.push(json!({"allowTransientCooldownProbe": candidate.allow_cooldown_probe}));
                 let outcome = outcomes.next().ok_or("more candidates were tried than the case has outcomes")?;
@@ -148,7 +150,7 @@ fn fallback(given: &Value, expect: &Value) -> Result<(), String> {
                     break;
                 }
                 let error = error_of(outcome);
-                let seen = CandidateSeen::Failed { error: &error, duration_ms: 1 };
+                let seen = CandidateObservation::Failed { error: &error, duration_ms: 1 };
                 next = next_candidate(&mut state, seen, &mut throttle, NOW, health);
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pinch_embed::config::auth::clean_secret;
 use pinch_embed::config::{AuthConfig, Cooldowns};
-use pinch_embed::profiles::health::{self, Failure, Health};
+use pinch_embed::profiles::health::{self, Health, ProfileFailure};
 use pinch_embed::profiles::order::{Order, order};
 use pinch_embed::profiles::resolve::resolve;
 use pinch_embed::profiles::{Credential, Profile, ProfileFile, ProfileId, Profiles};
@@ -87,7 +87,7 @@ fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
     }
     let before = Health::read(Some(&given["existing"]));
     let provider = ProviderId::new(given["provider"].as_str().unwrap_or("openai"));
-    let failure = Failure {
+    let failure = ProfileFailure {
         reason: given["reason"].as_str().and_then(FailoverReason::parse).ok_or("an unknown reason")?,
         retry_after: given["retryAfterMs"].as_u64().map(Duration::from_millis),
         model: given["model"].as_str(),
@@ -168,7 +168,8 @@ fn half_open(given: &Value, now: i64) -> Value {
     }
     let provider = ProviderId::new("openai");
     let retry_after = given["retryAfterMs"].as_u64().map(Duration::from_millis);
-    let failure = Failure { reason: FailoverReason::RateLimit, retry_after, model: None, provider: &provider, now };
+    let failure =
+        ProfileFailure { reason: FailoverReason::RateLimit, retry_after, model: None, provider: &provider, now };
     let after = before.after_failure(&failure, &Cooldowns::default());
     json!({"errorCount": after.error_count, "windowMs": after.cooldown_until.map(|until| until - now)})
 }

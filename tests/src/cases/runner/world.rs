@@ -13,7 +13,7 @@ use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_embed::Engine;
 use pinch_embed::engine::EngineBuilder;
-use pinch_embed::run::decide::{Repair, Repaired};
+use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::outcome::{ClientToolCall, FailureStage, ToolRun};
 use pinch_embed::run::scope::RunScope;
 use pinch_embed::run::{AttemptEnd, AttemptOutcome, AttemptPlan, RunError};
@@ -116,7 +116,12 @@ impl Attempts for Playing {
         Box::pin(futures::stream::iter(events))
     }
 
-    fn repair<'a>(&'a mut self, repair: &'a Repair, _: Arc<dyn RequestAuth>, _: Cancel) -> BoxFuture<'a, Repaired> {
+    fn repair<'a>(
+        &'a mut self,
+        repair: &'a Repair,
+        _: Arc<dyn RequestAuth>,
+        _: Cancel,
+    ) -> BoxFuture<'a, RepairOutcome> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let repaired = match repair {
             Repair::Compact { .. } => {
@@ -124,16 +129,16 @@ impl Attempts for Playing {
                 seen.n_compactions += 1;
                 let why = script["reason"].as_str().or_else(|| script["throws"].as_str()).unwrap_or("");
                 match script["compacted"] == true {
-                    true => Repaired::Compacted,
-                    false => Repaired::NotCompacted { why: why.to_owned() },
+                    true => RepairOutcome::Compacted,
+                    false => RepairOutcome::NotCompacted { why: why.to_owned() },
                 }
             }
             Repair::TruncateToolResults => {
                 let script = &self.given["truncations"][seen.n_truncations];
                 seen.n_truncations += 1;
                 match script["truncated"] == true {
-                    true => Repaired::Truncated { count: script["count"].as_u64().unwrap_or(1) as usize },
-                    false => Repaired::NotTruncated,
+                    true => RepairOutcome::Truncated { count: script["count"].as_u64().unwrap_or(1) as usize },
+                    false => RepairOutcome::NotTruncated,
                 }
             }
         };

@@ -2,7 +2,7 @@
 
 use pinch_embed::reason::image::{image_dimension, image_size_mb};
 use pinch_embed::reason::{
-    Classified, FailoverReason, Named, Signal, is_abort, is_timeout, overflow, payment, reason_of_code,
+    Classified, FailoverReason, NamedError, Signal, is_abort, is_timeout, overflow, payment, reason_of_code,
     reason_of_signal, reason_of_status, reason_of_text, text as texts,
 };
 use pinch_embed::replies::api_error;
@@ -52,12 +52,12 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
         "sanitize_user_facing" => sanitise(given).into(),
         "is_abort_error" => {
             let (name, message) = named(input);
-            is_abort(Named { name: &name, message: &message }).into()
+            is_abort(NamedError { name: &name, message: &message }).into()
         }
         "is_timeout_error" => {
             let ((name, message), (cause, cause_message)) = (named(input), named(&input["cause"]));
-            let error = Named { name: &name, message: &message };
-            is_timeout(error, &[Named { name: &cause, message: &cause_message }]).into()
+            let error = NamedError { name: &name, message: &message };
+            is_timeout(error, &[NamedError { name: &cause, message: &cause_message }]).into()
         }
         _ => return None,
     }))

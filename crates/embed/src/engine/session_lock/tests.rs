@@ -19,27 +19,27 @@ use crate::runtime::{AttemptRuntime, Attempts};
 const NOW: i64 = 1_767_225_600_000;
 const MINUTE: i64 = 60_000;
 /// No process has this id: the kernel gives none that is so high.
-const NOBODY: u32 = 999_999_999;
+const DEAD_PID: u32 = 999_999_999;
 /// A process that always runs: the first one.
-const SOMEBODY: u32 = 1;
+const LIVE_PID: u32 = 1;
 
 /// A folder with a session file to be, whose lock may be there already.
-struct Place {
+struct Fixture {
     dir: TempDir,
     host: Host,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), host: Host::builder().clock(NOW, 0).build() }
     }
 
-    /// A place with a lock of somebody else, written a moment ago.
+    /// A fixture with a lock of somebody else, written a moment ago.
     fn with(text: &str) -> Self {
-        let place = Self::new();
-        fs::write(place.lock(), text).unwrap();
-        place.set_age(10);
-        place
+        let fixture = Self::new();
+        fs::write(fixture.lock(), text).unwrap();
+        fixture.set_age(10);
+        fixture
     }
 
     fn session(&self) -> PathBuf {
@@ -83,18 +83,18 @@ fn lock_of(pid: u32, age_ms: i64) -> String {
 #[test]
 fn locks_are_judged_by_what_they_say() {
     #[track_caller]
-    fn check(text: &str, owner: Option<Owner>, modified_age: i64, expected: bool) {
-        let seen = Seen { now_ms: NOW, modified_ms: NOW - modified_age, owner };
-        assert_eq!(Claim::read(text.as_bytes()).is_abandoned(&seen), expected, "{text}");
+    fn check(text: &str, owner: Option<LockOwner>, modified_age: i64, expected: bool) {
+        let facts = LockFacts { now_ms: NOW, modified_ms: NOW - modified_age, owner };
+        assert_eq!(LockRecord::read(text.as_bytes()).is_abandoned(&facts), expected, "{text}");
     }
-    let alive = |ticks| Some(Owner::Alive { start_ticks: ticks });
+    let alive = |ticks| Some(LockOwner::Alive { start_ticks: ticks });
     let old = 30 * MINUTE + 1;
     check(&lock_of(4242, 1000), alive(None), 10, false);
     check(&lock_of(4242, 30 * MINUTE), alive(None), 10, false);
     check(&lock_of(4242, -MINUTE), alive(None), 10, false);
     check(&lock_of(4242, old), alive(None), 10, true);
-    check(&lock_of(4242, 1000), Some(Owner::Dead), 10, true);
-    check(&lock_of(4242, 1000), Some(Owner::Mistaken), 10, true);
+    check(&lock_of(4242, 1000), Some(LockOwner::Dead), 10, true);
+    check(&lock_of(4242, 1000), Some(LockOwner::Reused), 10, true);
     let timed = format!(r#"{{"pid":4242,"createdAt":"{}","starttime":10}}"#, iso_from_ms(NOW - 1000));
     check(&timed, alive(Some(10)), 10, false);
     check(&timed, alive(None), 10, false);
@@ -109,33 +109,33 @@ fn locks_are_judged_by_what_they_say() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lock_says_whose_it_is_and_goes_with_its_holder() {
-    let place = Place::new();
-    let lock = place.acquire(0).await.unwrap();
+    let fixture = Fixture::new();
+    let lock = fixture.acquire(0).await.unwrap();
     let own = std::process::id();
     let text = format!("{{\n  \"pid\": {own},\n  \"createdAt\": \"2026-01-01T00:00:00.000Z\"\n}}");
-    assert_eq!(fs::read_to_string(place.lock()).unwrap(), text);
-    assert_eq!(place.files(), ["s1.jsonl.lock"]);
+    assert_eq!(fs::read_to_string(fixture.lock()).unwrap(), text);
+    assert_eq!(fixture.files(), ["s1.jsonl.lock"]);
     drop(lock);
-    assert!(place.files().is_empty());
+    assert!(fixture.files().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_folder_is_made() {
-    let place = Place::new();
-    let session = place.dir.path().join("agents/main/s1.jsonl");
-    let lock = SessionLock::acquire(&session, PATIENCE, &place.host, &Cancel::new()).await.unwrap();
+    let fixture = Fixture::new();
+    let session = fixture.dir.path().join("agents/main/s1.jsonl");
+    let lock = SessionLock::acquire(&session, PATIENCE, &fixture.host, &Cancel::new()).await.unwrap();
     assert!(lock.path.ends_with("agents/main/s1.jsonl.lock"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_living_holder_is_waited_for() {
-    let place = Place::with(&lock_of(SOMEBODY, 1000));
+    let fixture = Fixture::with(&lock_of(LIVE_PID, 1000));
     let began = Instant::now();
-    place.check_busy(place.acquire(10_000).await, 10_000, &format!("pid={SOMEBODY}"));
+    fixture.check_busy(fixture.acquire(10_000).await, 10_000, &format!("pid={LIVE_PID}"));
     assert_eq!(began.elapsed(), Duration::from_secs(10));
-    let (gained, ()) = tokio::join!(place.acquire(10_000), async {
+    let (gained, ()) = tokio::join!(fixture.acquire(10_000), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        fs::remove_file(place.lock()).unwrap();
+        fs::remove_file(fixture.lock()).unwrap();
     });
     gained.unwrap();
 }
@@ -143,54 +143,54 @@ async fn a_living_holder_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn abandoned_locks_are_taken_over_at_once() {
     let own = std::process::id();
-    let mut texts = vec![lock_of(SOMEBODY, 31 * MINUTE)];
+    let mut texts = vec![lock_of(LIVE_PID, 31 * MINUTE)];
     if cfg!(unix) {
-        texts.extend([lock_of(NOBODY, 1000), lock_of(own, 1000)]);
+        texts.extend([lock_of(DEAD_PID, 1000), lock_of(own, 1000)]);
     }
     for text in texts {
-        let place = Place::with(&text);
-        let lock = place.acquire(0).await.unwrap();
+        let fixture = Fixture::with(&text);
+        let lock = fixture.acquire(0).await.unwrap();
         assert!(lock.is_ours(), "{text}");
         drop(lock);
-        assert!(place.files().is_empty());
+        assert!(fixture.files().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lock_without_a_text_is_taken_over_when_it_is_old() {
-    let place = Place::with("{");
-    place.check_busy(place.acquire(200).await, 200, "unknown");
-    place.set_age(30 * MINUTE + 1);
-    assert!(place.acquire(0).await.unwrap().is_ours());
+    let fixture = Fixture::with("{");
+    fixture.check_busy(fixture.acquire(200).await, 200, "unknown");
+    fixture.set_age(30 * MINUTE + 1);
+    assert!(fixture.acquire(0).await.unwrap().is_ours());
 }
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn what_the_kernel_says_is_held_is_held_however_old() {
-    let place = Place::new();
-    let lock = place.acquire(0).await.unwrap();
+    let fixture = Fixture::new();
+    let lock = fixture.acquire(0).await.unwrap();
     let later = Host::builder().clock(NOW + 60 * MINUTE, 0).build();
-    let gained = SessionLock::acquire(&place.session(), Duration::ZERO, &later, &Cancel::new()).await;
-    place.check_busy(gained, 0, &format!("pid={}", std::process::id()));
+    let gained = SessionLock::acquire(&fixture.session(), Duration::ZERO, &later, &Cancel::new()).await;
+    fixture.check_busy(gained, 0, &format!("pid={}", std::process::id()));
     drop(lock);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_taken_away_is_left_to_its_new_holder() {
-    let place = Place::new();
-    let lock = place.acquire(0).await.unwrap();
-    fs::remove_file(place.lock()).unwrap();
-    let foreign = lock_of(SOMEBODY, 0);
-    fs::write(place.lock(), &foreign).unwrap();
+    let fixture = Fixture::new();
+    let lock = fixture.acquire(0).await.unwrap();
+    fs::remove_file(fixture.lock()).unwrap();
+    let foreign = lock_of(LIVE_PID, 0);
+    fs::write(fixture.lock(), &foreign).unwrap();
     drop(lock);
-    assert_eq!(fs::read_to_string(place.lock()).unwrap(), foreign);
+    assert_eq!(fs::read_to_string(fixture.lock()).unwrap(), foreign);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_can_be_cancelled() {
-    let place = Place::with(&lock_of(SOMEBODY, 1000));
-    let (session, cancel) = (place.session(), Cancel::new());
-    let (gained, ()) = tokio::join!(SessionLock::acquire(&session, PATIENCE, &place.host, &cancel), async {
+    let fixture = Fixture::with(&lock_of(LIVE_PID, 1000));
+    let (session, cancel) = (fixture.session(), Cancel::new());
+    let (gained, ()) = tokio::join!(SessionLock::acquire(&session, PATIENCE, &fixture.host, &cancel), async {
         tokio::time::sleep(Duration::from_millis(60)).await;
         cancel.cancel(CancelReason::User);
     });
@@ -200,15 +200,15 @@ async fn waiting_can_be_cancelled() {
 /// Many tasks on many threads, as processes would, take turns.
 #[test]
 fn nobody_shares_a_lock() {
-    let place = Place::with(&lock_of(if cfg!(unix) { NOBODY } else { SOMEBODY }, 31 * MINUTE));
-    let path = lock_path(&place.session()).unwrap();
+    let fixture = Fixture::with(&lock_of(if cfg!(unix) { DEAD_PID } else { LIVE_PID }, 31 * MINUTE));
+    let path = lock_path(&fixture.session()).unwrap();
     let inside = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 let mut n_held = 0;
                 while n_held < 50 {
-                    if let Tried::Held(lock) = SessionLock::try_acquire(&path, &place.host).unwrap() {
+                    if let LockAttempt::Held(lock) = SessionLock::try_acquire(&path, &fixture.host).unwrap() {
                         assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                         n_held += 1;
                         inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
@@ -219,7 +219,7 @@ fn nobody_shares_a_lock() {
             });
         }
     });
-    assert!(place.files().is_empty());
+    assert!(fixture.files().is_empty());
 }
 
 /// Never gets as far as an attempt: it stays in `open`, or fails there.
@@ -249,46 +249,47 @@ impl AttemptRuntime for Opening {
     }
 }
 
-fn builder(place: &Place) -> EngineBuilder {
+fn builder(fixture: &Fixture) -> EngineBuilder {
     let document = json!({"agents": {"defaults": {"model": "anthropic/claude-opus-4-6"}}});
     let (config, problems) = Config::from_document(document.as_object().unwrap().clone(), Path::new("pinch.json"));
     assert!(problems.is_empty());
     let env = Env::from_iter([("ANTHROPIC_API_KEY", "key")]);
     let host = Host::builder().clock(NOW, 0).env(env).build();
-    Engine::builder(place.dir.path()).host(host).config(config)
+    Engine::builder(fixture.dir.path()).host(host).config(config)
 }
 
-fn request(place: &Place) -> RunRequest {
-    RunRequest::new("s1", SessionRef::Path(place.session()), "hello").workspace_dir(place.dir.path().join("workspace"))
+fn request(fixture: &Fixture) -> RunRequest {
+    RunRequest::new("s1", SessionRef::Path(fixture.session()), "hello")
+        .workspace_dir(fixture.dir.path().join("workspace"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_engines_take_turns_with_a_session_file() {
-    let place = Place::new();
-    let stuck = builder(&place).runtime("native", Arc::new(Opening { is_stuck: true })).build();
-    let failing = builder(&place).runtime("native", Arc::new(Opening { is_stuck: false }));
+    let fixture = Fixture::new();
+    let stuck = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: true })).build();
+    let failing = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: false }));
     let failing = failing.lock_patience(Duration::from_millis(50)).build();
 
-    let mut first = stuck.run(request(&place));
+    let mut first = stuck.run(request(&fixture));
     while !matches!(first.next().await, Some(RunEvent::Model { .. })) {}
-    let busy = failing.run(request(&place)).finish().await.unwrap_err();
-    let (own, path) = (std::process::id(), place.lock());
+    let busy = failing.run(request(&fixture)).finish().await.unwrap_err();
+    let (own, path) = (std::process::id(), fixture.lock());
     assert!(matches!(busy, RunError::Busy(_)));
     assert_eq!(busy.to_string(), format!("session file locked (timeout 50ms): pid={own} {}", path.display()));
 
     // A run that is dropped lets go, and so does one that fails.
     drop(first);
-    assert!(!place.lock().exists());
-    let opened = failing.run(request(&place)).finish().await.unwrap_err();
+    assert!(!fixture.lock().exists());
+    let opened = failing.run(request(&fixture)).finish().await.unwrap_err();
     assert_eq!(opened.to_string(), "opened");
-    assert!(!place.lock().exists());
+    assert!(!fixture.lock().exists());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_lock_is_cancelled_with_its_request() {
-    let place = Place::with(&lock_of(SOMEBODY, 1000));
-    let engine = builder(&place).runtime("native", Arc::new(Opening { is_stuck: true })).build();
-    let request = request(&place);
+    let fixture = Fixture::with(&lock_of(LIVE_PID, 1000));
+    let engine = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: true })).build();
+    let request = request(&fixture);
     let cancel = request.cancel.clone();
     let (ended, ()) = tokio::join!(engine.run(request).finish(), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -299,8 +300,8 @@ async fn a_run_that_waits_for_a_lock_is_cancelled_with_its_request() {
 
 #[test]
 fn only_sessions_in_files_are_locked() {
-    let place = Place::new();
-    let file_of = |builder: EngineBuilder| builder.build().parts.runtimes["native"].session_file(&request(&place));
-    assert_eq!(file_of(builder(&place)), Some(place.session()));
-    assert_eq!(file_of(builder(&place).store(Arc::new(MemoryStore::default()))), None);
+    let fixture = Fixture::new();
+    let file_of = |builder: EngineBuilder| builder.build().parts.runtimes["native"].session_file(&request(&fixture));
+    assert_eq!(file_of(builder(&fixture)), Some(fixture.session()));
+    assert_eq!(file_of(builder(&fixture).store(Arc::new(MemoryStore::default()))), None);
 }

@@ -3,7 +3,7 @@
 use pinch_llm::error::LlmError;
 
 use super::state::{Pending, RunState};
-use super::{Action, CompactTrigger, Decision, Finish, Repair, Repaired};
+use super::{Action, CompactTrigger, Decision, Finish, Repair, RepairOutcome};
 use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::reason::{Classified, FailoverReason, classify};
 use crate::run::error_text::CONTEXT_OVERFLOW;
@@ -43,15 +43,15 @@ pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmE
 }
 
 /// The next step, once a repair was tried.
-pub(super) fn go_on(state: &mut RunState, repaired: &Repaired) -> Decision {
+pub(super) fn after_repair(state: &mut RunState, repaired: &RepairOutcome) -> Decision {
     match repaired {
-        Repaired::Compacted => {
+        RepairOutcome::Compacted => {
             state.count_compaction();
             Decision::only(state.attempt())
         }
-        Repaired::NotCompacted { .. } => truncate(state),
-        Repaired::Truncated { .. } => Decision::only(state.attempt()),
-        Repaired::NotTruncated => give_up(state),
+        RepairOutcome::NotCompacted { .. } => truncate(state),
+        RepairOutcome::Truncated { .. } => Decision::only(state.attempt()),
+        RepairOutcome::NotTruncated => give_up(state),
     }
 }
 

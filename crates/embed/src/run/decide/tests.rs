@@ -42,7 +42,7 @@ fn times_out() -> AttemptOutcome {
 #[expect(clippy::large_enum_variant, reason = "a script is short")]
 enum Step {
     Outcome(AttemptOutcome),
-    Repair(Repaired),
+    Repair(RepairOutcome),
 }
 use Step::{Outcome, Repair as Fix};
 
@@ -50,7 +50,7 @@ use Step::{Outcome, Repair as Fix};
 fn play(state: &mut RunState, script: Vec<Step>) -> String {
     let mut words = Vec::new();
     let mut script = script.into_iter();
-    let mut decision = decide(state, Seen::Start);
+    let mut decision = decide(state, Observation::Start);
     loop {
         for mark in &decision.marks {
             words.push(match mark {
@@ -76,7 +76,7 @@ fn play(state: &mut RunState, script: Vec<Step>) -> String {
             }
             Action::Wait(wait) => {
                 words.push(format!("wait:{}", wait.delay.as_millis()));
-                decision = decide(state, Seen::Waited);
+                decision = decide(state, Observation::Waited);
                 continue;
             }
             Action::Finish(finish) => {
@@ -96,8 +96,8 @@ fn play(state: &mut RunState, script: Vec<Step>) -> String {
             }
         };
         decision = match next {
-            Some(Outcome(outcome)) => decide(state, Seen::Attempt(&outcome)),
-            Some(Fix(repaired)) => decide(state, Seen::Repaired(&repaired)),
+            Some(Outcome(outcome)) => decide(state, Observation::Attempt(&outcome)),
+            Some(Fix(repaired)) => decide(state, Observation::Repaired(&repaired)),
             None => break,
         };
     }
@@ -189,18 +189,18 @@ fn profiles_that_cool_down_are_left_out() {
 fn overflow_is_compacted_three_times_then_shortened_once_then_given_up() {
     let mut big = overflows();
     big.oversized_tool_results = true;
-    let not = || Fix(Repaired::NotCompacted { why: "nothing to compact".into() });
+    let not = || Fix(RepairOutcome::NotCompacted { why: "nothing to compact".into() });
     let c = "compact:overflow";
     check(
         terms(&["p1"]),
-        vec![Outcome(overflows()), Fix(Repaired::Compacted), Outcome(good())],
+        vec![Outcome(overflows()), Fix(RepairOutcome::Compacted), Outcome(good())],
         &format!("p1!/off {c} p1/off good:p1 used:p1 Answer"),
     );
-    let thrice = (0..4).flat_map(|_| [Outcome(overflows()), Fix(Repaired::Compacted)]).collect();
+    let thrice = (0..4).flat_map(|_| [Outcome(overflows()), Fix(RepairOutcome::Compacted)]).collect();
     check(terms(&["p1"]), thrice, &format!("p1!/off {c} p1/off {c} p1/off {c} p1/off error:context_overflow"));
     check(
         terms(&["p1"]),
-        vec![Outcome(big.clone()), not(), Fix(Repaired::Truncated { count: 1 }), Outcome(big), not()],
+        vec![Outcome(big.clone()), not(), Fix(RepairOutcome::Truncated { count: 1 }), Outcome(big), not()],
         &format!("p1!/off {c} truncate p1/off {c} error:context_overflow"),
     );
     check(terms(&["p1", "p2"]), vec![Outcome(overflows()), not()], &format!("p1!/off {c} error:context_overflow"));
@@ -245,14 +245,14 @@ fn timeouts_rotate_without_a_mark_and_compact_long_conversations() {
     check(terms(&["p1"]), vec![Outcome(times_out())], "p1!/off TimedOut");
     let usage = Usage { input: 140_000, ..Usage::default() };
     let long = || Outcome(AttemptOutcome { last_call_usage: Some(usage), ..times_out() });
-    let done = || Fix(Repaired::Compacted);
+    let done = || Fix(RepairOutcome::Compacted);
     let c = "compact:timeout_recovery";
     check(
         terms(&["p1"]),
         vec![long(), done(), long(), done(), long()],
         &format!("p1!/off {c} p1/off {c} p1/off TimedOut"),
     );
-    let not = Fix(Repaired::NotCompacted { why: "no".into() });
+    let not = Fix(RepairOutcome::NotCompacted { why: "no".into() });
     check(terms(&["p1", "p2"]), vec![long(), not], &format!("p1!/off {c} p2/off"));
     let in_compaction =
         AttemptOutcome { has_payload: true, ..AttemptOutcome::new(AttemptEnd::TimedOut { during_compaction: true }) };
@@ -301,20 +301,20 @@ fn bounds() {
 #[test]
 fn no_credential_is_a_failure_of_the_profile_not_of_the_run() {
     let mut state = RunState::new(terms(&["p1", "p2"]));
-    decide(&mut state, Seen::Start);
-    let next = decide(&mut state, Seen::NoCredential { message: "no key" });
+    decide(&mut state, Observation::Start);
+    let next = decide(&mut state, Observation::NoCredential { message: "no key" });
     assert!(matches!(next.action, Action::Attempt(plan) if plan.profile == Some("p2".into())
         && plan.start == AttemptStart::Prompt));
-    let last = decide(&mut state, Seen::NoCredential { message: "no key" });
+    let last = decide(&mut state, Observation::NoCredential { message: "no key" });
     assert!(matches!(last.action, Action::Fail(error) if error.to_string() == "no key"));
 }
 
 #[test]
 fn the_next_model_goes_on_from_the_log() {
     let mut state = RunState::new(terms(&["p1"]));
-    decide(&mut state, Seen::Start);
+    decide(&mut state, Observation::Start);
     let mut next = state.next_model(terms(&["q1"]));
     assert!(
-        matches!(decide(&mut next, Seen::Start).action, Action::Attempt(plan) if plan.start == AttemptStart::Resume)
+        matches!(decide(&mut next, Observation::Start).action, Action::Attempt(plan) if plan.start == AttemptStart::Resume)
     );
 }

@@ -6,23 +6,23 @@ use pinch_coding_agent::session::{AgentSession, CompactRequest};
 use pinch_llm::message::{Block, Content, Message};
 use pinch_stdx::cancel::Cancel;
 
-use crate::run::decide::Repaired;
+use crate::run::decide::RepairOutcome;
 use crate::run::tool_results::{per_result_limit, shortened};
 
 /// Replaces old messages by a summary.
-pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason, cancel: &Cancel) -> Repaired {
+pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason, cancel: &Cancel) -> RepairOutcome {
     if let Err(error) = session.omit_failed().await {
-        return Repaired::NotCompacted { why: error.to_string() };
+        return RepairOutcome::NotCompacted { why: error.to_string() };
     }
     let request = CompactRequest { reason, focus: None, cancel: cancel.clone() };
     match session.compact(request, &|_| {}).await {
-        Ok(_) => Repaired::Compacted,
-        Err(error) => Repaired::NotCompacted { why: error.to_string() },
+        Ok(_) => RepairOutcome::Compacted,
+        Err(error) => RepairOutcome::NotCompacted { why: error.to_string() },
     }
 }
 
 /// Shortens tool results that are longer than one may be, by edits of the context: the entries themselves stay.
-pub(super) async fn truncate_tool_results(session: &mut AgentSession) -> Repaired {
+pub(super) async fn truncate_tool_results(session: &mut AgentSession) -> RepairOutcome {
     let limit = per_result_limit(session.model().context_window);
     let context = session.log().context();
     let too_long: Vec<(EntryId, Vec<Block>)> = (context.messages.iter().zip(&context.entry_ids))
@@ -41,5 +41,5 @@ pub(super) async fn truncate_tool_results(session: &mut AgentSession) -> Repaire
         count += 1;
     }
     session.reload();
-    if count == 0 { Repaired::NotTruncated } else { Repaired::Truncated { count } }
+    if count == 0 { RepairOutcome::NotTruncated } else { RepairOutcome::Truncated { count } }
 }
