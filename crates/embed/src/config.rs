@@ -1,4 +1,4 @@
-//! The configuration: `pinch.json` or `openclaw.json`, JSON5, read leniently. What is wrong is reported with its place, and the rest counts.
+//! The configuration: `pinch.json` or `openclaw.json`, JSON5, read leniently. Mistakes are reported with their location; the rest is used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ pub use tools::ToolsConfig;
 
 use self::node::Node;
 
-/// Bytes of a file at most.
+/// Largest configuration file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A configuration. The default is the one of an empty file.
+/// A configuration. The default is that of an empty file.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// `agents`.
@@ -40,9 +40,9 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// `channels`.
     pub channels: ChannelsConfig,
-    /// The file, where there is one.
+    /// The file it was read from, if any.
     pub file: Option<PathBuf>,
-    /// The whole document, for parts read elsewhere.
+    /// The whole document, for sections that are read elsewhere.
     pub document: Map<String, Value>,
 }
 
@@ -73,7 +73,7 @@ impl Config {
         (config, problems)
     }
 
-    /// Reads a document already parsed; `file` is for problems.
+    /// Reads a parsed document; `file` is named in problems.
     pub fn from_document(document: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let root = Value::Object(document);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_configuration() {
+    fn a_complete_configuration_is_read() {
         let (config, problems) = read(
             r#"{ // comment
               agents: { defaults: {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_name_file_place_and_remedy() {
+    fn problems_name_file_location_and_remedy() {
         let (_, problems) = read(
             r#"{agents: {defaults: {timeoutSeconds: "x", thinkingDefault: "much"}, list: [{id: "a"}, {id: "A"}, 5]},
                 auth: {profiles: [{id: "p", provider: "x", apiKey: "1"}, {id: "p", provider: "x", apiKey: "2"}]}, auth: {}}"#,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_files_say_where() {
+    fn damaged_files_are_reported_with_their_position() {
         let (_, problems) = read("{\n  a: }");
         assert_eq!(problems.len(), 1);
         assert!(problems[0].starts_with("pinch.json:2:6: is not valid JSON5: "), "{problems:?}");

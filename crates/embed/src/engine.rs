@@ -1,4 +1,4 @@
-//! The front door: one value a process or tenant, which runs are asked of.
+//! The entry point: one engine per process or tenant, which runs agents.
 
 use std::fmt;
 use std::path::Path;
@@ -42,12 +42,12 @@ impl Engine {
         EngineBuilder::new(state_dir.as_ref())
     }
 
-    /// Mistakes in documents and registrations that were passed over.
+    /// Mistakes in documents and registrations, which were ignored.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// A request with everything the configuration says: agent, session file, workspace, time limit.
+    /// A request with the defaults of the configuration filled in: agent, session file, workspace, time limit.
     pub fn request(
         &self,
         session_id: &str,
@@ -108,7 +108,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Runs a request to its end and hands the reply to nobody on the way: its payloads are in the result.
+/// Runs a request to its end without delivering the reply on the way: its payloads are in the result.
 ///
 /// # Errors
 /// [`RunError`].
@@ -116,7 +116,7 @@ pub async fn run_embedded_agent(engine: &Engine, request: RunRequest) -> Result<
     engine.run(request).finish().await
 }
 
-/// One run: lanes, what the request resolves to, and the runner.
+/// Carries out one run: waits for its lanes, resolves the request and starts the runner.
 async fn carry_out(
     parts: &Arc<Parts>,
     request: RunRequest,
@@ -144,7 +144,7 @@ async fn carry_out(
         None => cancel.child(),
     };
     let active = parts.active.register(request, cancel.clone());
-    // Released before the lanes are, however the run ends.
+    // Released before the lanes, however the run ends.
     let _locked = match resolved.runtime.session_file(request) {
         Some(file) => Some(SessionLock::acquire(&file, parts.lock_patience, &parts.host, &cancel).await?),
         None => None,
@@ -154,7 +154,7 @@ async fn carry_out(
         scope: &resolved.scope,
         runtime: &*resolved.runtime,
         active: &active,
-        tell: emitter,
+        emitter,
         cancel: limited,
         stop: cancel.clone(),
         began,

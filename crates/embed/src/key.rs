@@ -1,4 +1,4 @@
-//! Session keys: under which name a conversation is routed, and which lanes it runs in.
+//! Session keys: the name that routes a conversation, and the lanes it runs in.
 //!
 //! A key is `agent:<id>:<rest>` or an alias. A key is routing, a session id is storage: the two are never mixed.
 
@@ -8,16 +8,16 @@ pub mod profile_id;
 pub use agent_id::{AgentId, DEFAULT_AGENT_ID};
 pub use profile_id::ProfileId;
 
-/// A key of the long form, taken apart.
+/// A parsed key of the long form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentKey<'a> {
     /// The agent, as written.
     pub agent_id: &'a str,
-    /// Everything behind it.
+    /// Everything after the agent.
     pub rest: String,
 }
 
-/// Takes a key apart; `None` when it is not of the form `agent:<id>:<rest>`.
+/// Parses a key; `None` when it is not of the form `agent:<id>:<rest>`.
 pub fn parse(key: &str) -> Option<AgentKey<'_>> {
     let mut parts = key.trim().split(':').filter(|part| !part.is_empty());
     if parts.next() != Some("agent") {
@@ -28,7 +28,7 @@ pub fn parse(key: &str) -> Option<AgentKey<'_>> {
     (!rest.trim().is_empty()).then_some(AgentKey { agent_id, rest })
 }
 
-/// Whether a key looks like the long form and is not.
+/// Whether a key starts like the long form but is malformed.
 pub fn is_malformed(key: &str) -> bool {
     key.trim().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("agent:")) && parse(key).is_none()
 }
@@ -39,7 +39,7 @@ pub fn is_subagent(key: &str) -> bool {
     starts(key) || parse(key).is_some_and(|parsed| starts(&parsed.rest))
 }
 
-/// How many subagents stand above a conversation, itself included.
+/// How deep a conversation is nested in subagents, itself included.
 pub fn subagent_depth(key: &str) -> usize {
     let lower = key.trim().to_lowercase();
     format!(":{}", lower.trim_start_matches(':')).matches(":subagent:").count()
@@ -52,7 +52,7 @@ pub fn thread_parent(key: &str) -> Option<&str> {
     Some(key[..at].trim()).filter(|parent| !parent.is_empty())
 }
 
-/// Name of the lane in which the runs of a conversation stand in line.
+/// Name of the lane that serializes the runs of a conversation.
 pub fn session_lane(session_key: Option<&str>, session_id: &str) -> String {
     let key = session_key.map(str::trim).filter(|key| !key.is_empty()).unwrap_or(session_id.trim());
     match key {
@@ -74,7 +74,7 @@ pub fn global_lane(lane: Option<&str>) -> &str {
 /// Which direct chats share one conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DmScope {
-    /// All.
+    /// All of them.
     #[default]
     Main,
     /// Those with one peer, whatever the channel.
@@ -86,7 +86,7 @@ pub enum DmScope {
 }
 
 impl DmScope {
-    /// Reads the word of a configuration.
+    /// Parses the word used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "main" => Self::Main,
@@ -98,12 +98,12 @@ impl DmScope {
     }
 }
 
-/// Who speaks, and where.
+/// The other party of a conversation, and its channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
     /// The channel, e.g. `telegram`.
     pub channel: &'a str,
-    /// The account of ours they speak to.
+    /// Our account that the messages arrive at.
     pub account_id: Option<&'a str>,
     /// `direct`, `group`, `channel` or `room`.
     pub kind: &'a str,
@@ -111,7 +111,7 @@ pub struct Peer<'a> {
     pub id: &'a str,
 }
 
-/// Builds the key of a conversation. `links` maps a canonical name to its peers, each `peer` or `channel:peer`.
+/// Builds the key of a conversation. `links` maps a canonical name to its peers, each written `peer` or `channel:peer`.
 pub fn peer_key(
     agent: &AgentId,
     peer: &Peer<'_>,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsing() {
+    fn keys_of_the_long_form_are_parsed() {
         let ok = |key: &str| parse(key).map(|k| format!("{} {}", k.agent_id, k.rest));
         assert_eq!(ok(" agent:x:y:z "), Some("x y:z".into()));
         for bad in ["", "main", "agent:", "agent::x", "agent:x", "Agent:x:y"] {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes() {
+    fn lanes_follow_the_key_and_cron_runs_nested() {
         assert_eq!(session_lane(Some(" k "), "s"), "session:k");
         assert_eq!(session_lane(None, "s"), "session:s");
         assert_eq!(session_lane(Some("session:k"), "s"), "session:k");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn classes() {
+    fn subagents_and_threads_are_recognised() {
         assert_eq!(subagent_depth("agent:main:subagent:a:subagent:b"), 2);
         assert_eq!(subagent_depth("subagent:a"), 1);
         assert_eq!(thread_parent("agent:m:slack:channel:c:thread:7"), Some("agent:m:slack:channel:c"));

@@ -1,10 +1,11 @@
-//! Lanes: who runs when. A run holds its session's lane, so that a conversation has one run at a time, and then a place in a global lane.
+//! Lanes: queues that limit concurrent runs. A run holds its session's lane, so that a conversation has one run at a time, and then a slot
+//! in a global lane.
 //!
-//! The order of waiting is fixed, session lane first, so there is no cycle. Permits are guards: dropping a run frees its lanes, dropping a
+//! Lanes are always entered in the same order, session lane first, so runs cannot deadlock. Permits are guards: dropping a run frees its lanes, dropping a
 //! waiting future leaves the queue.
 //!
-//! Not the semaphore of tokio, which serves in order of arrival: here a place goes to the session that was served longest ago, so that one with
-//! many waiting runs holds up no other, and a lane can become smaller while all its places are taken.
+//! This is not tokio's semaphore, which serves in order of arrival: a slot goes to the session that was served longest ago, so that one with
+//! many waiting runs does not delay others, and a lane can shrink while all its slots are taken.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -29,29 +30,29 @@ mod queue;
 
 use self::queue::{Queues, Ticket};
 
-/// After this time in a queue a waiter is reported.
+/// A waiter that was queued for longer is logged.
 const WARN_AFTER: Duration = Duration::from_secs(2);
 
-/// All lanes of one engine. Cloning gives another handle of the same lanes.
+/// All lanes of one engine. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Lanes(Arc<Mutex<Queues>>);
 
-/// A place in one lane; dropping it gives the place to the next.
+/// A slot of one lane; dropping it passes the slot to the next waiter.
 #[derive(Debug)]
 pub struct Permit {
     lanes: Lanes,
     lane: String,
 }
 
-/// The places of one run.
+/// The slots of one run.
 #[derive(Debug)]
 pub struct RunPermit {
-    // Dropped in this order: the session's next run must find a global place free.
+    // Dropped in this order: the session's next run must find a free global slot.
     _global: Permit,
     _session: Permit,
 }
 
-/// Why a waiter got no place.
+/// Why a waiter got no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
     /// The lane was cleared.
@@ -67,7 +68,7 @@ impl Lanes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets how many places a lane has; without it a lane has one. Waiters move up at once.
+    /// Sets how many runs a lane admits; the default is one. Waiters are admitted at once.
     pub fn set_concurrency(&self, lane: &str, places: usize) {
         let granted = {
             let mut queues = self.lock();
@@ -77,8 +78,7 @@ impl Lanes {
         self.hand_out(lane, granted);
     }
 
-    /// Waits for a place in a lane. When places are scarce, the session served longest ago goes first; within a session it is first come,
-    /// first served.
+    /// Waits for a slot in a lane. The session served longest ago goes first; within a session it is first come, first served.
     ///
     /// # Errors
     /// [`LaneError`]; nothing is held and nothing is queued then, nor when the future is dropped.
@@ -107,7 +107,7 @@ impl Lanes {
         }
     }
 
-    /// Waits for the session's lane, then for a place in a global lane.
+    /// Waits for the session's lane, then for a slot in a global lane.
     ///
     /// # Errors
     /// [`LaneError`]; nothing is held then.
@@ -117,19 +117,19 @@ impl Lanes {
         Ok(RunPermit { _global: global_permit, _session: session_permit })
     }
 
-    /// Sends all waiters of a lane away with [`LaneError::Cleared`]; who runs goes on. Returns how many there were.
+    /// Ends all waits of a lane with [`LaneError::Cleared`]; admitted runs continue. Returns the number of waiters.
     pub fn clear(&self, lane: &str) -> usize {
         // Their channels are closed outside the lock.
         let waiters = self.lock().clear(lane);
         waiters.len()
     }
 
-    /// How many run and wait in a lane.
+    /// The number of admitted and waiting runs of a lane.
     pub fn size(&self, lane: &str) -> usize {
         self.lock().size(lane)
     }
 
-    /// Outside the lock, because a permit nobody takes comes back at once.
+    /// Called without the lock: a permit whose waiter is gone is dropped right here, which takes the lock.
     fn hand_out(&self, lane: &str, granted: Vec<oneshot::Sender<Permit>>) {
         for waiter in granted {
             let permit = Permit { lanes: self.clone(), lane: lane.to_owned() };
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts waiters and says, after each step, who holds a place.
+    /// Lets all other tasks run until they wait.
     async fn settle() {
         for _ in 0..20 {
             tokio::task::yield_now().await;
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_place_granted_to_a_waiter_that_is_gone_goes_on() {
+    async fn a_slot_granted_to_a_dropped_waiter_passes_to_the_next() {
         let lanes = Lanes::default();
         let cancel = Cancel::new();
         let held = lanes.acquire("main", "a", &cancel).await.unwrap();
         let mut waiting = Box::pin(lanes.acquire("main", "b", &cancel));
         assert!((&mut waiting).now_or_never().is_none());
         drop(held);
-        // The place lies in the channel of a future that is never polled again.
+        // The slot is in the channel of a future that is never polled again.
         assert_eq!(lanes.size("main"), 1);
         drop(waiting);
         assert_eq!(lanes.size("main"), 0);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn clearing_sends_waiters_away_and_more_places_let_them_in() {
+    async fn clearing_rejects_waiters_and_more_slots_admit_them() {
         let lanes = Lanes::default();
         let cancel = Cancel::new();
         let _held = lanes.acquire("main", "a", &cancel).await.unwrap();

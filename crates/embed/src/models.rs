@@ -1,4 +1,4 @@
-//! Which model: references, aliases, the list of candidates, the context window.
+//! Model selection: references, aliases, the list of candidates, the context window.
 
 pub mod select;
 pub mod candidates;

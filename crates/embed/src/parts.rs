@@ -48,7 +48,7 @@ pub(crate) struct HostParts {
     pub(crate) files: FileQueue,
 }
 
-/// The parts of one engine. Everything deeper takes what it needs from here as arguments.
+/// The parts of one engine. Deeper functions take what they need of it as arguments.
 pub(crate) struct Parts {
     pub(crate) host: Host,
     pub(crate) config: Arc<Config>,

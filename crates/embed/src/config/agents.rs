@@ -1,4 +1,4 @@
-//! `agents`: settings of all agents, and of single ones.
+//! `agents`: defaults for all agents, and settings of individual agents.
 
 use std::time::Duration;
 
@@ -13,55 +13,55 @@ use crate::key::AgentId;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::{BreakPreference, Chunking};
 
-/// All agents.
+/// The agents of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
-    /// What holds for all.
+    /// Defaults for all agents (`agents.defaults`).
     pub defaults: AgentDefaults,
-    /// Those that are named.
+    /// Named agents (`agents.list`).
     pub list: Vec<AgentConfig>,
 }
 
-/// What holds for all agents.
+/// Defaults for all agents.
 #[derive(Clone, Debug, Default)]
 pub struct AgentDefaults {
-    /// Which models.
+    /// The models to use.
     pub model: ModelSetting,
-    /// Models by reference, with what is set for each; not empty: no other may be used.
+    /// Settings of models by reference. If it is not empty, only the models listed here may be used.
     pub models: Vec<(String, ModelEntry)>,
-    /// Where tools work.
+    /// The directory that tools work in.
     pub workspace: Option<String>,
-    /// Wall clock of a run in seconds.
+    /// Time limit of a run, in seconds.
     pub timeout_seconds: Option<f64>,
     /// The runtime that carries out attempts.
     pub runtime: Option<String>,
-    /// Places in the global lane.
+    /// How many runs the global lane admits at once.
     pub max_concurrent: Option<usize>,
     /// How hard models think.
     pub thinking: Option<ThinkingLevel>,
-    /// No model gets a longer context.
+    /// Upper bound of any model's context, in tokens.
     pub context_tokens: Option<u64>,
     /// Compaction.
     pub compaction: CompactionConfig,
-    /// Handing replies out in pieces.
+    /// Delivering replies in blocks while the run continues.
     pub block_streaming: BlockStreaming,
-    /// Bounds of a run.
+    /// How many attempts a run may make.
     pub run_retries: RunRetries,
 }
 
 /// Which models are used, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelSetting {
-    /// The first.
+    /// The primary model.
     pub primary: Option<String>,
-    /// Those that follow when it fails.
+    /// Fallbacks, tried in order when the primary model fails.
     pub fallbacks: Vec<String>,
 }
 
-/// What is set for one model.
+/// Settings of one model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelEntry {
-    /// A short name.
+    /// An alias for the model.
     pub alias: Option<String>,
     /// Parameters of its calls.
     pub params: StreamParams,
@@ -72,31 +72,31 @@ pub struct ModelEntry {
 pub struct CompactionConfig {
     /// `default` or `safeguard`.
     pub mode: Option<String>,
-    /// Tokens that stay free at least.
+    /// Tokens that are always kept free.
     pub reserve_tokens_floor: Option<u64>,
 }
 
-/// Handing replies out in pieces.
+/// Delivering replies in blocks while the run continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockStreaming {
-    /// Whether it is done.
+    /// Whether replies are delivered in blocks.
     pub on: Option<bool>,
-    /// What ends a piece.
+    /// What ends a block.
     pub break_at: Option<BlockBreak>,
-    /// Sizes of the pieces.
+    /// Sizes of the blocks.
     pub chunk: Option<Chunking>,
 }
 
 /// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunRetries {
-    /// In any case.
+    /// Attempts allowed in any case.
     pub base: u32,
-    /// For each profile.
+    /// Additional attempts for each profile.
     pub per_profile: u32,
-    /// At least.
+    /// Lower bound.
     pub min: u32,
-    /// At most.
+    /// Upper bound.
     pub max: u32,
 }
 
@@ -107,7 +107,7 @@ impl Default for RunRetries {
 }
 
 impl RunRetries {
-    /// The bound for a number of profiles.
+    /// The number of attempts allowed with this many profiles.
     pub fn bound(&self, n_profiles: usize) -> u32 {
         let n = u32::try_from(n_profiles.max(1)).unwrap_or(u32::MAX);
         let wanted = self.base.max(1).saturating_add(self.per_profile.saturating_mul(n));
@@ -116,28 +116,28 @@ impl RunRetries {
     }
 }
 
-/// One agent.
+/// Settings of one agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
     /// Its name.
     pub id: AgentId,
-    /// It is the one used when nobody names one.
+    /// Whether this is the agent used when none is named.
     pub is_default: bool,
-    /// Where its tools work.
+    /// The directory that its tools work in.
     pub workspace: Option<String>,
-    /// Where its files are.
+    /// The directory of its files.
     pub agent_dir: Option<String>,
-    /// Its first model.
+    /// Its primary model.
     pub primary: Option<String>,
-    /// Its other models; given, even empty, they replace those of all agents.
+    /// Its fallbacks. If set, even to an empty list, they replace those of the defaults.
     pub fallbacks: Option<Vec<String>>,
     /// The runtime that carries out its attempts.
     pub runtime: Option<String>,
     /// How hard its models think.
     pub thinking: Option<ThinkingLevel>,
-    /// Bounds of its runs.
+    /// How many attempts its runs may make.
     pub run_retries: Option<RunRetries>,
-    /// What it may not use, beside what no agent may.
+    /// Tools it may not use, in addition to those denied to all agents.
     pub tools: ToolsConfig,
 }
 
@@ -170,18 +170,18 @@ impl Agents {
         Self { defaults, list }
     }
 
-    /// The agent used when nobody names one: the one marked, else the first, else `main`.
+    /// The agent used when none is named: the one marked as default, else the first, else `main`.
     pub fn default_id(&self) -> AgentId {
         let marked = self.list.iter().find(|agent| agent.is_default);
         marked.or(self.list.first()).map(|agent| agent.id.clone()).unwrap_or_default()
     }
 
-    /// What is set for one agent.
+    /// The settings of one agent.
     pub fn get(&self, id: &AgentId) -> Option<&AgentConfig> {
         self.list.iter().find(|agent| agent.id == *id)
     }
 
-    /// The models of an agent: its own, completed by those of all.
+    /// The models of an agent: its own, completed from the defaults.
     pub fn models_of(&self, id: &AgentId) -> ModelSetting {
         let own = self.get(id);
         let defaults = &self.defaults.model;
@@ -192,20 +192,20 @@ impl Agents {
     }
 }
 
-/// The longest time limit of a run in milliseconds; it stands for no limit at all (embed-runner 3.13).
+/// The longest time limit of a run in milliseconds; it means no limit (embed-runner 3.13).
 const MAX_TIMEOUT_MS: u64 = 2_147_000_000;
 
 /// The time limit of a run in seconds when nothing is configured.
 const DEFAULT_TIMEOUT_SECONDS: f64 = 600.0;
 
 impl AgentDefaults {
-    /// The time limit of a run. `override_ms` is that of the request: 0 for no limit, negative for the configured one. `None`: no limit.
+    /// The time limit of a run; `None` if there is none. `override_ms` is the request's: 0 means no limit, a negative value the configured one.
     pub fn timeout(&self, override_ms: Option<i64>) -> Option<Duration> {
         let configured = || self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).max(1.0).floor() * 1000.0;
         let ms = match override_ms.map(u64::try_from) {
             Some(Ok(0)) => MAX_TIMEOUT_MS,
             Some(Ok(ms)) => ms,
-            // Beyond what the number type holds is beyond the longest limit.
+            // A value that does not fit the number type exceeds the longest limit.
             Some(Err(_)) | None => configured() as u64,
         };
         Some(ms).filter(|ms| *ms < MAX_TIMEOUT_MS).map(Duration::from_millis)
@@ -300,7 +300,7 @@ impl AgentConfig {
     }
 }
 
-/// A model is a reference, or an object of a first one and those that follow.
+/// Reads a model: a reference, or an object with a primary model and its fallbacks.
 fn read_model(node: &Node<'_>, problems: &mut Vec<Problem>) -> (Option<String>, Option<Vec<String>>) {
     match node.value() {
         Some(Value::Object(_)) => (node.get("primary").text(problems), node.get("fallbacks").texts(problems)),

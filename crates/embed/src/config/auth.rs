@@ -1,4 +1,4 @@
-//! `auth`: profiles, their order, and how long failed ones rest.
+//! `auth`: profiles, their order, and their cooldowns.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use super::models::normalise_provider;
 use super::node::Node;
 use crate::key::ProfileId;
 
-/// Profiles, their order, and how long failed ones rest.
+/// Profiles, their order, and their cooldowns.
 #[derive(Clone, Debug, Default)]
 pub struct AuthConfig {
     /// The profiles, in order.
     pub profiles: Vec<InlineProfile>,
-    /// The profiles stand in a list: its order is the order of each provider.
+    /// Whether the profiles were given as a list, whose order is then the order of each provider.
     pub is_list: bool,
-    /// Explicit orders by provider, its name normalised.
+    /// Explicit orders by normalised provider name.
     pub order: BTreeMap<String, Vec<ProfileId>>,
-    /// How long failed profiles rest.
+    /// How long profiles cool down after failures.
     pub cooldowns: Cooldowns,
 }
 
@@ -29,29 +29,29 @@ pub struct AuthConfig {
 pub struct InlineProfile {
     /// Its name.
     pub id: ProfileId,
-    /// Whose credential it is, the name normalised.
+    /// The normalised name of its provider.
     pub provider: ProviderId,
-    /// Which kind of credential it is.
+    /// The kind of credential.
     pub mode: Option<ProfileMode>,
-    /// Whose login it is.
+    /// The email address of the login.
     pub email: Option<String>,
-    /// The credential, when it stands here.
+    /// The credential, if the configuration contains it.
     pub credential: Option<InlineCredential>,
 }
 
 /// Kinds of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileMode {
-    /// A key.
+    /// An API key.
     ApiKey,
-    /// A login that is refreshed.
+    /// An OAuth login, which can be refreshed.
     OAuth,
-    /// A token that is not.
+    /// A token that cannot be refreshed.
     Token,
 }
 
 impl ProfileMode {
-    /// Reads the word of a file.
+    /// Parses the word used in files.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "api_key" => Self::ApiKey,
@@ -62,7 +62,7 @@ impl ProfileMode {
     }
 }
 
-/// A credential in the configuration. `${NAME}` in it is read from the environment at use.
+/// A credential in the configuration. `${NAME}` in it is replaced from the environment when it is used.
 #[derive(Clone, Debug)]
 pub enum InlineCredential {
     /// A key.
@@ -71,29 +71,29 @@ pub enum InlineCredential {
     Token(Secret),
     /// A login.
     OAuth {
-        /// The token of requests.
+        /// The access token.
         access: Secret,
-        /// When it ends, in milliseconds since the epoch.
+        /// When it expires, in milliseconds since the epoch.
         expires: i64,
     },
 }
 
-/// How long failed profiles rest.
+/// How long profiles cool down after failures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cooldowns {
-    /// Rests after the first, second, … failure, in milliseconds.
+    /// Cooldowns after the first, second, … failure, in milliseconds.
     pub series: Vec<i64>,
-    /// The first rest when there is no money, in milliseconds; each further one is twice as long.
+    /// The first cooldown after a billing failure, in milliseconds; each further one is twice as long.
     pub billing_ms: i64,
-    /// The same, by provider.
+    /// The same for individual providers.
     pub billing_ms_by_provider: BTreeMap<String, i64>,
-    /// The longest rest when there is no money, in milliseconds.
+    /// The longest cooldown after a billing failure, in milliseconds.
     pub billing_max_ms: i64,
-    /// The first rest of a credential that is void, in milliseconds.
+    /// The first cooldown of an invalid credential, in milliseconds.
     pub auth_permanent_ms: i64,
-    /// The longest rest of a credential that is void, in milliseconds.
+    /// The longest cooldown of an invalid credential, in milliseconds.
     pub auth_permanent_max_ms: i64,
-    /// After this time without a failure counting begins anew, in milliseconds.
+    /// After this time without a failure the failure counters start over, in milliseconds.
     pub failure_window_ms: i64,
 }
 
@@ -128,7 +128,7 @@ impl AuthConfig {
         Self { profiles, is_list, order, cooldowns: Cooldowns::read(&node.get("cooldowns"), problems) }
     }
 
-    /// Whether a secret stands in the file itself.
+    /// Whether the file itself contains a secret.
     pub fn has_secrets(&self) -> bool {
         let literal = |secret: &Secret| !secret.reveal().trim_start().starts_with("${");
         self.profiles.iter().any(|profile| match &profile.credential {
@@ -139,7 +139,7 @@ impl AuthConfig {
     }
 }
 
-/// Profiles are a list of `{id, …}`, or an object by id.
+/// Reads profiles: a list of `{id, …}`, or an object by id.
 fn read_profiles(node: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<InlineProfile> {
     let named: Vec<(ProfileId, Node<'_>)> = if let Some(Value::Array(_)) = node.value() {
         let mut named: Vec<(ProfileId, Node<'_>)> = Vec::new();
@@ -200,7 +200,7 @@ fn read_profile(id: ProfileId, node: &Node<'_>, problems: &mut Vec<Problem>) -> 
     Some(InlineProfile { id, provider, mode, email: node.get("email").text(problems), credential })
 }
 
-/// A secret as people paste it: line breaks anywhere and spaces around it are none of its own.
+/// Cleans a pasted secret: removes line breaks anywhere and surrounding spaces.
 pub fn clean_secret(text: &str) -> String {
     let is_break = |c: char| matches!(c, '\r' | '\n' | '\u{2028}' | '\u{2029}');
     text.replace(is_break, "").trim().to_owned()

@@ -1,4 +1,4 @@
-//! `models`: providers of the configuration.
+//! `models`: configured providers and their models.
 
 use pinch_coding_agent::document::Problem;
 use pinch_llm::ids::ProviderId;
@@ -6,21 +6,21 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 
-/// Providers of the configuration.
+/// The configured providers.
 #[derive(Clone, Debug, Default)]
 pub struct ModelsConfig {
     /// The providers.
     pub providers: Vec<ProviderConfig>,
 }
 
-/// One provider.
+/// One configured provider.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
     /// Its name, normalised.
     pub id: ProviderId,
-    /// Its models, as far as the runner asks.
+    /// Its models, with the members that the runner uses.
     pub models: Vec<ModelConfig>,
-    /// The whole entry, in the form of models.json.
+    /// The complete entry, in the form of models.json.
     pub entry: Map<String, Value>,
 }
 
@@ -53,7 +53,7 @@ impl ModelsConfig {
         Self { providers }
     }
 
-    /// The window the configuration gives a model.
+    /// The configured context window of a model, in tokens.
     pub fn window(&self, provider: &ProviderId, model: &str) -> Option<u64> {
         let provider = normalise_provider(provider.as_str());
         let entry = self.providers.iter().find(|entry| entry.id == provider)?;
@@ -67,7 +67,7 @@ impl ModelsConfig {
     }
 }
 
-/// The one spelling of a provider's name.
+/// The canonical spelling of a provider's name.
 pub fn normalise_provider(name: &str) -> ProviderId {
     let lower = name.trim().to_lowercase();
     ProviderId::new(match lower.as_str() {

@@ -1,11 +1,11 @@
-//! A member of a document with its path: reads what is there, reports what is of the wrong kind.
+//! A member of a document with its path: reads values and reports those of the wrong type.
 
 use std::path::Path;
 
 use pinch_coding_agent::document::Problem;
 use serde_json::{Map, Value};
 
-/// A member, there or not.
+/// A member, present or not.
 #[derive(Clone)]
 pub(super) struct Node<'a> {
     value: Option<&'a Value>,
@@ -18,7 +18,7 @@ impl<'a> Node<'a> {
         Self { value: Some(value), path: String::new(), file }
     }
 
-    /// The member of a name.
+    /// The member with this name.
     pub(super) fn get(&self, name: &str) -> Self {
         let value = self.value.and_then(|value| value.get(name)).filter(|value| !value.is_null());
         Self { value, path: self.join(name), file: self.file }
@@ -28,7 +28,7 @@ impl<'a> Node<'a> {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// Where it stands in the document.
+    /// Its path in the document.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
@@ -53,7 +53,7 @@ impl<'a> Node<'a> {
         self.read(problems, "a number", Value::as_f64)
     }
 
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     pub(super) fn count(&self, problems: &mut Vec<Problem>) -> Option<u64> {
         let whole = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
         self.read(problems, "a number, not a negative one", whole)
@@ -72,19 +72,19 @@ impl<'a> Node<'a> {
         object.iter().map(member).collect()
     }
 
-    /// The items of a list.
+    /// The items of an array.
     pub(super) fn items(&self, problems: &mut Vec<Problem>) -> Vec<Self> {
         let Some(list) = self.read(problems, "a list", Value::as_array) else { return Vec::new() };
         let item = |(at, value)| Self { value: Some(value), path: format!("{}[{at}]", self.path), file: self.file };
         list.iter().enumerate().map(item).collect()
     }
 
-    /// The texts of a list; others are reported.
+    /// The strings of an array; other items are reported.
     pub(super) fn texts(&self, problems: &mut Vec<Problem>) -> Option<Vec<String>> {
         self.is_there().then(|| self.items(problems).iter().filter_map(|item| item.text(problems)).collect())
     }
 
-    /// One of several words.
+    /// One of a set of keywords.
     pub(super) fn word<T>(
         &self,
         problems: &mut Vec<Problem>,

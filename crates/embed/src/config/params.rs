@@ -12,9 +12,9 @@ use super::node::Node;
 pub struct StreamParams {
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     pub max_tokens: Option<u64>,
-    /// How long the provider caches the prompt. Only Anthropic's own API is asked for it.
+    /// How long the provider caches the prompt. Only sent to Anthropic's own API.
     pub cache_retention: Option<CacheRetention>,
 }
 
@@ -26,7 +26,7 @@ impl StreamParams {
         self
     }
 
-    /// Sets the most tokens of an answer.
+    /// Sets the maximum number of tokens of an answer.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
@@ -40,7 +40,7 @@ impl StreamParams {
         self
     }
 
-    /// These parameters, and those of `below` where these say nothing.
+    /// These parameters; those of `below` fill in what is not set.
     pub(crate) fn over(self, below: Self) -> Self {
         Self {
             temperature: self.temperature.or(below.temperature),
@@ -49,7 +49,7 @@ impl StreamParams {
         }
     }
 
-    /// Reads the parameters of one model. Those that have no effect are reported and left out, so that an existing configuration loads.
+    /// Reads the parameters of one model. Unsupported ones are reported and ignored, so that an existing configuration loads.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let mut params = Self::default();
         for (name, member) in node.members(problems) {
@@ -59,7 +59,7 @@ impl StreamParams {
                 "cacheRetention" => {
                     params.cache_retention = member.word(problems, &["none", "short", "long"], retention);
                 }
-                // The older name; the newer one wins.
+                // The older name; the newer one takes precedence.
                 "cacheControlTtl" if !node.get("cacheRetention").is_there() => {
                     params.cache_retention = member.word(problems, &["5m", "1h"], |word| match word {
                         "5m" => Some(CacheRetention::Short),

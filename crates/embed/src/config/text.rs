@@ -1,4 +1,4 @@
-//! JSON5 text to a document, with keys that appear twice reported.
+//! Parses JSON5 and reports duplicate keys.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,7 +8,7 @@ use pinch_coding_agent::document::Problem;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Parses a document. A text that is no object is empty and a problem.
+/// Parses a document. If the text is not an object, the document is empty and a problem is reported.
 pub(super) fn parse(text: &str, file: &Path) -> (Map<String, Value>, Vec<Problem>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str, file: &Path) -> (Map<String, Value>, Vec<Problem
     (Map::new(), problems)
 }
 
-/// Reads a value and remembers the paths of keys that appear twice.
+/// Reads a value and collects the paths of duplicate keys.
 struct Seed<'a> {
     path: String,
     twice: &'a RefCell<Vec<String>>,

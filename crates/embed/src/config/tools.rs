@@ -1,17 +1,17 @@
-//! `tools` and `sandbox`: what agents may use. Deny lists are enforced; a run does not start where the configuration restricts tools in a way
-//! that is not.
+//! `tools` and `sandbox`: what agents may use. Deny lists are enforced; a run does not start if the configuration restricts tools
+//! in a way that cannot be enforced.
 
 use serde_json::Value;
 
 use super::node::Node;
 
-/// Tools by group, as deny lists name them.
+/// Tool groups as deny lists name them.
 const GROUPS: [(&str, &[&str]); 2] = [("fs", &["read", "write", "edit", "grep", "find", "ls"]), ("runtime", &["exec"])];
 
-/// Groups of OpenClaw whose tools do not exist here: denying them is always enforced.
+/// Groups of OpenClaw whose tools do not exist here, so that denying them needs no enforcement.
 const EMPTY_GROUPS: [&str; 8] = ["web", "memory", "sessions", "ui", "automation", "messaging", "nodes", "openclaw"];
 
-/// What a configuration says about the tools of all agents, or of one.
+/// Tool restrictions for all agents, or for one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolsConfig {
     /// Tools that are not offered: names, patterns with `*`, and groups.
@@ -34,7 +34,7 @@ impl ToolsConfig {
                     unenforced.push(deny.path().to_owned());
                 }
             }
-            // What an unreadable list should deny is unknown.
+            // It is unknown what an unreadable list was meant to deny.
             Some(_) => unenforced.push(deny.path().to_owned()),
         }
         let mut restricts = |node: &Node<'_>, is_harmless: &dyn Fn(&Value) -> bool| {
@@ -75,7 +75,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// An entry or a name as they are compared. `bash` is what OpenClaw calls `exec`.
+/// An entry or a name in the form that is compared. OpenClaw calls `bash` `exec`.
 fn normal(name: &str) -> String {
     match name.trim().to_ascii_lowercase().as_str() {
         "bash" => "exec".to_owned(),
@@ -94,7 +94,7 @@ fn matches(entry: &str, tool: &str) -> bool {
     if let Some(group) = entry.strip_prefix("group:") {
         return in_group(group);
     }
-    // A series: the tool itself, and all whose names continue its name.
+    // A family: the tool itself, and all tools whose names start with its name.
     if let Some(series) = entry.strip_suffix(":*") {
         let continues = |rest: &str| rest.is_empty() || rest.starts_with([':', '.', '_']);
         return in_group(series) || tool.strip_prefix(normal(series).as_str()).is_some_and(continues);
@@ -102,7 +102,7 @@ fn matches(entry: &str, tool: &str) -> bool {
     glob(entry, tool)
 }
 
-/// Whether a name fits a pattern in which `*` stands for any text.
+/// Whether a name matches a pattern in which `*` matches any text.
 fn glob(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_restricts_and_is_not_enforced_is_named() {
+    fn restrictions_that_cannot_be_enforced_are_reported() {
         for (document, expect) in [
             (json!({"tools": {"allow": ["read"]}}), "tools.allow"),
             (json!({"tools": {"profile": "minimal"}}), "tools.profile"),

@@ -1,4 +1,4 @@
-//! Builds an engine: what a host registers before the first run.
+//! Builds an engine from what a host registers before the first run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -135,7 +135,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds an extension that observes sessions and steps in. It is shared by all runs and registered with each session; its calls name
+    /// Adds an extension that observes sessions and can change what they do. It is shared by all runs and registered with each session; its calls name
     /// the session they are about.
     pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
         self.parts.extensions.push(extension);
@@ -185,7 +185,7 @@ impl EngineBuilder {
             Arc::new(config)
         });
         let shared = self.state_dir.join("agent");
-        // Documents of the agent itself come before those that the command line's own sessions use.
+        // The agent's own documents take precedence over those of the command line's sessions.
         let document = |name: &str| {
             let own = agent_dir.join(name);
             if own.is_file() { own } else { shared.join(name) }
@@ -236,7 +236,7 @@ impl fmt::Debug for EngineBuilder {
     }
 }
 
-/// The default store: files of the state directory, as durable as the settings ask for.
+/// The default store: files of the state directory, with the durability of the settings.
 fn own_store(state_dir: &Path, settings: &Settings) -> JsonlStore {
     JsonlStore::flat(state_dir.join("agents/main/sessions")).durability(settings.durability)
 }
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_are_as_durable_as_the_settings_ask_for() {
+    fn the_default_store_follows_the_durability_setting() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         for (text, expected) in

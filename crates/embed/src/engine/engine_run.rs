@@ -1,4 +1,4 @@
-//! A run under way, and what is left of it when its reply went to a sink.
+//! A run under way, and the outcome of one whose reply went to a sink.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::runner::{RunEvent, terminal_event};
 
 type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
 
-/// A run under way: a stream of what happens, and then its result.
+/// A run under way: a stream of its events, then its result.
 #[must_use = "a run does nothing unless polled"]
 pub struct EngineRun {
     events: Pulled<'static, RunEvent>,
@@ -47,12 +47,12 @@ impl EngineRun {
         Self { events, result, run_id, publisher }
     }
 
-    /// The name of the run, for [`RunTarget::Run`](super::RunTarget::Run) and for the ids of its reply.
+    /// The id of the run, for [`RunTarget::Run`](super::RunTarget::Run) and for the ids of its reply.
     pub fn id(&self) -> &RunId {
         &self.run_id
     }
 
-    /// Pulls the run to its end.
+    /// Drives the run to its end.
     ///
     /// # Errors
     /// [`RunError`].
@@ -61,8 +61,8 @@ impl EngineRun {
         self.result()
     }
 
-    /// Pulls the run to its end and hands its reply to a sink as it comes. The run never waits for the sink: what a slow one has not taken
-    /// merges, and is delivered before this returns. A run that fails says as well what was delivered of it.
+    /// Drives the run to its end and sends its reply to a sink as it arrives. The run never waits for the sink: what a slow sink has not
+    /// taken yet is merged, and is delivered before this returns. The outcome of a failed run also lists what was delivered of it.
     pub async fn deliver(mut self, sink: Arc<dyn ReplySink>) -> DeliveredRun {
         let (sender, pump) = Pump::new(sink, self.run_id.clone());
         let pulled = async {
@@ -80,7 +80,7 @@ impl EngineRun {
     /// The result, after the last event.
     ///
     /// # Errors
-    /// [`RunError`], also if the run is not over.
+    /// [`RunError`]; also if the run has not ended yet.
     pub fn result(&mut self) -> Result<RunResult, RunError> {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
         result.unwrap_or_else(|| Err(RunError::Internal("the run is not over".to_owned())))
@@ -102,27 +102,27 @@ impl Stream for EngineRun {
 /// A run whose reply went to a sink.
 #[derive(Debug)]
 pub struct DeliveredRun {
-    /// The name of the run: with it [`Payload::id`] names what is still to be sent.
+    /// The id of the run, which [`Payload::id`] needs to identify what is still to be sent.
     pub id: RunId,
     /// How the run ended.
     pub result: Result<RunResult, RunError>,
-    /// What became of its blocks, also when the run failed.
+    /// Receipts and failures of its blocks, also when the run failed.
     pub delivered: Delivered,
 }
 
-/// What became of the answer that a run owes its user.
+/// Whether the answer of a run reached its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyDelivery {
-    /// All of it arrived, or a message tool sent it.
+    /// All of it was delivered, or a message tool sent it.
     Delivered,
-    /// There is an answer, and some of it has still to be sent or is not confirmed.
+    /// Some of the answer still has to be sent or is not confirmed.
     Pending,
-    /// There is none.
+    /// There is no answer.
     Missing,
 }
 
 impl DeliveredRun {
-    /// What became of the answer. Failures and reasoning are no answers.
+    /// Whether the answer was delivered. Failures and reasoning do not count as answers.
     pub fn reply_delivery(&self) -> ReplyDelivery {
         let Ok(result) = &self.result else { return ReplyDelivery::Missing };
         let is_answer = |payload: &Payload| !payload.is_error && !payload.reply.is_reasoning;
@@ -139,8 +139,8 @@ impl DeliveredRun {
         }
     }
 
-    /// What the host has to send now: payloads, or parts of them, that the sink did not get. Of a run that failed these are the blocks that
-    /// were not sent, and the failure in words.
+    /// What the host has to send now: payloads, or parts of them, that the sink did not receive. For a failed run these are the blocks that
+    /// were not sent, and a text about the failure.
     pub fn still_to_send(&self) -> Vec<Payload> {
         match &self.result {
             Ok(result) => still_to_send(result.payloads.clone(), &self.delivered),

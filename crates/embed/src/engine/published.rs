@@ -1,4 +1,4 @@
-//! What listeners get of a run's events.
+//! Publishes a run's events to the engine's listeners.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::delivery::{ReplyEvent, RunPublisher};
 use crate::replies::piece::{AgentStream, Growth};
-use crate::run::decide::{Repair, Repaired, Wait, WaitFor};
+use crate::run::decide::{Repair, RepairOutcome, Wait, WaitFor};
 use crate::runner::{RunEvent, millis};
 
-/// Publishes an event of a run, if it is one for listeners.
+/// Publishes an event of a run if listeners receive events of its kind.
 pub(super) fn publish(run: &mut RunPublisher, event: &RunEvent) {
     match event {
         RunEvent::Reply(event) => publish_reply(run, event),
@@ -20,8 +20,8 @@ pub(super) fn publish(run: &mut RunPublisher, event: &RunEvent) {
             }
             Arc::new(data)
         }),
-        RunEvent::Repaired(done @ (Repaired::Compacted | Repaired::NotCompacted { .. })) => {
-            let will_retry = *done == Repaired::Compacted;
+        RunEvent::Repaired(done @ (RepairOutcome::Compacted | RepairOutcome::NotCompacted { .. })) => {
+            let will_retry = *done == RepairOutcome::Compacted;
             run.publish(AgentStream::Compaction, || Arc::new(json!({"phase": "end", "willRetry": will_retry})));
         }
         RunEvent::Wait(Wait { delay, reason, before, .. }) => run.publish(AgentStream::Retry, || {

@@ -1,4 +1,4 @@
-//! What a request and the configuration come to.
+//! Resolves a request with the configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,9 +34,9 @@ use crate::run::{RunError, RunRequest};
 use crate::runtime::{AttemptRuntime, NATIVE};
 use crate::workspace::{self, RunWorkspace, WorkspaceRequest};
 
-/// Tokens that embedded runs keep free at least: their answers are longer than a terminal's.
+/// Tokens that embedded runs always keep free: their answers are longer than in a terminal.
 const RESERVE_FLOOR: u64 = 20_000;
-/// Characters of a session's name as a file.
+/// Longest session name in a file name, in characters.
 const MAX_FILE_NAME: usize = 128;
 
 /// The reply stages of a run.
@@ -49,7 +49,7 @@ pub(super) fn replies(parts: &Parts, request: &RunRequest) -> Replies {
     Replies::with_stages(options, stages)
 }
 
-/// How the replies of a request are made.
+/// The options of a request's reply stages.
 fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
     let blocks = request.block_replies;
     ReplyOptions {
@@ -68,7 +68,7 @@ fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
     }
 }
 
-/// Channels whose messages show Markdown as it is written (embed-runner 1.1: plain unless the channel is known to render it).
+/// Channels that show Markdown source instead of rendering it (embed-runner 1.1: plain unless the channel is known to render it).
 const MARKDOWN_CHANNELS: [&str; 8] =
     ["discord", "slack", "telegram", "webchat", "matrix", "mattermost", "msteams", "googlechat"];
 
@@ -81,7 +81,7 @@ fn tool_format(request: &RunRequest) -> ToolFormat {
     request.tool_result_format.unwrap_or_else(by_channel)
 }
 
-/// The models of models.json, with the providers of the configuration over them.
+/// The models of models.json, overlaid with the providers of the configuration.
 pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, Vec<Problem>) {
     let (mut root, mut problems) = match document::read_object(models_json) {
         Ok(root) => (root, Vec::new()),
@@ -97,7 +97,7 @@ pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, V
         providers.extend(configured().map(|(name, entry)| (name.clone(), entry.clone())));
     }
     let (registry, more) = ModelRegistry::from_document(root, models_json);
-    // A problem is one of the document that the provider came from.
+    // A problem belongs to the document that the provider came from.
     let is_configured = |at: &str| configured().any(|(name, _)| is_below(at, &format!("providers.{name}")));
     problems.extend(more.into_iter().map(|problem| match (&config.file, &problem.at) {
         (Some(file), Some(at)) if is_configured(at) => {
@@ -108,7 +108,7 @@ pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, V
     (registry, problems)
 }
 
-/// Whether a place of a document is a member or within it.
+/// Whether a path in a document is a member or within it.
 fn is_below(at: &str, member: &str) -> bool {
     at.strip_prefix(member).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
@@ -120,7 +120,7 @@ pub(super) struct Resolved {
     pub(super) candidates: Vec<Arc<Model>>,
 }
 
-/// A request with everything the configuration says.
+/// A request with the defaults of the configuration filled in.
 pub(super) fn request(
     parts: &Parts,
     session_id: &str,
@@ -133,7 +133,7 @@ pub(super) fn request(
     let session_file = parts.state_dir.join("agents").join(agent.as_str()).join("sessions").join(file);
     let mut request = RunRequest::new(session_id, SessionRef::Path(session_file), prompt);
     request.agent_id = agent_id.map(str::to_owned);
-    // Two runs of one session must be told apart.
+    // Two runs of one session need different ids.
     request.run_id = parts.host.ids().uuid_v4();
     request.session_key = session_key.map(str::to_owned);
     let defaults = &parts.config.agents.defaults;
@@ -142,9 +142,9 @@ pub(super) fn request(
     request
 }
 
-/// Everything an attempt may look at. Makes the workspace if it is not there.
+/// Resolves everything an attempt may use. Creates the workspace if it does not exist.
 pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, RunError> {
-    // A run that nobody can carry out leaves nothing behind.
+    // Checked first: a run without a runtime must not create anything.
     let candidates = candidates(parts, &request)?;
     let RunWorkspace { dir: workspace, fallback, agent_id, agent_source } = workspace(parts, &request)?;
     if let Some(fallback) = fallback {
@@ -220,7 +220,7 @@ fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path) -> PromptFor {
     })
 }
 
-/// The runtime that the request or the configuration names; `native` without a name. `pi` is another word for `native`.
+/// The runtime that the request or the configuration names; `native` by default. `pi` is an alias of `native`.
 fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime>, RunError> {
     let agents = &parts.config.agents;
     let of_agent = agents.get(&agent_id_of(agents, request));
@@ -238,7 +238,7 @@ fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime
     })
 }
 
-/// What the run may not use. A restriction that would be passed over ends it here.
+/// The tools that the run may not use. Fails if a restriction cannot be enforced.
 fn tool_policy(config: &Config, agent: &AgentId) -> Result<ToolPolicy, RunError> {
     let of_agent = config.agents.get(agent).map(|agent| &agent.tools);
     let layers: Vec<ToolsConfig> = std::iter::once(&config.tools).chain(of_agent).cloned().collect();
@@ -253,7 +253,7 @@ fn tool_policy(config: &Config, agent: &AgentId) -> Result<ToolPolicy, RunError>
     }
 }
 
-/// A session's name as a file's.
+/// A file name for a session.
 fn file_name(session_id: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
     let name: String = session_id.chars().map(safe).take(MAX_FILE_NAME).collect();
@@ -276,7 +276,7 @@ fn agent_id_of(agents: &Agents, request: &RunRequest) -> AgentId {
     workspace::agent_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()).0
 }
 
-/// The models of a run: the one that is asked for or configured, then those that follow.
+/// The models of a run: the requested or configured one, then its fallbacks.
 fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
     let agents = &parts.config.agents;
     let mut setting = agents.models_of(&agent_id_of(agents, request));
@@ -306,7 +306,7 @@ fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, Ru
     Ok(models)
 }
 
-/// The model with no more of its window than the configuration allows.
+/// The model with its window limited to what the configuration allows.
 fn within_cap(model: Arc<Model>, cap: Option<u64>) -> Arc<Model> {
     let window = Window::resolve(None, Some(model.context_window), cap);
     if window.tokens == model.context_window {
@@ -323,7 +323,7 @@ fn alias<'a>(parts: &'a Parts, name: &'a str) -> &'a str {
     models.iter().find(|(_, entry)| is_it(&entry.alias)).map_or(name, |(reference, _)| reference)
 }
 
-/// The preferred model among those a key is there for.
+/// The preferred model among those with a key.
 fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc<Model>, RunError> {
     let preferred = catalog::default_ids().map(|(provider, _)| ProviderId::new(provider));
     preferred
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_safe_files() {
+    fn session_names_become_safe_file_names() {
         assert_eq!(file_name("user-1/../x y"), "user-1_.._x_y");
         assert_eq!(file_name(".."), "session");
         assert_eq!(file_name(&"x".repeat(500)).len(), 128);

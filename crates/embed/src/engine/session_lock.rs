@@ -1,8 +1,8 @@
-//! Keeps other programs from a session file while a run works on it.
+//! Locks a session file against other programs while a run works on it.
 //!
-//! The lock is OpenClaw's: a file `<session file>.lock` that says whose it is. On top of it lies a lock of the kernel, which OpenClaw does not
-//! know: it ends with the process, however it ends, so that between engines of pinch nothing has to be guessed from ids and times. The log
-//! itself needs neither; it locks each append and notices foreign ones.
+//! The lock is OpenClaw's: a file `<session file>.lock` that names its owner. The file itself is also locked by the kernel, which OpenClaw
+//! does not know about: a kernel lock ends with its process, however it ends, so engines of pinch never have to guess from process ids and
+//! times. The session log needs neither lock; it locks each append and detects foreign ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -22,32 +22,33 @@ use crate::run::RunError;
 #[cfg(test)]
 mod tests;
 
-/// How long a lock is waited for unless the engine says otherwise.
+/// How long to wait for a lock by default.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// A lock that is older is abandoned, unless the kernel says that it is held.
+/// An older lock is abandoned, unless it is locked by the kernel.
 const STALE_MS: i64 = 30 * 60 * 1000;
-/// The first pause between two tries; each is longer by as much, up to [`LONGEST_PAUSE`].
+/// The first pause between two attempts; each further one is longer by the same amount, up to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often a lock that vanishes under our eyes is looked at again without a pause.
+/// How often a lock that disappears meanwhile is inspected again without a pause.
 const MAX_INSPECTIONS: u32 = 4;
-/// No lock says more.
+/// Largest lock file that is read, in bytes.
 const MAX_TEXT: u64 = 4096;
 
-/// A session file nobody else works on. Dropping it lets go.
+/// Exclusive access to a session file, released on drop.
 #[derive(Debug)]
 pub(super) struct SessionLock {
     path: PathBuf,
     text: String,
-    /// Holds the kernel's lock.
+    /// Holds the kernel lock.
     file: File,
 }
 
 impl SessionLock {
-    /// Locks a session file, which need not be there yet; its dir is made.
+    /// Locks a session file, which need not exist yet; its directory is created.
     ///
     /// # Errors
-    /// [`RunError::Busy`] when others held it all the time, [`RunError::Cancelled`], and [`RunError::Internal`] when there can be no lock.
+    /// [`RunError::Busy`] if the lock was not released within `patience`, [`RunError::Cancelled`], and [`RunError::Internal`] if the lock file
+    /// cannot be created.
     pub(super) async fn acquire(
         session_file: &Path,
         patience: Duration,
@@ -93,7 +94,7 @@ impl SessionLock {
         Ok(LockAttempt::Busy { owner: None })
     }
 
-    /// Nobody took the lock away from us, as a program does that finds it stale.
+    /// Whether the lock file is still ours; a program that considers it stale may have replaced it.
     fn is_ours(&self) -> bool {
         is_still(&self.file, &self.path).unwrap_or(false)
             && fs::read_to_string(&self.path).is_ok_and(|text| text == self.text)
@@ -103,7 +104,7 @@ impl SessionLock {
 impl Drop for SessionLock {
     fn drop(&mut self) {
         if self.is_ours() {
-            // Nothing can be done about a file that cannot be removed: it is recognised as abandoned.
+            // A file that cannot be removed is recognised as abandoned later.
             drop(fs::remove_file(&self.path));
         }
     }
@@ -114,7 +115,7 @@ enum LockAttempt {
     Busy { owner: Option<u32> },
 }
 
-/// `<realpath of the dir>/<name>.lock`: the same for all ways to name a session file.
+/// `<canonical directory>/<name>.lock`: the same for all paths to a session file.
 fn lock_path(session_file: &Path) -> io::Result<PathBuf> {
     let name = session_file.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     let dir = match session_file.parent() {
@@ -131,8 +132,8 @@ fn text(host: &Host) -> String {
     format!("{:#}", json!({"pid": std::process::id(), "createdAt": host.now_iso()}))
 }
 
-/// Makes the lock file, complete and locked by the kernel from its first moment: OpenClaw takes one without text for abandoned. `None` when
-/// there is one.
+/// Creates the lock file, complete and locked by the kernel from the start: OpenClaw considers an empty one abandoned. `None` if there
+/// already is one.
 fn create(path: &Path, text: &str) -> io::Result<Option<File>> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".session-lock-").suffix(".tmp").tempfile_in(dir)?;
@@ -141,7 +142,7 @@ fn create(path: &Path, text: &str) -> io::Result<Option<File>> {
     match file.persist_noclobber(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        // The file system can neither rename without replacing nor link.
+        // The file system supports neither renaming without replacing nor hard links.
         Err(_) => create_in_place(path, text),
     }
 }
@@ -151,7 +152,7 @@ fn create_in_place(path: &Path, text: &str) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         opened => opened?,
     };
-    // Whoever looks at the file just now has the kernel's lock. They find it too young to be abandoned; so let them, and be without.
+    // If this fails, another process is inspecting the file. It finds the file too young to be abandoned, so the kernel lock is not needed.
     kernel_lock(&file)?;
     match file.write_all(text.as_bytes()) {
         Ok(()) => Ok(Some(file)),
@@ -163,15 +164,15 @@ fn create_in_place(path: &Path, text: &str) -> io::Result<Option<File>> {
 }
 
 enum LockState {
-    /// No lock.
+    /// There is no lock file.
     Missing,
-    /// A lock whose holder is gone; it is removed.
+    /// The lock was abandoned and has been removed.
     Abandoned,
-    /// Somebody's lock.
+    /// Another process holds the lock.
     Held { owner: Option<u32> },
 }
 
-/// Looks at the lock file and clears it away when nobody holds it.
+/// Inspects the lock file and removes it if it is abandoned.
 fn inspect(path: &Path, host: &Host) -> io::Result<LockState> {
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => file,
@@ -196,7 +197,7 @@ fn inspect(path: &Path, host: &Host) -> io::Result<LockState> {
     if !record.is_abandoned(&facts) {
         return Ok(LockState::Held { owner: record.pid });
     }
-    // Under the kernel's lock: of several engines that look at it one clears it away, and none clears away the lock that follows it.
+    // Under the kernel lock: only one of several engines removes the file, and none removes the lock that replaces it.
     if is_still(&file, path)? {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -206,16 +207,16 @@ fn inspect(path: &Path, host: &Host) -> io::Result<LockState> {
     Ok(LockState::Abandoned)
 }
 
-/// What a lock file says of its holder.
+/// The content of a lock file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct LockRecord {
     pid: Option<u32>,
     created_ms: Option<i64>,
-    /// Later versions of OpenClaw write when the process started.
+    /// When the process started; only later versions of OpenClaw write it.
     start_ticks: Option<u64>,
 }
 
-/// What can be facts of a lock apart from its text.
+/// What is known about a lock apart from its content.
 #[derive(Clone, Debug)]
 struct LockFacts {
     now_ms: i64,
@@ -223,14 +224,14 @@ struct LockFacts {
     owner: Option<LockOwner>,
 }
 
-/// The process a lock names.
+/// The state of the process that a lock names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LockOwner {
-    /// It ended.
+    /// It has ended.
     Dead,
-    /// It runs.
+    /// It is running.
     Alive { start_ticks: Option<u64> },
-    /// It is this one, which does not hold the lock: the name is that of a process before it.
+    /// It has our own id, but we do not hold the lock: an earlier process had the same id.
     Reused,
 }
 
@@ -256,7 +257,7 @@ impl LockRecord {
         }
     }
 
-    /// Whether nobody holds the lock any more.
+    /// Whether the holder of the lock is gone.
     fn is_abandoned(&self, facts: &LockFacts) -> bool {
         let is_old = |since_ms: i64| facts.now_ms.saturating_sub(since_ms) > STALE_MS;
         match facts.owner {
@@ -268,21 +269,21 @@ impl LockRecord {
         }
         match (self.pid, self.created_ms) {
             (Some(_), Some(created_ms)) => is_old(created_ms),
-            // Perhaps it is being written right now.
+            // It may be about to be written.
             _ => is_old(facts.modified_ms),
         }
     }
 }
 
-/// Who has the kernel's lock on a lock file.
+/// Who holds the kernel lock of a lock file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(unix), expect(dead_code, reason = "only the last one there"))]
+#[cfg_attr(not(unix), expect(dead_code, reason = "only `Unknown` is used there"))]
 enum KernelLock {
-    /// This open file.
+    /// This process, through the open file.
     Ours,
-    /// Another one.
+    /// Another process or file handle.
     Theirs,
-    /// There are no such locks here.
+    /// Kernel locks are not supported.
     Unknown,
 }
 
@@ -297,7 +298,7 @@ fn kernel_lock(file: &File) -> io::Result<KernelLock> {
     }
 }
 
-/// Elsewhere a locked file cannot be read, and OpenClaw would take the lock for abandoned.
+/// Other systems do not let a locked file be read, and OpenClaw would consider the lock abandoned.
 #[cfg(not(unix))]
 fn kernel_lock(_: &File) -> io::Result<KernelLock> {
     Ok(KernelLock::Unknown)

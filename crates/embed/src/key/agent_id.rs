@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// The agent when nobody names one.
+/// The default agent.
 pub const DEFAULT_AGENT_ID: &str = "main";
 
 const MAX_CHARS: usize = 64;
 
-/// Name of an agent: lower case letters, digits, `_` and `-`, 64 characters at most.
+/// Name of an agent: lowercase letters, digits, `_` and `-`, at most 64 characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentId(String);
 
 impl AgentId {
-    /// Makes a name of a text: lower case, everything else that does not belong there becomes a dash; `main` when nothing is left.
+    /// Normalises a text to a name: lowercase, with all other characters replaced by dashes; `main` when nothing is left.
     pub fn normalise(text: &str) -> Self {
         let text = text.trim().to_lowercase();
         let mut id = String::new();
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn names_are_normalised() {
         for (text, expected) in [("Ops_1", "ops_1"), (" My Agent! ", "my-agent"), ("***", "main"), ("", "main")] {
             assert_eq!(AgentId::normalise(text).as_str(), expected, "{text}");
         }

@@ -1,4 +1,4 @@
-//! The queues behind the lanes: plain state, no waiting.
+//! The queues behind the lanes: state without any waiting.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use tokio::sync::oneshot;
 
 use super::Permit;
 
-/// A place in a queue.
+/// Identifies a waiter in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-/// All lanes that are in use, and the sizes of all that have one.
+/// All lanes in use, and the configured sizes.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     lanes: HashMap<String, Lane>,
@@ -38,7 +38,7 @@ impl Queues {
         self.places.insert(lane.to_owned(), places.max(1));
     }
 
-    /// Queues a waiter; says how many are ahead of it.
+    /// Queues a waiter and returns how many are ahead of it.
     pub(super) fn enqueue(&mut self, lane: &str, session: &str, grant: oneshot::Sender<Permit>) -> (Ticket, usize) {
         self.clock += 1;
         let ticket = Ticket(self.clock);
@@ -48,13 +48,13 @@ impl Queues {
         (ticket, ahead)
     }
 
-    /// Takes the waiters out that may go now; their places count as taken.
+    /// Removes the waiters that are admitted now; their slots count as taken.
     pub(super) fn pump(&mut self, name: &str) -> Vec<oneshot::Sender<Permit>> {
         let places = self.places.get(name).copied().unwrap_or(1);
         let Some(lane) = self.lanes.get_mut(name) else { return Vec::new() };
         let mut granted = Vec::new();
         while lane.active < places {
-            // The minimum is the first of equals, so a session keeps its order.
+            // `min_by_key` returns the first of equal elements, which keeps the order within a session.
             let served = |waiter: &Waiter| lane.served.get(&waiter.session).copied().unwrap_or(0);
             let Some((next, _)) = lane.waiters.iter().enumerate().min_by_key(|(_, waiter)| served(waiter)) else {
                 break;
@@ -82,7 +82,7 @@ impl Queues {
         self.forget_if_idle(name);
     }
 
-    /// Takes all waiters out; dropping what is returned tells them.
+    /// Removes all waiters; dropping the returned senders notifies them.
     pub(super) fn clear(&mut self, name: &str) -> Vec<oneshot::Sender<Permit>> {
         let Some(lane) = self.lanes.get_mut(name) else { return Vec::new() };
         let waiters = lane.waiters.drain(..).map(|waiter| waiter.grant).collect();

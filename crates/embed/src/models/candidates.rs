@@ -1,23 +1,23 @@
-//! The models of one run, in the order in which they are tried.
+//! The candidates of one run, in the order in which they are tried.
 
 use super::select::{Aliases, ModelRef, primary};
 use crate::config::agents::ModelSetting;
 
-/// What the list is made from.
+/// The input of [`candidates`].
 #[derive(Clone, Copy, Debug)]
 pub struct CandidateRequest<'a> {
     /// The configured models.
     pub setting: &'a ModelSetting,
-    /// Their short names.
+    /// The configured aliases.
     pub aliases: &'a Aliases,
-    /// The model asked for; `None` = the configured one.
+    /// The requested model; `None`: the configured one.
     pub requested: Option<&'a ModelRef>,
-    /// A list that replaces the configured one, even when it is empty.
+    /// Fallbacks that replace the configured ones, even if empty.
     pub fallbacks_override: Option<&'a [String]>,
 }
 
-/// The candidates: the one asked for, those that follow, the configured one. Who asks for a model of another provider than the configured
-/// one did not mean the configured list, unless the model stands in it.
+/// The candidates: the requested model, the fallbacks, the configured model. The configured fallbacks do not apply to a model of another
+/// provider than the configured one, unless they contain that model.
 pub fn candidates(request: &CandidateRequest<'_>) -> Vec<ModelRef> {
     let resolve = |list: &[String]| list.iter().filter_map(|text| request.aliases.resolve(text)).collect::<Vec<_>>();
     let primary = primary(request.setting.primary.as_deref(), request.aliases);

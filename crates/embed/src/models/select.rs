@@ -7,13 +7,13 @@ use pinch_llm::ids::{ModelId, ProviderId};
 use crate::config::agents::{AgentDefaults, ModelEntry};
 use crate::config::normalise_provider;
 
-/// The provider when nobody names one.
+/// The default provider.
 pub const DEFAULT_PROVIDER: &str = "anthropic";
 
-/// The model when nobody names one.
+/// The default model.
 pub const DEFAULT_MODEL: &str = "claude-opus-4-6";
 
-/// A model of a provider, both names in their one spelling.
+/// A model of a provider, both names in canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelRef {
     /// The provider.
@@ -30,7 +30,7 @@ impl ModelRef {
         Self { provider, model }
     }
 
-    /// Reads `provider/model`; without a slash it is a model of the default provider.
+    /// Parses `provider/model`; without a slash it is a model of the default provider.
     pub fn parse(text: &str, default_provider: &str) -> Option<Self> {
         let text = text.trim();
         let (provider, model) = text.split_once('/').unwrap_or((default_provider, text));
@@ -51,7 +51,7 @@ impl fmt::Display for ModelRef {
     }
 }
 
-/// Short names that people and old files use.
+/// Expands short names that people and old files use.
 fn normalise_model(provider: &ProviderId, model: &str) -> ModelId {
     ModelId::new(match (provider.as_str(), model.to_lowercase().as_str()) {
         ("anthropic", "opus-4.6") => "claude-opus-4-6",
@@ -64,12 +64,12 @@ fn normalise_model(provider: &ProviderId, model: &str) -> ModelId {
     })
 }
 
-/// Short names of models, as configured.
+/// The configured aliases of models.
 #[derive(Clone, Debug, Default)]
 pub struct Aliases(Vec<(String, ModelRef)>);
 
 impl Aliases {
-    /// Collects aliases with what they stand for.
+    /// Collects aliases with the references they expand to.
     pub fn new<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let entry = |(alias, target): (&str, &str)| {
             Some((alias.trim().to_lowercase(), ModelRef::parse(target, DEFAULT_PROVIDER)?))
@@ -84,7 +84,7 @@ impl Aliases {
         Self::new(entries.iter().map(|(alias, name)| (alias.as_str(), name.as_str())))
     }
 
-    /// Reads an alias or a reference. An alias has no slash.
+    /// Resolves an alias or a reference. An alias has no slash.
     pub fn resolve(&self, text: &str) -> Option<ModelRef> {
         let lower = text.trim().to_lowercase();
         let by_alias = self.0.iter().find(|(alias, _)| *alias == lower).filter(|_| !lower.contains('/'));
@@ -102,17 +102,17 @@ pub fn primary(setting: Option<&str>, aliases: &Aliases) -> ModelRef {
 #[error("model not allowed: {0}")]
 pub struct NotAllowed(pub ModelRef);
 
-/// What may be used when the configuration lists models.
+/// The models that may be used if the configuration lists models.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed<'a> {
-    /// The list; empty = everything.
+    /// The list; if empty, every model is allowed.
     pub models: &'a [ModelRef],
     /// The default, which is always allowed.
     pub default: &'a ModelRef,
 }
 
 impl Allowed<'_> {
-    /// Fails when a model is not on the list. The list needs no catalog: a configured name is a name that is meant.
+    /// Fails if a model is not on the list. A listed model need not be in the catalog.
     ///
     /// # Errors
     /// [`NotAllowed`].
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references() {
+    fn references_and_aliases_are_resolved() {
         let aliases = Aliases::new([("fast", "groq/llama")]);
         let rows = [
             (" Fast ", Some("groq/llama")),

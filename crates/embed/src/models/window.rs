@@ -1,33 +1,33 @@
 //! The context window of a run, and whether it is large enough to work in.
 
-/// The window when nobody knows it.
+/// The window of a model whose window is unknown, in tokens.
 pub const DEFAULT_WINDOW: u64 = 200_000;
 
-/// No run is made below this.
+/// Runs are refused below this many tokens.
 pub const MIN_WINDOW: u64 = 16_000;
 
-/// Below this a run is made with a warning.
+/// A warning is logged below this many tokens.
 pub const WARN_WINDOW: u64 = 32_000;
 
-/// A context window and who says so.
+/// A context window and the source of its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Tokens.
     pub tokens: u64,
-    /// Who says so.
+    /// The source of the size.
     pub source: WindowSource,
 }
 
-/// Who says how large a window is.
+/// The source of a window's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowSource {
     /// `models.providers`.
     ModelsConfig,
-    /// The model's own record.
+    /// The model's entry in the catalog.
     Model,
     /// `agents.defaults.contextTokens`.
     AgentContextTokens,
-    /// Nobody.
+    /// None: a default is used.
     Default,
 }
 
@@ -44,7 +44,7 @@ impl WindowSource {
 }
 
 impl Window {
-    /// The window of a run. Zero counts as unknown; a smaller `cap` wins.
+    /// The window of a run. Zero counts as unknown; a smaller `cap` takes precedence.
     pub fn resolve(configured: Option<u64>, model: Option<u64>, cap: Option<u64>) -> Self {
         let known = |tokens: Option<u64>, source| tokens.filter(|n| *n > 0).map(|tokens| Self { tokens, source });
         let window = known(configured, WindowSource::ModelsConfig)
@@ -58,7 +58,7 @@ impl Window {
         self.tokens > 0 && self.tokens < WARN_WINDOW
     }
 
-    /// Whether it is too small for any run.
+    /// Whether it is too small to run at all.
     pub fn is_too_small(&self) -> bool {
         self.tokens > 0 && self.tokens < MIN_WINDOW
     }

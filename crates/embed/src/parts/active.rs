@@ -1,4 +1,4 @@
-//! Runs under way: found by session or run, stopped, steered and waited for from outside.
+//! Registry of the runs under way: finds them by session or run, and stops, steers and awaits them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,20 +37,20 @@ pub struct ActiveRun {
     pub is_compacting: bool,
 }
 
-/// Why a message was not taken into a running conversation. The caller still has it and may start a run with it.
+/// Why a message was not added to a running conversation. The caller may start a run with it instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
     /// No such run is under way.
     #[error("no run is active")]
     NoActiveRun,
-    /// The run makes no attempt at the moment: it starts, waits or switches models.
+    /// No attempt is under way: the run is starting, waiting or switching models.
     #[error("the run is between two attempts")]
     NotStreaming,
     /// The conversation is being compacted.
     #[error("the conversation is being compacted")]
     Compacting,
-    /// The runtime of the run takes no messages while it works.
+    /// The runtime of the run does not accept messages during an attempt.
     #[error("the runtime of this run does not take messages")]
     Unsupported,
     /// The run ended before the model could read the message.
@@ -59,7 +59,7 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// The reason in one word, for programs.
+    /// The reason as an identifier, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoActiveRun => "no_active_run",
@@ -71,7 +71,7 @@ impl QueueError {
     }
 }
 
-/// The runs of one engine. Clones share it.
+/// The runs of one engine. Clones share the registry.
 #[derive(Clone, Default)]
 pub(crate) struct ActiveRuns(Arc<Mutex<Vec<Arc<Entry>>>>);
 
@@ -89,7 +89,7 @@ struct Entry {
 #[derive(Default)]
 struct State {
     control: Option<Arc<dyn RunControl>>,
-    /// Messages that the conversation has not taken in yet, oldest first.
+    /// Messages that are not part of the conversation yet, oldest first.
     queued: Vec<Queued>,
 }
 
@@ -98,7 +98,7 @@ struct Queued {
     taken: oneshot::Sender<()>,
 }
 
-/// A place in the registry; dropping it ends the entry.
+/// A registration; dropping it removes the entry.
 pub(crate) struct Registered {
     runs: ActiveRuns,
     entry: Arc<Entry>,
@@ -132,7 +132,7 @@ impl ActiveRuns {
         locked(&self.0).iter().map(|entry| entry.describe()).collect()
     }
 
-    /// Stops the runs; how many there were.
+    /// Stops the runs and returns how many there were.
     pub(crate) fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
         let found = self.find(target);
         for entry in &found {
@@ -141,7 +141,7 @@ impl ActiveRuns {
         found.len()
     }
 
-    /// Queues a message in the newest of the runs, and waits until its conversation has taken it in.
+    /// Queues a message in the newest of the runs, and waits until it is part of the conversation.
     pub(crate) async fn queue(
         &self,
         target: RunTarget<'_>,
@@ -170,11 +170,11 @@ impl ActiveRuns {
         taken.await.map_err(|_| QueueError::RunEnded)
     }
 
-    /// Waits until none of the runs that are under way now is left; false when that took longer than the limit.
+    /// Waits until the runs under way now have ended; false if that took longer than the limit.
     pub(crate) async fn wait_for_end(&self, target: RunTarget<'_>, limit: Duration) -> bool {
         let ends: Vec<_> = self.find(target).iter().map(|entry| entry.ended.subscribe()).collect();
         let all = futures::future::join_all(ends.into_iter().map(|mut end| async move {
-            // An error means that the run is gone altogether.
+            // An error means that the run has been dropped.
             end.wait_for(|ended| *ended).await.ok();
         }));
         tokio::time::timeout(limit, all).await.is_ok()
@@ -208,7 +208,7 @@ impl Registered {
         let mut state = locked(&self.entry.state);
         if let Some(before) = state.control.take() {
             for left in before.take_queued() {
-                // A runtime that takes no messages loses none either: the sender learns it when the run ends.
+                // If the new runtime does not accept it, the message is not lost silently: its sender is notified when the run ends.
                 if control.queue(left.kind, left.text, left.images).is_err() {
                     tracing::warn!(run = self.entry.run_id, "a queued message cannot be moved to the next model");
                 }
@@ -217,7 +217,7 @@ impl Registered {
         state.control = Some(control);
     }
 
-    /// A message entered the conversation: if it was queued, whoever waits for that learns it.
+    /// Records that a message entered the conversation; if it was queued, its sender is notified.
     pub(crate) fn entered(&self, message: &Message) {
         let Message::User(user) = message else { return };
         let mut state = locked(&self.entry.state);
@@ -226,7 +226,7 @@ impl Registered {
         }
         let text = user.content.text("");
         if let Some(at) = state.queued.iter().position(|queued| queued.text == text) {
-            // Nobody has to wait for it.
+            // The sender may have stopped waiting.
             state.queued.remove(at).taken.send(()).ok();
         }
     }
@@ -235,7 +235,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         locked(&self.runs.0).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
-        // Senders of messages that were never read learn it now, however long somebody else holds the entry.
+        // Notifies the senders of unread messages now: a clone of the entry may live longer.
         let mut state = locked(&self.entry.state);
         state.queued.clear();
         state.control = None;

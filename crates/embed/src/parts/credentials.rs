@@ -1,4 +1,4 @@
-//! Which credentials a run may use: profiles, and what stands beside them.
+//! Which credentials a run may use: profiles, and credentials found without one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the profiles of an agent directory. What they do not know comes from auth.json, models.json and the environment.
+    /// Reads the profiles of an agent directory. Other credentials come from auth.json, models.json and the environment.
     pub(crate) fn load(
         agent_dir: &Path,
         auth_json: &Path,
@@ -57,17 +57,17 @@ impl Credentials {
         self.profiles.select(provider, choice)
     }
 
-    /// Whether a profile does not rest.
+    /// Whether a profile is not in cooldown.
     pub(crate) fn is_usable(&self, id: &ProfileId, model: &Model) -> bool {
         self.profiles.usable(id, Some(model.id.as_str()))
     }
 
-    /// Why all profiles of a provider rest, when they do.
+    /// Why all profiles of a provider are in cooldown, if they are.
     pub(crate) fn cooldown_reason(&self, provider: &ProviderId) -> Option<FailoverReason> {
         self.profiles.unavailable_reason(provider)
     }
 
-    /// Whether one of a provider's profiles can be used, or when and why not.
+    /// Whether one of a provider's profiles can be used; if not, until when and why.
     pub(crate) fn health(&self, provider: &ProviderId) -> ProviderHealth {
         match self.profiles.soonest_expiry(provider) {
             Some(until) => ProviderHealth::Resting { until, reason: self.profiles.unavailable_reason(provider) },
@@ -75,7 +75,7 @@ impl Credentials {
         }
     }
 
-    /// Whether a provider can be asked at all.
+    /// Whether there are credentials for a provider.
     pub(crate) fn is_configured(&self, provider: &ProviderId) -> bool {
         !self.order(provider, None).is_empty() || self.plain.is_configured(provider)
     }
@@ -88,20 +88,20 @@ impl Credentials {
         self.profiles.auth(&model.provider, id)
     }
 
-    /// Remembers how a profile did.
+    /// Records the outcome of using a profile.
     pub(crate) async fn mark(&self, mark: &Mark, model: &Model) -> Result<(), MarkError> {
         match mark {
             Mark::Failure { profile, reason, retry_after } => {
                 self.profiles.mark_failure(profile, *reason, *retry_after, Some(model.id.as_str())).await
             }
             Mark::Good { profile } => self.profiles.mark_good(profile, &model.provider).await,
-            // A good profile is marked as used in the same write.
+            // Marking a profile as good also marks it as used.
             Mark::Used { .. } => Ok(()),
         }
     }
 }
 
-/// What a person reads who has no credential: whose is missing, and what to do.
+/// The message about a missing credential: which provider it is for, and what to do.
 pub(crate) fn advice(error: &AuthError) -> String {
     let AuthError::Missing { provider } = error else { return error.to_string() };
     let set = keys::remedy(provider.as_str())

@@ -9,7 +9,7 @@ use pinch_coding_agent::tools::{ALL, ToolParts, all_tools};
 use crate::run::RunRequest;
 use crate::run::scope::ToolPolicy;
 
-/// Makes tools for one run, from what is known about its caller.
+/// Creates tools for one run, from what is known about its caller.
 pub(crate) type ToolsFor = Arc<dyn Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send + Sync>;
 
 /// The name of the tool that sends messages, which a request can switch off.
@@ -39,12 +39,12 @@ impl Toolbox {
         self.tools_for.push(make);
     }
 
-    /// Enabled names that are no built-in tool.
+    /// Enabled names that are not built-in tools.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
         self.builtin.iter().map(String::as_str).filter(|name| !ALL.contains(name))
     }
 
-    /// The tools of one run. A tool of the host replaces a built-in one of the same name; what policy denies is left out.
+    /// The tools of one run. A tool of the host replaces a built-in one of the same name; tools that policy denies are left out.
     pub(crate) fn of_run(&self, request: &RunRequest, parts: &ToolParts, policy: &ToolPolicy) -> ToolSet {
         if request.disable_tools {
             return ToolSet::new();

@@ -18,12 +18,12 @@ use crate::runtime::{AttemptRuntime, Attempts};
 
 const NOW: i64 = 1_767_225_600_000;
 const MINUTE: i64 = 60_000;
-/// No process has this id: the kernel gives none that is so high.
+/// An id that no process has: above the kernel's maximum.
 const DEAD_PID: u32 = 999_999_999;
-/// A process that always runs: the first one.
+/// A process that always runs: init.
 const LIVE_PID: u32 = 1;
 
-/// A folder with a session file to be, whose lock may be there already.
+/// A directory for a session file that may be locked already.
 struct Fixture {
     dir: TempDir,
     host: Host,
@@ -34,7 +34,7 @@ impl Fixture {
         Self { dir: tempfile::tempdir().unwrap(), host: Host::builder().clock(NOW, 0).build() }
     }
 
-    /// A fixture with a lock of somebody else, written a moment ago.
+    /// A fixture with the lock of another process, written a moment ago.
     fn with(text: &str) -> Self {
         let fixture = Self::new();
         fs::write(fixture.lock(), text).unwrap();
@@ -81,7 +81,7 @@ fn lock_of(pid: u32, age_ms: i64) -> String {
 }
 
 #[test]
-fn locks_are_judged_by_what_they_say() {
+fn a_lock_is_abandoned_by_age_owner_and_start_time() {
     #[track_caller]
     fn check(text: &str, owner: Option<LockOwner>, modified_age: i64, expected: bool) {
         let facts = LockFacts { now_ms: NOW, modified_ms: NOW - modified_age, owner };
@@ -108,7 +108,7 @@ fn locks_are_judged_by_what_they_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lock_says_whose_it_is_and_goes_with_its_holder() {
+async fn the_lock_names_its_owner_and_is_removed_on_drop() {
     let fixture = Fixture::new();
     let lock = fixture.acquire(0).await.unwrap();
     let own = std::process::id();
@@ -120,7 +120,7 @@ async fn the_lock_says_whose_it_is_and_goes_with_its_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_folder_is_made() {
+async fn a_missing_directory_is_created() {
     let fixture = Fixture::new();
     let session = fixture.dir.path().join("agents/main/s1.jsonl");
     let lock = SessionLock::acquire(&session, PATIENCE, &fixture.host, &Cancel::new()).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_missing_folder_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_living_holder_is_waited_for() {
+async fn a_lock_of_a_live_process_is_waited_for() {
     let fixture = Fixture::with(&lock_of(LIVE_PID, 1000));
     let began = Instant::now();
     fixture.check_busy(fixture.acquire(10_000).await, 10_000, &format!("pid={LIVE_PID}"));
@@ -157,7 +157,7 @@ async fn abandoned_locks_are_taken_over_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_without_a_text_is_taken_over_when_it_is_old() {
+async fn a_lock_without_content_is_taken_over_once_it_is_old() {
     let fixture = Fixture::with("{");
     fixture.check_busy(fixture.acquire(200).await, 200, "unknown");
     fixture.set_age(30 * MINUTE + 1);
@@ -166,7 +166,7 @@ async fn a_lock_without_a_text_is_taken_over_when_it_is_old() {
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn what_the_kernel_says_is_held_is_held_however_old() {
+async fn a_kernel_lock_is_respected_however_old() {
     let fixture = Fixture::new();
     let lock = fixture.acquire(0).await.unwrap();
     let later = Host::builder().clock(NOW + 60 * MINUTE, 0).build();
@@ -176,7 +176,7 @@ async fn what_the_kernel_says_is_held_is_held_however_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_was_taken_away_is_left_to_its_new_holder() {
+async fn a_lock_that_was_replaced_is_not_removed_on_drop() {
     let fixture = Fixture::new();
     let lock = fixture.acquire(0).await.unwrap();
     fs::remove_file(fixture.lock()).unwrap();
@@ -197,9 +197,9 @@ async fn waiting_can_be_cancelled() {
     assert!(matches!(gained, Err(RunError::Cancelled(CancelReason::User))));
 }
 
-/// Many tasks on many threads, as processes would, take turns.
+/// Threads stand in for processes here.
 #[test]
-fn nobody_shares_a_lock() {
+fn a_lock_has_one_holder_at_a_time() {
     let fixture = Fixture::with(&lock_of(if cfg!(unix) { DEAD_PID } else { LIVE_PID }, 31 * MINUTE));
     let path = lock_path(&fixture.session()).unwrap();
     let inside = std::sync::atomic::AtomicU32::new(0);
@@ -222,7 +222,7 @@ fn nobody_shares_a_lock() {
     assert!(fixture.files().is_empty());
 }
 
-/// Never gets as far as an attempt: it stays in `open`, or fails there.
+/// A runtime that never makes an attempt: it hangs in `open`, or fails there.
 struct Opening {
     is_stuck: bool,
 }
@@ -277,7 +277,7 @@ async fn two_engines_take_turns_with_a_session_file() {
     assert!(matches!(busy, RunError::Busy(_)));
     assert_eq!(busy.to_string(), format!("session file locked (timeout 50ms): pid={own} {}", path.display()));
 
-    // A run that is dropped lets go, and so does one that fails.
+    // A dropped run releases the lock, and so does a failed one.
     drop(first);
     assert!(!fixture.lock().exists());
     let opened = failing.run(request(&fixture)).finish().await.unwrap_err();
