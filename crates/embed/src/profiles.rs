@@ -1,6 +1,6 @@
-//! Auth profiles: many credentials a provider, each with its health.
+//! Auth profiles: several credentials per provider, each with its health.
 //!
-//! Credentials come from `auth-profiles.json` and from the configuration; what neither has is found without a profile (pi's auth.json,
+//! Credentials come from `auth-profiles.json` and from the configuration; other credentials are found without a profile (pi's auth.json,
 //! models.json, the environment). Only health is ever written, and only to `auth-profiles.json`.
 
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ use self::resolve::ProfileAuth;
 use crate::config::{AuthConfig, normalise_provider};
 use crate::reason::FailoverReason;
 
-/// All profiles one agent may use. Cloning gives another handle of the same profiles.
+/// All profiles that one agent may use. Clones share them.
 #[derive(Clone)]
 pub struct Profiles(Arc<Parts>);
 
@@ -43,7 +43,7 @@ struct Parts {
 }
 
 impl Profiles {
-    /// Reads `auth-profiles.json` at `path`; a missing one is empty. `without_profile` answers where no profile does.
+    /// Reads `auth-profiles.json` at `path`; a missing one is empty. `without_profile` supplies credentials where no profile does.
     pub fn load(
         host: Host,
         config: AuthConfig,
@@ -67,7 +67,7 @@ impl Profiles {
         all
     }
 
-    /// The profile of a name.
+    /// The profile with this id.
     pub fn get(&self, id: &ProfileId) -> Option<Profile> {
         self.all().into_iter().find(|profile| profile.id == *id)
     }
@@ -97,12 +97,12 @@ impl Profiles {
         })
     }
 
-    /// How a profile is.
+    /// The health of a profile.
     pub fn health(&self, id: &ProfileId) -> Health {
         self.0.file().health(id)
     }
 
-    /// Whether a profile may be used now for a model.
+    /// Whether a profile can be used for a model now.
     pub fn usable(&self, id: &ProfileId, model: Option<&str>) -> bool {
         let balances_itself = self.get(id).is_some_and(|profile| never_cools(&profile.provider));
         balances_itself || !self.health(id).is_cooling(self.0.host.now_ms(), model)
@@ -118,7 +118,7 @@ impl Profiles {
         ids.iter().filter_map(|id| self.health(id).cools_until(now)).min()
     }
 
-    /// Why a provider's profiles cannot be used; `None` when nothing tells.
+    /// Why a provider's profiles cannot be used; `None` if no reason is recorded.
     pub fn unavailable_reason(&self, provider: &ProviderId) -> Option<FailoverReason> {
         let healths: Vec<Health> = self.candidates(provider, None).iter().map(|id| self.health(id)).collect();
         health::unavailable_reason(&healths, self.0.host.now_ms())
@@ -127,7 +127,7 @@ impl Profiles {
     /// The credentials of a profile, or those found without one.
     ///
     /// # Errors
-    /// When there are none, or they have expired.
+    /// If there are none, or they have expired.
     pub fn auth(&self, provider: &ProviderId, id: Option<&ProfileId>) -> Result<Arc<dyn RequestAuth>, AuthError> {
         let missing = || AuthError::Missing { provider: provider.clone() };
         let Some(id) = id else { return self.0.without_profile.clone().ok_or_else(missing) };
@@ -136,7 +136,7 @@ impl Profiles {
         Ok(Arc::new(ProfileAuth::new(self.clone(), profile)))
     }
 
-    /// Remembers that a profile failed. Other programs' marks made meanwhile stay.
+    /// Records that a profile failed. Changes that other programs made meanwhile are kept.
     ///
     /// # Errors
     /// [`MarkError`]: the mark counts in this process, but could not be written.
@@ -181,7 +181,7 @@ impl Parts {
     }
 }
 
-/// Whether a provider balances its load itself, so that resting a key is no use.
+/// Whether a provider balances load itself, so that a cooldown of a key is useless.
 fn never_cools(provider: &ProviderId) -> bool {
     matches!(normalise_provider(provider.as_str()).as_str(), "openrouter" | "kilocode")
 }

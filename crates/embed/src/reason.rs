@@ -1,7 +1,7 @@
-//! Why an attempt failed, as the one who decides about the next attempt needs to know it.
+//! Why an attempt failed, as far as it matters for the next attempt.
 //!
-//! A typed error is mapped by its kind; nothing is parsed again. Texts without their error, as old transcripts and foreign runtimes hold
-//! them, are classified by [`text`].
+//! A typed error is mapped by its kind, without parsing its text again. Texts without an error, from old transcripts and foreign runtimes,
+//! are classified by [`text`].
 
 use pinch_llm::error::{LlmError, LlmErrorKind};
 
@@ -19,31 +19,31 @@ pub use text::{is_session_expired, reason_of_text};
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailoverReason {
-    /// No money, no quota.
+    /// Credit or quota is used up.
     Billing,
     /// Too many requests.
     RateLimit,
     /// The provider has no capacity.
     Overloaded,
-    /// The credentials do not work now.
+    /// The credentials were refused, possibly for a while.
     Auth,
-    /// The credentials will never work again.
+    /// The credentials are permanently invalid.
     AuthPermanent,
-    /// Nothing came in time, or the connection failed.
+    /// The request timed out, or the connection failed.
     Timeout,
-    /// The provider does not take the request.
+    /// The provider rejected the form of the request.
     Format,
     /// The model does not exist for this account.
     ModelNotFound,
-    /// The provider forgot the conversation.
+    /// The provider no longer has the conversation.
     SessionExpired,
-    /// The provider failed.
+    /// The provider had an internal error.
     ServerError,
-    /// The provider said that something failed, and nothing more.
+    /// The provider reported a failure without details.
     NoErrorDetails,
     /// The answer was empty.
     EmptyResponse,
-    /// Nobody knows.
+    /// The reason is unknown.
     Unknown,
 }
 
@@ -65,7 +65,7 @@ impl FailoverReason {
         Self::Unknown,
     ];
 
-    /// The word used in files, events and logs.
+    /// The identifier used in files, events and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Billing => "billing",
@@ -84,7 +84,7 @@ impl FailoverReason {
         }
     }
 
-    /// Reads the word; `quota`, as some documents call it, is a rate limit.
+    /// Parses the identifier; `quota`, used by some documents, is a rate limit.
     pub fn parse(word: &str) -> Option<Self> {
         if word == "quota" {
             return Some(Self::RateLimit);
@@ -92,7 +92,7 @@ impl FailoverReason {
         Self::ALL.into_iter().find(|reason| reason.as_str() == word)
     }
 
-    /// The HTTP status that says the same.
+    /// The equivalent HTTP status.
     pub fn status(self) -> Option<u16> {
         match self {
             Self::Billing => Some(402),
@@ -116,11 +116,11 @@ impl std::fmt::Display for FailoverReason {
     }
 }
 
-/// What a failed call means for the next attempt: status, code and words of the provider decide, and its kind where they say nothing.
+/// Classifies a failed call by the provider's status, code and message, and by the kind of the error if they are inconclusive.
 pub fn classify(error: &LlmError) -> Classified {
     match error.kind {
         LlmErrorKind::Aborted | LlmErrorKind::ContentFiltered => return Classified::None,
-        // Failures of the connection: whatever text they have is ours.
+        // Failures of the connection: their text is our own.
         LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => {
             return Classified::Reason(FailoverReason::Timeout);
         }
@@ -130,7 +130,7 @@ pub fn classify(error: &LlmError) -> Classified {
     let by_signal = reason_of_signal(Signal { status, code: error.code.as_deref(), message: Some(&error.text) });
     match by_signal {
         Classified::None => of_kind(error.kind),
-        // Overflow is also noticed by the size of an answer or by words that only one wire format has.
+        // Overflow is also detected by the size of an answer or by texts of a single wire format.
         Classified::Reason(FailoverReason::Format | FailoverReason::Timeout | FailoverReason::ServerError)
             if error.kind == LlmErrorKind::ContextOverflow =>
         {
@@ -140,7 +140,7 @@ pub fn classify(error: &LlmError) -> Classified {
     }
 }
 
-/// Why a call failed; `None` when another model or profile would not help: cancelled, too long, refused for its content.
+/// Why a call failed; `None` if another model or profile would not help: it was cancelled, too long, or refused for its content.
 pub fn reason_of(error: &LlmError) -> Option<FailoverReason> {
     match classify(error) {
         Classified::Reason(reason) => Some(reason),
@@ -148,7 +148,7 @@ pub fn reason_of(error: &LlmError) -> Option<FailoverReason> {
     }
 }
 
-/// What the kind of a failure alone means.
+/// Classifies a failure by its kind alone.
 fn of_kind(kind: LlmErrorKind) -> Classified {
     Classified::Reason(match kind {
         LlmErrorKind::Aborted | LlmErrorKind::ContentFiltered => return Classified::None,
@@ -166,21 +166,21 @@ fn of_kind(kind: LlmErrorKind) -> Classified {
     })
 }
 
-/// What is known of an error that is no [`LlmError`]: its name, its message, and what is underneath.
+/// The name and message of an error that is not an [`LlmError`].
 #[derive(Clone, Copy, Debug)]
 pub struct NamedError<'a> {
-    /// The name of its class.
+    /// The class name of the error.
     pub name: &'a str,
     /// The message.
     pub message: &'a str,
 }
 
-/// Whether an error says that somebody cancelled.
+/// Whether an error reports a cancellation.
 pub fn is_abort(error: NamedError<'_>) -> bool {
     error.name == "AbortError" || error.message.to_lowercase().contains("aborted")
 }
 
-/// Whether an error says that time ran out; `causes` are the errors underneath.
+/// Whether an error reports a timeout; `causes` are its underlying errors.
 pub fn is_timeout(error: NamedError<'_>, causes: &[NamedError<'_>]) -> bool {
     let says = |error: &NamedError<'_>| {
         error.name == "TimeoutError" || reason_of_text(error.message) == Some(FailoverReason::Timeout)
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_told_apart_by_the_words_of_the_provider() {
+    fn a_status_is_classified_with_the_message_of_the_provider() {
         let of = |status: u16, text: &str| {
             let status = http::StatusCode::from_u16(status).ok();
             classify(&LlmError::refused("p".into(), status, None, text))
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn errors_without_a_status_are_classified_by_kind() {
         let reason = |kind, text: &str| reason_of(&LlmError::new("p".into(), kind, text));
         assert_eq!(reason(LlmErrorKind::Auth, "401 no"), Some(FailoverReason::Auth));
         assert_eq!(reason(LlmErrorKind::Auth, "key has been revoked"), Some(FailoverReason::AuthPermanent));

@@ -1,4 +1,4 @@
-//! One run as data: what is asked, what is decided, what comes out. Nothing here performs anything.
+//! One run as data: its request, its decisions, its result. Nothing here has side effects.
 
 pub mod tool_results;
 

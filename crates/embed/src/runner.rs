@@ -1,6 +1,6 @@
-//! Carries a run out: asks [`decide`] what to do, does it, and tells what happened.
+//! Carries out a run: asks [`decide`] what to do, does it, and emits events about it.
 //!
-//! The only loop is runner ⇄ decide. Everything that could be a judgement is in the pure functions of [`crate::run`].
+//! The runner and `decide` alternate in a single loop. All decisions are made by the pure functions of [`crate::run`].
 
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
@@ -40,7 +40,7 @@ mod terms;
 
 pub(crate) use finish::terminal_event;
 
-/// What a run tells, in the order in which it happens.
+/// An event of a run, emitted in the order in which things happen.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
@@ -49,11 +49,11 @@ pub enum RunEvent {
         /// How long that took, in milliseconds.
         waited_ms: u64,
     },
-    /// A model is tried.
+    /// A model is about to be tried.
     Model {
-        /// Who serves it.
+        /// The provider.
         provider: String,
-        /// Its name.
+        /// The model.
         model: String,
     },
     /// An attempt begins.
@@ -62,16 +62,16 @@ pub enum RunEvent {
     Session(Box<SessionEvent>),
     /// A part of the reply.
     Reply(ReplyEvent),
-    /// An attempt is over, and what follows is decided.
+    /// An attempt has ended, and the next step is decided.
     Decided {
         /// The attempt.
         report: AttemptReport,
-        /// The failure in words, when there was one.
+        /// The message of the failure, if it failed.
         error: Option<String>,
     },
     /// The conversation is being repaired.
     Repair(Repair),
-    /// The repair is over.
+    /// The repair has ended.
     Repaired(RepairOutcome),
     /// The run waits.
     Wait(Wait),
@@ -93,24 +93,24 @@ pub(crate) struct Runner<'r> {
     pub(crate) runtime: &'r dyn AttemptRuntime,
     pub(crate) active: &'r Registered,
     pub(crate) emitter: &'r Emitter<RunEvent>,
-    /// Stops the run; it has the wall clock of the whole run.
+    /// Stops the run, also when its time limit passes.
     pub(crate) cancel: Cancel,
-    /// The same without the wall clock.
+    /// Stops the run, without its time limit.
     pub(crate) stop: Cancel,
     pub(crate) began: Instant,
     pub(crate) replies: Replies,
-    /// The end of an answer that failed or was stopped. What it would give out is said when no other attempt follows.
+    /// The final events of an answer that failed or was stopped. They are passed on once it is known that no other attempt follows.
     pub(crate) held: Vec<SessionEvent>,
     pub(crate) reports: Vec<AttemptReport>,
     pub(crate) outcomes: Vec<AttemptOutcome>,
-    /// The model that the run began with, and whether another could follow.
+    /// The model that the run started with, and whether there are fallbacks.
     pub(crate) requested: Option<ModelRef>,
     pub(crate) has_fallbacks: bool,
-    /// Models that failed or were left out so far.
+    /// Models that failed or were skipped so far.
     pub(crate) failed_candidates: Vec<FailedCandidate>,
 }
 
-/// How one model did.
+/// How one candidate ended.
 enum CandidateOutcome {
     Done(Box<RunResult>),
     Failed(Box<FailoverError>, Box<RunState>),
@@ -140,7 +140,7 @@ impl Runner<'_> {
             let model = candidates
                 .iter()
                 .find(is_it)
-                .ok_or_else(|| RunError::Internal(format!("{provider}/{name} is no candidate of this run")))?;
+                .ok_or_else(|| RunError::Internal(format!("{provider}/{name} is not a candidate of this run")))?;
             self.failed_candidates = failover.attempts().iter().map(finish::failed_candidate).collect();
             self.emitter.emit(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
             let began = Instant::now();
@@ -161,7 +161,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The error with the soonest time at which one of the run's providers may be asked again.
+    /// The error with the soonest time at which one of the run's providers can be used again.
     fn with_retry_time(&self, error: RunError, candidates: &[Arc<Model>]) -> RunError {
         let RunError::Failover(mut error) = error else { return error };
         let now = self.scope.host.now_ms();
@@ -169,7 +169,7 @@ impl Runner<'_> {
             ProviderHealth::Resting { until, .. } => u64::try_from(until - now).ok().map(Duration::from_millis),
             ProviderHealth::Usable => None,
         };
-        // A provider that may be asked at once leaves the time to what the error itself says.
+        // If a provider can be used at once, the error keeps its own time.
         let waits: Option<Vec<Duration>> = candidates.iter().map(left).collect();
         if let Some(soonest) = waits.and_then(|waits| waits.into_iter().min()) {
             error.retry_after = Some(soonest);
@@ -219,7 +219,7 @@ impl Runner<'_> {
                         None => RepairOutcome::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
                     self.look_at_the_clock(&mut state);
-                    // A repair that was stopped says nothing about the conversation.
+                    // The result of a repair that was stopped does not count.
                     let seen = state.stopped.map_or(Observation::Repaired(&repaired), Observation::Stopped);
                     decide(&mut state, seen)
                 }
@@ -269,7 +269,7 @@ impl Runner<'_> {
         Ok(decision)
     }
 
-    /// Records an attempt that is over.
+    /// Records an attempt that has ended.
     async fn report(
         &mut self,
         model: &Model,
@@ -295,7 +295,7 @@ impl Runner<'_> {
         self.emitter.emit(RunEvent::Decided { report, error }).await;
     }
 
-    /// The credentials of an attempt. A runtime that has its own is given none.
+    /// The credentials of an attempt; none for a runtime that has its own.
     fn auth(&self, plan: &AttemptPlan, model: &Model) -> Result<Arc<dyn RequestAuth>, AuthError> {
         match self.runtime.capabilities().profiles {
             true => self.parts.profiles.auth(plan.profile.as_ref(), model),
@@ -308,8 +308,8 @@ impl Runner<'_> {
         state.stopped = self.cancel.reason();
     }
 
-    /// Pulls an attempt to its end, its events through the reply stages. An attempt that has not ended [`HARD_END`] after the run was
-    /// stopped is dropped.
+    /// Drives an attempt to its end and passes its events through the reply stages. An attempt that has not ended [`HARD_END`] after the run
+    /// was stopped is dropped.
     async fn pull(
         &mut self,
         attempts: &mut dyn Attempts,
@@ -364,7 +364,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Gives out what the reply stages hold and builds the result.
+    /// Flushes the reply stages and builds the result.
     async fn conclude(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> CandidateOutcome {
         self.close_replies().await;
         CandidateOutcome::Done(Box::new(self.finish(finish, state, model)))
@@ -396,7 +396,7 @@ impl Runner<'_> {
         repaired
     }
 
-    /// Records how profiles did. A mark that cannot be written is logged, and the run continues.
+    /// Records the marks of profiles. A mark that cannot be written is logged, and the run continues.
     async fn mark(&mut self, marks: &[Mark], model: &Model) {
         for mark in marks {
             match self.parts.profiles.mark(mark, model).await {
@@ -408,7 +408,7 @@ impl Runner<'_> {
     }
 }
 
-/// How long an attempt or a repair may go on after the run was stopped.
+/// How long an attempt or a repair may continue after the run was stopped.
 const HARD_END: Duration = Duration::from_secs(10);
 
 /// Completes [`HARD_END`] after the run was stopped, with the reason.
@@ -418,7 +418,7 @@ async fn hard_end(cancel: &Cancel) -> CancelReason {
     reason
 }
 
-/// Whether an answer ends here that failed or was stopped.
+/// Whether an event ends an answer that failed or was stopped.
 fn is_broken_off(event: &SessionEvent) -> bool {
     let SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) = event else { return false };
     message.as_assistant().is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))

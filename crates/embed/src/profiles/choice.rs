@@ -1,17 +1,17 @@
-//! Whose credentials a run should use.
+//! The choice of a run's credentials.
 
 use crate::key::ProfileId;
 
 /// A choice of credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileChoice {
-    /// Which.
+    /// The chosen profile.
     pub id: ProfileId,
-    /// Who chose.
+    /// Who made the choice.
     pub source: ProfileSource,
 }
 
-/// Who chose credentials.
+/// Who made a choice of credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProfileSource {
     /// The program: a preference.

@@ -1,4 +1,4 @@
-//! `auth-profiles.json`: credentials and their health. What this version does not know survives every rewrite.
+//! `auth-profiles.json`: credentials and their health. Unknown members survive every rewrite.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::config::auth::{InlineCredential, InlineProfile, ProfileMode, clean_se
 use crate::config::normalise_provider;
 use crate::key::ProfileId;
 
-/// The file as it was read last.
+/// The content of the file as last read.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileFile(Map<String, Value>);
 
@@ -21,7 +21,7 @@ pub struct ProfileFile(Map<String, Value>);
 pub struct Profile {
     /// Its name.
     pub id: ProfileId,
-    /// Whose credential it is.
+    /// The provider it is for.
     pub provider: ProviderId,
     /// The credential.
     pub credential: Credential,
@@ -30,30 +30,30 @@ pub struct Profile {
 /// A credential.
 #[derive(Clone, Debug)]
 pub enum Credential {
-    /// A key.
+    /// An API key.
     ApiKey(Secret),
     /// A token that is not refreshed; `expires` in milliseconds since the epoch, 0 = never.
     Token {
         /// The token.
         token: Secret,
-        /// When it ends.
+        /// When it expires.
         expires: i64,
     },
-    /// A login that is refreshed.
+    /// An OAuth login, which can be refreshed.
     OAuth {
-        /// The token of requests.
+        /// The access token.
         access: Secret,
-        /// There is a token to refresh it with.
+        /// Whether there is a token to refresh it with.
         refreshable: bool,
-        /// When it ends.
+        /// When it expires.
         expires: i64,
-        /// The project requests belong to, where the provider wants one.
+        /// The project that requests belong to, if the provider needs one.
         project: Option<String>,
     },
 }
 
 impl Credential {
-    /// Which kind it is.
+    /// The kind of credential.
     pub fn mode(&self) -> ProfileMode {
         match self {
             Self::ApiKey(_) => ProfileMode::ApiKey,
@@ -64,7 +64,7 @@ impl Credential {
 }
 
 impl Profile {
-    /// Reads an entry; `None` when it is of no known type or names no provider.
+    /// Reads an entry; `None` if its type is unknown or it names no provider.
     pub fn from_entry(id: &str, entry: &Value) -> Option<Self> {
         let provider = entry["provider"].as_str().filter(|provider| !provider.trim().is_empty())?;
         let secret = |name: &str| Secret::new(clean_secret(entry[name].as_str().unwrap_or("")));
@@ -83,7 +83,7 @@ impl Profile {
         Some(Self { id: id.into(), provider: normalise_provider(provider), credential })
     }
 
-    /// A profile of the configuration, if its credential stands there.
+    /// A profile of the configuration, if the configuration contains its credential.
     pub fn inline(profile: &InlineProfile) -> Option<Self> {
         let credential = match profile.credential.clone()? {
             InlineCredential::ApiKey(key) => Credential::ApiKey(key),
@@ -97,7 +97,7 @@ impl Profile {
 }
 
 impl ProfileFile {
-    /// Reads a file; a missing one is empty, a damaged one, too, and reported.
+    /// Reads a file. A missing file counts as empty; so does a damaged one, which is also reported.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         match document::read_object(path) {
             Ok(document) => (Self(document), Vec::new()),
@@ -105,7 +105,7 @@ impl ProfileFile {
         }
     }
 
-    /// Takes a document already parsed.
+    /// Wraps a parsed document.
     pub fn from_document(document: Map<String, Value>) -> Self {
         Self(document)
     }
@@ -115,7 +115,7 @@ impl ProfileFile {
         &self.0
     }
 
-    /// Its profiles, as far as they are usable at all.
+    /// Its profiles, without malformed ones.
     pub fn profiles(&self) -> Vec<Profile> {
         let entries = self.0.get("profiles").and_then(Value::as_object).into_iter().flatten();
         entries.filter_map(|(id, entry)| Profile::from_entry(id, entry)).collect()
@@ -131,7 +131,7 @@ impl ProfileFile {
         (!ids.is_empty()).then_some(ids)
     }
 
-    /// How a profile is.
+    /// The health of a profile.
     pub fn health(&self, id: &ProfileId) -> Health {
         Health::read(self.0.get("usageStats").and_then(|stats| stats.get(id.as_str())))
     }
@@ -144,7 +144,7 @@ impl ProfileFile {
         self.edit("lastGood", |good| drop(good.insert(provider.to_string(), json!(id.as_str()))));
     }
 
-    /// Changes one object of the document, made when it is missing.
+    /// Changes one object of the document, creating it if it is missing.
     fn edit(&mut self, name: &str, edit: impl FnOnce(&mut Map<String, Value>)) {
         if self.0.is_empty() {
             self.0.insert("version".into(), 1.into());

@@ -1,8 +1,8 @@
-//! How a profile is: pure maths of failures and rests.
+//! The health of a profile: pure arithmetic on failures and cooldowns.
 //!
-//! A profile that failed rests. When its rest is over it is *half-open*: a failure before it has been healthy for as long as it rested makes
-//! the next rest longer, a failure after that starts again with the first, a success forgets everything. Failures during a rest never
-//! prolong it.
+//! A profile that failed is in cooldown. After that it is *half-open*: a failure before it has been healthy for as long as its last cooldown
+//! makes the next cooldown longer, a later failure starts with the first cooldown again, and a success resets everything. Failures during a
+//! cooldown never extend it.
 
 use std::time::Duration;
 
@@ -12,48 +12,48 @@ use serde_json::{Map, Value, json};
 use crate::config::{Cooldowns, normalise_provider};
 use crate::reason::FailoverReason;
 
-/// The longest rest a provider may ask for.
+/// The longest cooldown that a provider may ask for.
 const LONGEST_ASKED_MS: i64 = 15 * 60_000;
 
-/// How a profile is. Times are milliseconds since the epoch.
+/// The health of a profile. Times are in milliseconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
     /// When it was last used.
     pub last_used: Option<i64>,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub error_count: u32,
-    /// Failures in a row, by reason.
+    /// Consecutive failures, by reason.
     pub failure_counts: Vec<(String, u32)>,
     /// When it last failed.
     pub last_failure_at: Option<i64>,
-    /// It rests until then.
+    /// When its cooldown ends.
     pub cooldown_until: Option<i64>,
-    /// Why it rests.
+    /// Why it is in cooldown.
     pub cooldown_reason: Option<FailoverReason>,
-    /// It rests for this model only.
+    /// The only model that the cooldown applies to; `None`: all models.
     pub cooldown_model: Option<String>,
-    /// How long the last rest was.
+    /// How long the last cooldown was.
     pub last_window_ms: Option<i64>,
-    /// It is void until then: no money, or no valid credential.
+    /// Until when it is disabled, for billing or for an invalid credential.
     pub disabled_until: Option<i64>,
-    /// Why it is void.
+    /// Why it is disabled.
     pub disabled_reason: Option<FailoverReason>,
-    /// What other versions wrote.
+    /// Members written by other versions.
     extra: Map<String, Value>,
 }
 
-/// A failure.
+/// A failure of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileFailure<'a> {
-    /// Why.
+    /// Why it failed.
     pub reason: FailoverReason,
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
-    /// With which model.
+    /// The model that was requested.
     pub model: Option<&'a str>,
-    /// Whose credential it is.
+    /// The provider of the profile.
     pub provider: &'a ProviderId,
-    /// When.
+    /// When it failed, in milliseconds since the epoch.
     pub now: i64,
 }
 
@@ -121,12 +121,12 @@ impl Health {
         Value::Object(entry)
     }
 
-    /// Until when it cannot be used, whatever the model; `None` when it can.
+    /// Until when it cannot be used for some model; `None` if it can be used for all.
     pub fn cools_until(&self, now: i64) -> Option<i64> {
         self.cooldown_until.max(self.disabled_until).filter(|until| now < *until)
     }
 
-    /// Whether it cannot be used now for a model. A rest because of too many requests of one model binds that model only.
+    /// Whether it cannot be used for a model now. A cooldown for rate limiting may apply to one model only.
     pub fn is_cooling(&self, now: i64, model: Option<&str>) -> bool {
         if self.disabled_until.is_some_and(|until| now < until) {
             return true;
@@ -138,12 +138,12 @@ impl Health {
         !other_model && self.cooldown_until.is_some_and(|until| now < until)
     }
 
-    /// How it is after a failure.
+    /// Its health after a failure.
     #[must_use]
     pub fn after_failure(&self, failure: &ProfileFailure<'_>, terms: &Cooldowns) -> Self {
         use FailoverReason::{AuthPermanent, Billing, Format, ModelNotFound, ServerError, Timeout};
         let mut next = self.clone();
-        // A slow model says nothing about the credential.
+        // A slow model does not indicate a problem with the credential.
         if failure.reason == Timeout {
             return next;
         }
@@ -156,7 +156,7 @@ impl Health {
         next.last_failure_at = Some(now);
         let asked = failure.retry_after.map(|asked| to_ms(asked).min(LONGEST_ASKED_MS));
         match failure.reason {
-            // The credential is fine: nothing else of the provider would fail because of it.
+            // The credential is fine: other requests with it would not fail.
             Format | ModelNotFound | ServerError => return next,
             Billing => {
                 let provider = normalise_provider(failure.provider.as_str());
@@ -170,7 +170,7 @@ impl Health {
                 let is_active = self.cooldown_until.is_some_and(|until| now < until);
                 let model = if reason == FailoverReason::RateLimit { failure.model.map(str::to_owned) } else { None };
                 next.cooldown_model = match is_active {
-                    // A second model, or a cause that knows no model, widens the rest to all of them.
+                    // A failure of another model, or without a model, extends the cooldown to all models.
                     true => self.cooldown_model.clone().filter(|bound| Some(bound) == model.as_ref()),
                     false => model,
                 };
@@ -186,7 +186,7 @@ impl Health {
         next
     }
 
-    /// How it is after a success.
+    /// Its health after a success.
     #[must_use]
     pub fn after_success(&self, now: i64) -> Self {
         Self {
@@ -197,7 +197,7 @@ impl Health {
         }
     }
 
-    /// How it is once windows that have ended are forgotten; for showing, not for counting.
+    /// Its health without windows that have ended; for display, not for counting.
     #[must_use]
     pub fn without_ended(&self, now: i64) -> Self {
         let mut next = self.clone();
@@ -218,7 +218,7 @@ impl Health {
         next
     }
 
-    /// Whether a failure now is the first again: the profile was healthy for as long as it rested, or for the whole window of counting.
+    /// Whether counting starts over: the profile was healthy for as long as its last cooldown, or for the whole failure window.
     fn starts_anew(&self, now: i64, terms: &Cooldowns) -> bool {
         let Some(last) = self.last_failure_at else { return self.error_count == 0 };
         if now - last > terms.failure_window_ms {
@@ -229,8 +229,8 @@ impl Health {
         now - end >= window
     }
 
-    /// The rest after one more failure. Failures of runs that were under way together are one step, so the length of the last rest counts
-    /// for more than the number of failures.
+    /// The cooldown after one more failure. Failures of concurrent runs are one step, so the length of the last cooldown matters more than
+    /// the number of failures.
     fn next_rest(&self, series: &[i64]) -> i64 {
         let last = self.last_window_ms.filter(|_| self.error_count > 0);
         match last.and_then(|window| series.iter().position(|step| *step == window)) {
@@ -261,21 +261,21 @@ impl Health {
     }
 }
 
-/// The rest after a number of failures.
+/// The cooldown after a number of failures, in milliseconds.
 pub fn cooldown(n_failures: u32, series: &[i64]) -> i64 {
     let at = (n_failures.max(1) as usize - 1).min(series.len().saturating_sub(1));
     series.get(at).copied().unwrap_or(60_000)
 }
 
-/// A rest that doubles with each failure.
+/// A cooldown that doubles with each failure, in milliseconds.
 pub fn doubled(base: i64, max: i64, n_failures: u32) -> i64 {
     base.saturating_mul(1 << n_failures.saturating_sub(1).min(10)).min(max)
 }
 
-/// Why none of several profiles can be used: what most of them say; a void one says more than any rest.
+/// Why none of several profiles can be used: the most frequent reason, where disabled profiles outweigh cooldowns.
 pub fn unavailable_reason(healths: &[Health], now: i64) -> Option<FailoverReason> {
     use FailoverReason as R;
-    /// Which reason is named when several are as frequent.
+    /// The order of reasons that are equally frequent.
     const PRIORITY: [FailoverReason; 9] = [
         R::AuthPermanent,
         R::Auth,

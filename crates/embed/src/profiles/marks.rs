@@ -1,4 +1,4 @@
-//! Writing health: read, change, write, under the lock the file's other users take.
+//! Writes health: reads, changes and writes the file under the lock that its other users take.
 
 use pinch_coding_agent::document::{self, Folder};
 use pinch_stdx::fs::Access;
@@ -9,8 +9,8 @@ use super::file::ProfileFile;
 
 pub use pinch_coding_agent::auth::storage::StoreAuthError as MarkError;
 
-/// Changes the file: in memory at once, and on disk what others have written meanwhile with the same change. When the disk refuses, the
-/// change in memory stays.
+/// Applies a change in memory at once, and then to the file with what others have written meanwhile. If writing fails, the change in memory
+/// stays.
 pub(super) async fn change(parts: &Parts, change: impl Fn(&mut ProfileFile) + Send) -> Result<(), MarkError> {
     change(&mut parts.file());
     let Some(path) = parts.path.clone() else { return Ok(()) };

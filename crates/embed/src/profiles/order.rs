@@ -1,4 +1,4 @@
-//! In which order profiles are tried.
+//! The order in which profiles are tried.
 
 use pinch_llm::ids::ProviderId;
 use pinch_stdx::host::Env;
@@ -10,12 +10,12 @@ use crate::config::auth::ProfileMode;
 use crate::config::{AuthConfig, normalise_provider};
 use crate::key::ProfileId;
 
-/// What the order is made from.
+/// The input of [`order`].
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
-    /// Whose profiles.
+    /// The provider of the profiles.
     pub provider: &'a ProviderId,
-    /// This one goes first, if it is one of them.
+    /// The profile to try first, if it is one of them.
     pub preferred: Option<&'a ProfileId>,
     /// All profiles.
     pub profiles: &'a [Profile],
@@ -23,13 +23,13 @@ pub struct Order<'a> {
     pub file: &'a ProfileFile,
     /// Explicit orders and named profiles.
     pub config: &'a AuthConfig,
-    /// Where credentials of the configuration may come from.
+    /// The environment that `${NAME}` in the configuration refers to.
     pub env: &'a Env,
     /// The time, in milliseconds since the epoch.
     pub now: i64,
 }
 
-/// The profiles of a provider in order: as the user says, or by kind and then the one unused longest; those that rest come last.
+/// The profiles of a provider in order: the configured one, or by kind and then least recently used first. Profiles in cooldown come last.
 pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
     let provider = normalise_provider(by.provider.as_str());
     let named: Vec<ProfileId> =
@@ -89,16 +89,16 @@ fn of_provider<'a>(by: &Order<'a>, provider: &ProviderId, ids: Vec<ProfileId>) -
     found
 }
 
-/// The profiles a run may use, and whether it may use no other.
+/// The profiles that a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// In order; empty = what is found without a profile.
+    /// The profiles in order; empty: credentials found without a profile.
     pub ids: Vec<ProfileId>,
-    /// The user chose the one.
+    /// Whether the user chose the only profile.
     pub locked: bool,
 }
 
-/// The profile the user chose is not one of the provider's.
+/// The user chose a profile that is not one of the provider's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Auth profile \"{id}\" is not configured for {provider}.")]
 pub struct NotConfigured {
@@ -108,10 +108,11 @@ pub struct NotConfigured {
     pub provider: ProviderId,
 }
 
-/// Applies the choice of a request to an order. A choice of the user counts if the profile is the provider's; `owner` is whose it is.
+/// Applies the choice of a request to an order. A choice of the user is binding if the profile belongs to the provider; `owner` is the provider it
+/// belongs to.
 ///
 /// # Errors
-/// When the user chose a profile of this provider that the order leaves out.
+/// If the user chose a profile of this provider that its order leaves out.
 pub(super) fn select(
     order: Vec<ProfileId>,
     choice: Option<&ProfileChoice>,

@@ -1,4 +1,4 @@
-//! From a profile to the key of a request.
+//! Resolves a profile to the key of a request.
 
 use futures::future::BoxFuture;
 use pinch_coding_agent::auth::{AuthError, RequestAuth};
@@ -15,7 +15,7 @@ use super::file::{Credential, Profile};
 /// The key of a profile, as requests carry it.
 ///
 /// # Errors
-/// When there is none, or it has expired.
+/// If there is none, or it has expired.
 pub fn resolve(profile: &Profile, env: &Env, now: i64) -> Result<Secret, AuthError> {
     let missing = || AuthError::Missing { provider: profile.provider.clone() };
     let expired = || AuthError::Expired { provider: profile.provider.clone() };
@@ -40,7 +40,7 @@ pub fn resolve(profile: &Profile, env: &Env, now: i64) -> Result<Secret, AuthErr
     }
 }
 
-/// Whether a profile has something to make a key of; a login that has expired can be refreshed.
+/// Whether a profile can be resolved to a key; an expired login counts if it can be refreshed.
 pub(super) fn has_secret(profile: &Profile, env: &Env, now: i64) -> bool {
     match &profile.credential {
         Credential::ApiKey(key) => value(key, env).is_some(),
@@ -60,7 +60,7 @@ fn value(secret: &Secret, env: &Env) -> Option<Secret> {
     (!text.is_empty()).then(|| Secret::new(text))
 }
 
-/// The credentials of one profile, looked up again for each request: another program may have refreshed them.
+/// The credentials of one profile. They are looked up for each request, because another program may have refreshed them.
 pub(super) struct ProfileAuth {
     profiles: Profiles,
     profile: Profile,

@@ -53,7 +53,7 @@ async fn marks_are_shared_and_unknown_members_survive() {
 }
 
 #[tokio::test]
-async fn profiles_of_the_configuration_leave_only_their_health_on_disk() {
+async fn only_the_health_of_configured_profiles_is_written_to_disk() {
     let dir = tempfile::tempdir().unwrap();
     let config = json!({"auth": {"profiles": [
         {"id": "primary", "provider": "anthropic", "apiKey": "secret-1"},
@@ -71,7 +71,7 @@ async fn profiles_of_the_configuration_leave_only_their_health_on_disk() {
 }
 
 #[test]
-fn the_next_rest_is_longer_only_while_half_open() {
+fn the_next_cooldown_is_longer_only_while_half_open() {
     let terms = crate::config::Cooldowns::default();
     let provider = ProviderId::new("openai");
     let fail = |health: &Health, now: i64| {

@@ -1,16 +1,16 @@
 //! Finding words in lower-cased error texts.
 
-/// Whether one of the words is there.
+/// Whether the text contains one of the words.
 pub(super) fn any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Whether all of the words are there.
+/// Whether the text contains all of the words.
 pub(super) fn all(text: &str, words: &[&str]) -> bool {
     words.iter().all(|word| text.contains(word))
 }
 
-/// Whether a word stands alone somewhere: no letter, digit or underscore next to it.
+/// Whether the text contains a whole word: no letter, digit or underscore is next to it.
 pub(super) fn word(text: &str, word: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word).any(|(at, found)| {
@@ -18,12 +18,12 @@ pub(super) fn word(text: &str, word: &str) -> bool {
     })
 }
 
-/// Whether one of the words stands alone.
+/// Whether the text contains one of the whole words.
 pub(super) fn any_word(text: &str, words: &[&str]) -> bool {
     words.iter().any(|w| word(text, w))
 }
 
-/// Whether the words come one after another on the way through the text, whatever is between them.
+/// Whether the words occur in this order, with anything between them.
 pub(super) fn in_order(text: &str, words: &[&str]) -> bool {
     let mut rest = text;
     words.iter().all(|word| match rest.find(word) {
@@ -35,12 +35,12 @@ pub(super) fn in_order(text: &str, words: &[&str]) -> bool {
     })
 }
 
-/// Whether one of the first words is followed by one of the second.
+/// Whether one of the words of `first` is followed by one of `second`.
 pub(super) fn then(text: &str, first: &[&str], second: &[&str]) -> bool {
     first.iter().any(|first| text.find(first).is_some_and(|at| any(&text[at + first.len()..], second)))
 }
 
-/// The first number after a phrase, commas in it passed over.
+/// The first number after a phrase, ignoring thousands separators.
 pub(super) fn number_after(text: &str, phrase: &str) -> Option<u64> {
     let rest = text[text.find(phrase)? + phrase.len()..].trim_start();
     let digits: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(|c| *c != ',').collect();

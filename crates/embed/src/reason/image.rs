@@ -1,19 +1,19 @@
-//! Images that a provider finds too large.
+//! Errors about images that are too large for a provider, and about the order of messages.
 
 use super::find::{any, number_after};
 
 /// An image with too many pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImageDimension {
-    /// How many a side may have.
+    /// The maximum number of pixels per side.
     pub max_px: Option<u64>,
-    /// The message with the image.
+    /// The index of the message with the image.
     pub message_idx: Option<u64>,
-    /// The block of that message.
+    /// The index of the block in that message.
     pub content_idx: Option<u64>,
 }
 
-/// Reads the error, where the text is one.
+/// Parses an error about too many pixels.
 pub fn image_dimension(text: &str) -> Option<ImageDimension> {
     let lower = text.to_lowercase();
     if !lower.contains("image dimensions exceed max allowed size") {
@@ -32,13 +32,13 @@ pub fn image_dimension(text: &str) -> Option<ImageDimension> {
     })
 }
 
-/// Whether a text says that an image has too many bytes.
+/// Whether a text reports an image with too many bytes.
 pub fn is_image_size(text: &str) -> bool {
     let lower = text.to_lowercase();
     lower.contains("image exceeds") && lower.contains("mb")
 }
 
-/// How many megabytes an image may have, where the text says it.
+/// The maximum size of an image in megabytes, if the text names it.
 pub fn image_size_mb(text: &str) -> Option<f64> {
     let lower = text.to_lowercase();
     let rest = lower[lower.find("image exceeds")? + "image exceeds".len()..].trim_start();
@@ -46,7 +46,7 @@ pub fn image_size_mb(text: &str) -> Option<f64> {
     rest[end..].trim_start().starts_with("mb").then(|| rest[..end].parse().ok()).flatten()
 }
 
-/// Whether a text says that messages do not alternate as the provider wants them to.
+/// Whether a text reports that roles do not alternate as the provider requires.
 pub fn is_role_ordering(text: &str) -> bool {
     any(&text.to_lowercase(), &["incorrect role information", "roles must alternate"])
 }

@@ -1,4 +1,4 @@
-//! Whether a text says that the conversation is too long for the model.
+//! Recognises texts about a conversation that is too long for the model.
 
 use pinch_llm::error::overflow::text_is_overflow;
 
@@ -36,19 +36,19 @@ const PAIRS: &[&[&str]] = &[
     &["413", "too large"],
 ];
 
-/// A limit on tokens in a time, which some providers send with the status of an overflow.
+/// Whether a text is about a limit on tokens per time, which some providers report with the status of an overflow.
 fn is_token_rate(text: &str) -> bool {
     word(text, "tpm") || text.contains("tokens per minute")
 }
 
-/// Whether a text says that a model cannot do without reasoning.
+/// Whether a text reports that reasoning cannot be disabled for a model.
 pub fn is_reasoning_required(text: &str) -> bool {
     let text = text.to_lowercase();
     any(&text, &["reasoning is mandatory", "reasoning is required", "requires reasoning"])
         || in_order(&text, &["reasoning", "cannot be disabled"])
 }
 
-/// Whether a text says so in so many words.
+/// Whether a text clearly reports an overflow.
 pub fn is_context_overflow(text: &str) -> bool {
     let lower = text.to_lowercase();
     if lower.trim().is_empty() || is_token_rate(&lower) || is_reasoning_required(&lower) {
@@ -60,7 +60,7 @@ pub fn is_context_overflow(text: &str) -> bool {
         || (!is_rate_limit(&lower) && text_is_overflow("", text))
 }
 
-/// Words of single providers.
+/// Texts of individual providers.
 fn of_provider(text: &str) -> bool {
     then(
         text,
@@ -77,7 +77,7 @@ fn of_provider(text: &str) -> bool {
         || then(text, &["input is too long for", "input too long for"], &["model"])
 }
 
-/// Whether a text probably says so.
+/// Whether a text probably reports an overflow.
 pub fn is_likely_context_overflow(text: &str) -> bool {
     let lower = text.to_lowercase();
     if is_token_rate(&lower) || is_reasoning_required(&lower) || is_billing(&lower) || is_rate_limit(&lower) {
@@ -112,14 +112,14 @@ pub fn is_likely_context_overflow(text: &str) -> bool {
         })
 }
 
-/// Whether a text says that a compaction failed because even that was too long.
+/// Whether a text reports that a compaction failed because its request was too long.
 pub fn is_compaction_failure(text: &str) -> bool {
     let lower = text.to_lowercase();
     any(&lower, &["compaction", "summarization failed"])
         && (is_likely_context_overflow(text) || lower.contains("context overflow"))
 }
 
-/// How many tokens the request had, where the text says it.
+/// The number of tokens of the request, if the text names it.
 pub fn observed_tokens(text: &str) -> Option<u64> {
     let lower = text.to_lowercase();
     let named = number_after(&lower, "prompt is too long:");

@@ -1,4 +1,4 @@
-//! Money: whether a text is about a bill, and what a status 402 really means.
+//! Billing: recognises texts about payment, and classifies status 402.
 
 use super::FailoverReason;
 use super::find::{all, any, then, word};
@@ -17,10 +17,10 @@ const BILLING: &[&str] = &[
     "requires more credits",
 ];
 
-/// Longer texts are prose; only unmistakable marks count.
+/// Longer texts are prose, in which only unambiguous markers count.
 const MAX_TEXT: usize = 512;
 
-/// Whether a text says that money is missing.
+/// Whether a text is about payment or exhausted credit.
 pub fn is_billing(text: &str) -> bool {
     let lower = text.to_lowercase();
     if lower.chars().count() > MAX_TEXT {
@@ -37,7 +37,7 @@ pub fn is_billing(text: &str) -> bool {
     is_headed && any(&lower, &["upgrade", "credits", "payment", "plan"])
 }
 
-/// A 402 that is a status and nothing else.
+/// Whether a 402 in the text is certainly a status.
 fn has_hard_mark(text: &str) -> bool {
     let marked = text.match_indices("402").any(|(at, _)| {
         let after = text[at + 3..].chars().next();
@@ -83,7 +83,7 @@ pub(super) fn is_402_text(text: &str) -> bool {
         || is_temporary(rest)
 }
 
-/// What a status 402 means: money, or a limit that passes.
+/// The reason of a status 402: billing, or a temporary limit.
 pub fn reason_of_402(text: &str) -> FailoverReason {
     let lower = text.to_lowercase();
     let mut rest = lower.trim();

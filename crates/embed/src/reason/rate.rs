@@ -1,4 +1,4 @@
-//! Too many requests, for now or for the day.
+//! Recognises texts about rate limits and periodic limits.
 
 use super::find::{any, word};
 
@@ -22,7 +22,7 @@ pub(super) fn is_rate_limit(text: &str) -> bool {
     ) || word(text, "tpm")
 }
 
-/// A limit for a day, a week or a month.
+/// Whether a text is about a daily, weekly or monthly limit.
 pub(super) fn is_periodic_limit(text: &str) -> bool {
     ["daily", "weekly", "monthly"].iter().any(|period| {
         text.match_indices(period).any(|(at, _)| {
@@ -38,7 +38,7 @@ pub(super) fn is_periodic_limit(text: &str) -> bool {
     })
 }
 
-/// Whether a text speaks of too many requests.
+/// Whether a text is about too many requests.
 pub fn is_rate_limit_text(text: &str) -> bool {
     is_rate_limit(&text.to_lowercase())
 }

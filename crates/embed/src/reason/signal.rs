@@ -1,4 +1,4 @@
-//! Classifying errors of foreign runtimes: a status, a code, a message, any of them missing.
+//! Classifies errors of foreign runtimes by status, code and message, any of which may be missing.
 
 use super::FailoverReason;
 use super::overflow::is_context_overflow;
@@ -6,21 +6,21 @@ use super::payment::reason_of_402;
 use super::text::{is_auth_permanent, reason_of_message};
 use crate::replies::api_error::leading_status;
 
-/// What is known of an error.
+/// What is known about an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Signal<'a> {
     /// HTTP status.
     pub status: Option<u16>,
-    /// The provider's or the system's own code.
+    /// The code of the provider or of the operating system.
     pub code: Option<&'a str>,
     /// The message.
     pub message: Option<&'a str>,
 }
 
-/// What an error means.
+/// The classification of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classified {
-    /// A reason to try elsewhere.
+    /// A failure that another profile or model may avoid.
     Reason(FailoverReason),
     /// The conversation is too long.
     ContextOverflow,
@@ -34,7 +34,7 @@ impl From<Option<FailoverReason>> for Classified {
     }
 }
 
-/// What an error means. A status says more than a code, a code more than words.
+/// Classifies an error. The status takes precedence over the code, and the code over the message.
 pub fn reason_of_signal(signal: Signal<'_>) -> Classified {
     let message = signal.message.unwrap_or("");
     let by_message = of_message(message);
@@ -54,7 +54,7 @@ pub fn reason_of_signal(signal: Signal<'_>) -> Classified {
     }
 }
 
-/// What a status with a message means.
+/// The reason of a status with a message.
 pub fn reason_of_status(status: u16, message: Option<&str>) -> Option<FailoverReason> {
     match reason_of_signal(Signal { status: Some(status), code: None, message }) {
         Classified::Reason(reason) => Some(reason),
@@ -104,7 +104,7 @@ fn is_empty_body(lower: &str) -> bool {
     rest.is_empty() || matches!(rest, "(no body)" | "no body")
 }
 
-/// What a code means.
+/// The reason of a code.
 pub fn reason_of_code(code: &str) -> Option<FailoverReason> {
     Some(match code.trim().to_ascii_uppercase().as_str() {
         "DEACTIVATED_WORKSPACE" => FailoverReason::AuthPermanent,

@@ -1,6 +1,6 @@
-//! Classifying error texts that come without their error.
+//! Classifies error texts that come without a typed error.
 //!
-//! The words are those of OpenClaw's tables, in their order; `llm` keeps its own for errors it sees live. Matching is on lower-cased text.
+//! The phrases and their order are those of OpenClaw's tables; `llm` has its own for errors of live requests. Text is lowercased first.
 
 use super::FailoverReason;
 use super::find::{all, any, any_word, in_order, then, word};
@@ -10,7 +10,7 @@ use super::payment::{is_402_text, is_billing, reason_of_402};
 use super::rate::{is_periodic_limit, is_rate_limit};
 use crate::replies::api_error::leading_status;
 
-/// Why a text says something failed; `None` when it is no reason to try elsewhere.
+/// The reason of a failure by its text; `None` if another profile or model would not help.
 pub fn reason_of_text(text: &str) -> Option<FailoverReason> {
     if is_context_overflow(text) {
         return None;
@@ -18,13 +18,13 @@ pub fn reason_of_text(text: &str) -> Option<FailoverReason> {
     reason_of_message(text)
 }
 
-/// The reason without a look at length.
+/// The reason by the text, whatever its length.
 pub(super) fn reason_of_message(raw: &str) -> Option<FailoverReason> {
     use FailoverReason as R;
     let lower = raw.to_lowercase();
     let text = lower.as_str();
     let status = leading_status(text).map(|(status, _)| status);
-    // The order decides: the first that says something wins.
+    // The order matters: the first match wins.
     if image_dimension(text).is_some() || is_image_size(text) {
         return None;
     }
@@ -69,7 +69,7 @@ pub(super) fn reason_of_message(raw: &str) -> Option<FailoverReason> {
     })
 }
 
-/// Whether a text begins with a status that passes.
+/// Whether a text begins with a transient status.
 pub fn is_transient_http(text: &str) -> bool {
     leading_status(text).is_some_and(|(status, _)| is_transient_status(status))
 }
@@ -78,7 +78,7 @@ fn is_transient_status(status: u16) -> bool {
     matches!(status, 499 | 500 | 502 | 503 | 504 | 521 | 522 | 523 | 524 | 529)
 }
 
-/// Whether a text says that the provider forgot the conversation.
+/// Whether a text reports that the provider no longer has the conversation.
 pub fn is_session_expired(text: &str) -> bool {
     let text = text.to_lowercase();
     let ends = ["not found", "does not exist", "expired", "invalid"];
@@ -122,7 +122,7 @@ pub(super) fn is_model_not_found(text: &str) -> bool {
         || in_order(text, &["is not supported when using", "with a chatgpt account"])
 }
 
-/// Whether one phrase follows another within so many characters.
+/// Whether `second` follows `first` within this many characters.
 fn near(text: &str, first: &str, second: &str, within: usize) -> bool {
     text.match_indices(first).any(|(at, _)| {
         let rest = &text[at + first.len()..];
@@ -176,7 +176,7 @@ pub(super) fn is_timeout(text: &str) -> bool {
     })
 }
 
-/// Whether a text says that credentials will never work again.
+/// Whether a text reports permanently invalid credentials.
 pub fn is_auth_permanent(text: &str) -> bool {
     let text = text.to_lowercase();
     let ends = ["revoked", "invalid", "deactivated", "deleted"];
@@ -201,7 +201,7 @@ pub fn is_auth_permanent(text: &str) -> bool {
         )
 }
 
-/// Whether a text says that credentials do not work.
+/// Whether a text reports refused credentials.
 pub fn is_auth(text: &str) -> bool {
     let text = text.to_lowercase();
     any(
@@ -231,7 +231,7 @@ pub fn is_auth(text: &str) -> bool {
         || is_auth_permanent(&text)
 }
 
-/// Whether a text says that the provider does not take the shape of the request.
+/// Whether a text reports that the provider rejected the form of the request.
 pub fn is_format(text: &str) -> bool {
     let text = text.to_lowercase();
     any(&text, &["string should match pattern", "tool_use.id", "tool_use_id", "invalid request format"])
@@ -293,7 +293,7 @@ fn is_transient_api_error(text: &str) -> bool {
         && !is_auth(text)
 }
 
-/// Words of single providers, looked at last.
+/// Texts of individual providers, checked last.
 fn of_provider(text: &str) -> Option<FailoverReason> {
     if text.contains("invalid_argument") && any(text, &["exceeds the max", "input too long", "input is too long"]) {
         return Some(FailoverReason::Format);
@@ -310,12 +310,12 @@ fn of_provider(text: &str) -> Option<FailoverReason> {
     text.contains("model_deactivated").then_some(FailoverReason::ModelNotFound)
 }
 
-/// Whether a text speaks of a provider without capacity.
+/// Whether a text reports a provider without capacity.
 pub fn is_overloaded_text(text: &str) -> bool {
     is_overloaded(&text.to_lowercase())
 }
 
-/// Whether a text speaks of time that ran out.
+/// Whether a text reports a timeout.
 pub fn is_timeout_text(text: &str) -> bool {
     is_timeout(&text.to_lowercase())
 }

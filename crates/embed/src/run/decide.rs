@@ -1,4 +1,4 @@
-//! What to do next with one model: a pure decision. It sees what happened and says what to mark and what to do; the runner does it.
+//! Decides what to do next with one model, as a pure function: from an observation to the marks and the action that the runner carries out.
 //!
 //! ```
 //! use pinch_embed::run::decide::{Action, RunState, RunTerms, Observation, decide};
@@ -25,19 +25,19 @@ pub use crate::config::agents::RunRetries;
 use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
 
-/// What happened.
+/// What the runner observed.
 #[derive(Clone, Copy, Debug)]
 pub enum Observation<'a> {
-    /// Nothing yet.
+    /// The model is about to be tried.
     Start,
     /// An attempt ended.
     Attempt(&'a AttemptOutcome),
-    /// The attempt was not made: there is no credential for it.
+    /// The attempt was not made for lack of a credential.
     NoCredential {
-        /// Why not.
+        /// The message about the missing credential.
         message: &'a str,
     },
-    /// A repair was tried.
+    /// A repair has ended.
     Repaired(&'a RepairOutcome),
     /// A wait is over.
     Waited,
@@ -45,26 +45,26 @@ pub enum Observation<'a> {
     Stopped(CancelReason),
 }
 
-/// What became of a repair.
+/// The outcome of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepairOutcome {
-    /// The conversation is shorter.
+    /// The conversation was compacted.
     Compacted,
-    /// It is not.
+    /// The conversation could not be compacted.
     NotCompacted {
-        /// Why not.
+        /// The reason, for people.
         why: String,
     },
-    /// Tool results are shorter.
+    /// Tool results were truncated.
     Truncated {
         /// How many.
         count: usize,
     },
-    /// None was too long after all.
+    /// No tool result was too long.
     NotTruncated,
 }
 
-/// What to mark, and what to do.
+/// The marks to record and the action to take.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// Marks, in this order, before the action.
@@ -79,44 +79,44 @@ impl Decision {
     }
 }
 
-/// Something to remember about a profile.
+/// An outcome to record for a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It failed.
+    /// The profile failed.
     Failure {
-        /// Which.
+        /// The profile.
         profile: ProfileId,
         /// Why.
         reason: FailoverReason,
         /// How long the provider asks to wait.
         retry_after: Option<Duration>,
     },
-    /// It works: next time it is tried first.
+    /// The profile works, and is tried first next time.
     Good {
-        /// Which.
+        /// The profile.
         profile: ProfileId,
     },
-    /// It was used, and its failures are forgotten.
+    /// The profile was used, and its failures are reset.
     Used {
-        /// Which.
+        /// The profile.
         profile: ProfileId,
     },
 }
 
-/// What to do.
+/// What the runner does next.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Make an attempt.
     Attempt(AttemptPlan),
     /// Repair the conversation.
     Repair(Repair),
-    /// Wait.
+    /// Wait before the next step.
     Wait(Wait),
     /// The run is over: build its result from the last outcome.
     Finish(Finish),
-    /// The next model.
+    /// Continue with the next model.
     FailOver(FailoverError),
-    /// The run fails.
+    /// End the run with an error.
     Fail(RunError),
 }
 
@@ -127,10 +127,10 @@ pub enum Repair {
     Compact {
         /// Why.
         trigger: CompactTrigger,
-        /// How many tokens the provider says it has.
+        /// The length reported by the provider, in tokens.
         observed_tokens: Option<u64>,
     },
-    /// Shorten the tool results that are longer than one may be.
+    /// Truncate the tool results that are longer than allowed.
     TruncateToolResults,
 }
 
@@ -139,12 +139,12 @@ pub enum Repair {
 pub enum CompactTrigger {
     /// It is too long for the model.
     Overflow,
-    /// It is long, and the model took too long.
+    /// It is long, and the request timed out.
     TimeoutRecovery,
 }
 
 impl CompactTrigger {
-    /// The word used in events.
+    /// The identifier used in events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Overflow => "overflow",
@@ -153,69 +153,69 @@ impl CompactTrigger {
     }
 }
 
-/// A wait.
+/// A wait between two attempts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     /// How long.
     pub delay: Duration,
-    /// Which part of it may be added or taken away at random.
+    /// The fraction of `duration` by which it may be randomly lengthened or shortened.
     pub jitter: f64,
     /// Why.
     pub reason: FailoverReason,
-    /// What comes then.
+    /// What the wait is for.
     pub before: WaitFor,
 }
 
 impl Wait {
-    /// The wait with its random part; `fraction` is between 0 and 1.
+    /// The duration with jitter; `fraction` is a random number between 0 and 1.
     pub fn jittered(&self, fraction: f64) -> Duration {
         self.delay.mul_f64((1.0 + self.jitter * (2.0 * fraction - 1.0)).max(0.0))
     }
 }
 
-/// What a wait is for.
+/// What follows a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
     /// The same profile again.
     SameProfile {
-        /// Which repetition this is, from 1.
+        /// The number of the retry, from 1.
         attempt: u32,
-        /// Repetitions at most.
+        /// The maximum number of retries.
         max: u32,
     },
     /// The next profile.
     NextProfile,
-    /// The next model.
+    /// Continue with the next model.
     NextModel,
 }
 
 /// How a run ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// With what the last attempt said, be it a failure in words.
+    /// With the last attempt's answer or its failure text.
     Answer,
-    /// Somebody stopped it; what was said so far is kept.
+    /// It was stopped; the partial answer is kept.
     Aborted,
-    /// The wall clock of the attempt ran out before anything was said.
+    /// The time limit of the attempt passed before any answer.
     TimedOut,
-    /// The model ended without saying anything.
+    /// The model ended without an answer.
     Incomplete {
-        /// A tool may have changed something: the user should look before trying again.
+        /// A tool may have changed something, which the user should check before trying again.
         verify: bool,
     },
-    /// With a failure that has its own words.
+    /// With a failure that has its own message.
     Error {
-        /// What kind.
+        /// The kind of failure.
         kind: RunErrorKind,
-        /// The failure, raw.
+        /// The original error text.
         message: String,
-        /// What the user reads.
+        /// The message for the user.
         text: String,
     },
 }
 
 impl Finish {
-    /// What the user reads in place of an answer; `None` when the attempt speaks for itself.
+    /// The message for the user in place of an answer; `None` if the attempt's own answer or failure is shown.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Answer | Self::Aborted => None,
@@ -233,13 +233,13 @@ impl Finish {
     }
 }
 
-/// Above this part of the window a timeout is taken for the fault of a long conversation.
+/// Above this fraction of the window a timeout is attributed to the length of the conversation.
 const LONG_CONVERSATION: f64 = 0.65;
 
-/// Compactions because of timeouts.
+/// Maximum number of compactions after timeouts.
 const MAX_TIMEOUT_COMPACTIONS: u32 = 2;
 
-/// Decides what to do next. `state` is brought up to date, as if the decision were carried out.
+/// Decides what to do next. `state` is updated as if the decision had been carried out.
 pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
     match seen {
         Observation::Start => {
@@ -277,7 +277,7 @@ pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
 /// The end of a run that was stopped as a whole while an attempt or a repair was under way.
 fn after_stop(state: &RunState, reason: CancelReason, has_payload: bool) -> Action {
     match reason {
-        // The deadline of the budget is one of the limits that can have stopped it.
+        // The run may have been stopped by the deadline of its budget.
         CancelReason::Deadline => state.over_budget().unwrap_or(Action::Finish(match has_payload {
             true => Finish::Answer,
             false => Finish::TimedOut,

@@ -1,4 +1,4 @@
-//! What people read when a run fails.
+//! Messages for people when a run fails.
 
 use pinch_llm::message::{AssistantMessage, StopReason};
 
@@ -10,21 +10,21 @@ use crate::reason::text::{is_format, is_overloaded_text, is_timeout_text};
 use crate::replies::api_error::{self, leading_status, without_error_prefix};
 use crate::replies::user_text::{tidy, without_scaffolding};
 
-/// The conversation is too long, and nothing made it shorter.
+/// The conversation is too long and could not be shortened.
 pub const CONTEXT_OVERFLOW: &str = "Context overflow: prompt too large for the model. Try /reset (or /new) to start a fresh session, \
      or use a larger-context model.";
-/// Messages do not alternate as the provider wants them to.
+/// Roles do not alternate as the provider requires.
 pub const ROLE_ORDERING: &str =
     "Message ordering conflict - please try again. If this persists, use /new to start a fresh session.";
 /// The provider has no capacity.
 pub const OVERLOADED: &str = "The AI service is temporarily overloaded. Please try again in a moment.";
 /// Too many requests.
 pub const RATE_LIMIT: &str = "⚠️ API rate limit reached. Please try again later.";
-/// Nothing came in time.
+/// The request timed out.
 pub const TIMEOUT: &str = "LLM request timed out.";
-/// An error without words.
+/// An error without a message.
 pub const UNKNOWN: &str = "LLM request failed with an unknown error.";
-/// What a model says that repeats an error it was shown.
+/// Shown in place of an answer in which the model repeats an error.
 pub const RETURNED_ERROR: &str = "The AI service returned an error. Please try again.";
 
 const REASONING_REQUIRED: &str =
@@ -46,13 +46,13 @@ const REPLAY: &str = "Session history or replay state is invalid. Use /new to st
 /// The provider and model that an error is about.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorSubject<'a> {
-    /// The provider, as people call it.
+    /// The provider's name for people.
     pub provider: Option<&'a str>,
     /// The model.
     pub model: Option<&'a str>,
 }
 
-/// The text for a failed answer; `None` when it did not fail.
+/// The message for a failed answer; `None` if it did not fail.
 pub fn assistant_error_text(message: &AssistantMessage) -> Option<String> {
     if message.stop_reason != StopReason::Error {
         return None;
@@ -63,12 +63,12 @@ pub fn assistant_error_text(message: &AssistantMessage) -> Option<String> {
     Some(error_text(message.error_message.as_deref().unwrap_or(""), subject))
 }
 
-/// The text for an error: what is known in our words, the rest as the provider says it.
+/// The message for an error: our own for known errors, otherwise the provider's.
 pub fn error_text(raw: &str, subject: ErrorSubject<'_>) -> String {
     known_text(raw, subject).unwrap_or_else(|| api_error::shown(raw))
 }
 
-/// Our words for an error; the first rule that fits wins. `None` if no rule does.
+/// Our own message for an error: that of the first rule that matches, or `None`.
 pub(super) fn known_text(raw: &str, subject: ErrorSubject<'_>) -> Option<String> {
     let raw = raw.trim();
     let lower = raw.to_lowercase();
@@ -132,7 +132,7 @@ fn has_any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Failures on the way: the disk, the login, a proxy.
+/// Messages for failures of the disk, the login or a proxy.
 fn local_text(lower: &str) -> Option<&'static str> {
     let is_html = lower.contains("<!doctype html") || lower.contains("<html");
     Some(if has_any(lower, &["enospc", "no space left on device", "disk full"]) {
@@ -163,7 +163,7 @@ fn is_missing_tool_input(lower: &str) -> bool {
     fields.iter().any(|field| lower.find(field).is_some_and(|at| has_path || lower[at..].contains("required")))
 }
 
-/// What the provider rejected, where it says so.
+/// What the provider rejected, if the text names it.
 fn rejected(raw: &str) -> Option<String> {
     let info = api_error::info(raw)?;
     info.message.filter(|_| info.kind.as_deref() == Some("invalid_request_error"))
@@ -171,7 +171,7 @@ fn rejected(raw: &str) -> Option<String> {
 
 const MAX_OWN_WORDS: usize = 300;
 
-/// The provider's own words when they say until when; else ours.
+/// The provider's message if it says when to retry, otherwise our own.
 fn rate_limit_text(raw: &str) -> String {
     let words = leading_status(raw).map_or(raw, |(_, rest)| rest).trim();
     let message = api_error::info(raw).and_then(|info| info.message);
@@ -185,7 +185,7 @@ fn rate_limit_text(raw: &str) -> String {
     if says_when && is_plain { format!("⚠️ {words}") } else { RATE_LIMIT.to_owned() }
 }
 
-/// What went wrong between us and the provider.
+/// The message for a failed connection to the provider.
 fn transport_text(lower: &str) -> Option<&'static str> {
     Some(if has_any(lower, &["econnrefused", "connection refused"]) {
         "LLM request failed: connection refused by the provider endpoint."
@@ -205,7 +205,7 @@ fn transport_text(lower: &str) -> Option<&'static str> {
     })
 }
 
-/// The text for missing money.
+/// The message for a billing failure.
 pub fn billing_text(subject: ErrorSubject<'_>) -> String {
     let who = match (subject.provider, subject.model) {
         (Some(provider), Some(model)) => format!("{provider} ({model})"),
@@ -219,13 +219,13 @@ pub fn billing_text(subject: ErrorSubject<'_>) -> String {
     )
 }
 
-/// The text for an image that is too large.
+/// The message for an image that is too large.
 pub fn image_size_text(max_mb: Option<f64>) -> String {
     let limit = max_mb.map_or_else(String::new, |mb| format!(" (max {mb}MB)"));
     format!("Image too large for the model{limit}. Please compress or resize the image and try again.")
 }
 
-/// Cleans the text of an error: what is known is put in our words, the rest is shown as it is.
+/// Sanitizes the text of an error: known errors get our own message, other text is kept.
 pub fn sanitise_error(text: &str) -> String {
     let text = without_scaffolding(text);
     let raw = text.trim();

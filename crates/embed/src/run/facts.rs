@@ -1,6 +1,6 @@
-//! What is known of a run: tokens, answers, tools, compactions. Folded once, from the events of its session.
+//! What is known about a run: tokens, answers, tools, compactions, accumulated from the events of its session.
 //!
-//! An attempt's outcome and a run's result are both made of [`Facts`]: of the events of the attempt, and of those of all attempts.
+//! An attempt's outcome and a run's result are both made from [`Facts`]: from the events of one attempt, and from those of all.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use pinch_llm::message::{AssistantMessage, Usage, block};
 use super::outcome::{ToolFailure, ToolRun};
 use crate::replies::is_mirror;
 
-/// Characters of a tool's error that are kept.
+/// Maximum length of a tool's error text, in characters.
 const MAX_ERROR: usize = 2_000;
 
-/// What the events so far say.
+/// Facts accumulated from events.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Tokens of all calls.
@@ -26,9 +26,9 @@ pub struct Facts {
     pub last_call_usage: Option<Usage>,
     /// Answers of the model, finished or not.
     pub n_answers: u32,
-    /// The last of them.
+    /// The last answer.
     pub last_assistant: Option<Arc<AssistantMessage>>,
-    /// Tools that ran, in order.
+    /// Tool runs, in order.
     pub tools: Vec<ToolRun>,
     /// The failure of the last tool, if it failed.
     pub last_tool_error: Option<ToolFailure>,
@@ -41,25 +41,25 @@ pub struct Facts {
 /// Compactions of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactionFacts {
-    /// One is under way.
+    /// Whether one is under way.
     pub in_flight: bool,
-    /// So many retries after one have not ended yet.
+    /// The number of retries after a compaction that have not ended yet.
     pub pending_retries: u32,
-    /// So many gave a summary.
+    /// The number of those that produced a summary.
     pub count: u32,
-    /// Tokens after the last one.
+    /// Tokens after the last compaction.
     pub last_tokens_after: Option<u64>,
 }
 
 impl CompactionFacts {
-    /// Whether the run is not over because of a compaction.
+    /// Whether the run continues because of a compaction.
     pub fn is_compacting(&self) -> bool {
         self.in_flight || self.pending_retries > 0
     }
 }
 
 impl Facts {
-    /// Takes an event in. `mutates` says whether a tool may change something outside.
+    /// Adds an event. `mutates` returns whether a tool may have side effects.
     pub fn observe(&mut self, event: &SessionEvent, mutates: impl Fn(&str) -> bool) {
         match event {
             SessionEvent::Agent(event) => self.observe_agent(event, mutates),
@@ -118,7 +118,7 @@ impl Facts {
         self.compactions.pending_retries = self.compactions.pending_retries.saturating_sub(1);
     }
 
-    /// What was shown only grows.
+    /// Records what was shown; content outweighs everything else.
     fn show(&mut self, now: Emitted) {
         if self.emitted != Emitted::Content {
             self.emitted = now;

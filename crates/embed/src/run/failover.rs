@@ -1,4 +1,5 @@
-//! Which model next: a pure decision over the list of candidates. It sees how a candidate ended and says which one to try, or how it ends.
+//! Decides which model to try next, as a pure function over the list of candidates: from how a candidate ended to the next one, or the error
+//! that ends the run.
 //!
 //! ```
 //! use pinch_embed::models::ModelRef;
@@ -21,7 +22,7 @@ use super::result::{FailoverError, RunError};
 use crate::models::ModelRef;
 use crate::reason::FailoverReason;
 
-/// How a run over several models stands.
+/// The progress of a run over several models.
 #[derive(Clone, Debug)]
 pub struct FailoverState {
     candidates: Vec<ModelRef>,
@@ -29,19 +30,19 @@ pub struct FailoverState {
     windows: Vec<u64>,
     /// After an overflow only a model with a larger window than this is tried.
     min_window: u64,
-    /// The candidate in use.
+    /// The index of the current candidate.
     at: usize,
     attempts: Vec<CandidateAttempt>,
-    /// Providers whose one probe failed for a reason that will not be over soon.
+    /// Providers whose only probe failed for a lasting reason.
     probed: Vec<String>,
     is_probing: bool,
-    /// The first candidate is used with a profile the user chose: no cooldown keeps from it.
+    /// Whether the user chose the profile of the first candidate, which is then tried even in cooldown.
     is_locked: bool,
     last_error: Option<RunError>,
 }
 
 impl FailoverState {
-    /// Nothing has been tried.
+    /// The state before the first candidate.
     pub fn new(candidates: Vec<ModelRef>) -> Self {
         Self {
             candidates,
@@ -56,7 +57,7 @@ impl FailoverState {
         }
     }
 
-    /// The user chose a profile for the first candidate: no cooldown keeps from it.
+    /// Sets whether the user chose the profile of the first candidate, which is then tried even in cooldown.
     #[must_use]
     pub fn locked(mut self, is_locked: bool) -> Self {
         self.is_locked = is_locked;
@@ -74,87 +75,87 @@ impl FailoverState {
         self.windows.get(at).copied().unwrap_or(0)
     }
 
-    /// Whether one of the candidates behind this one has a larger window.
+    /// Whether a candidate after this one has a larger window.
     fn larger_window_follows(&self, at: usize) -> bool {
         let window = self.window(at);
         window > 0 && (at + 1..self.candidates.len()).any(|later| self.window(later) > window)
     }
 
-    /// What was tried in vain, and what was left out.
+    /// The candidates that failed or were skipped.
     pub fn attempts(&self) -> &[CandidateAttempt] {
         &self.attempts
     }
 }
 
-/// A candidate that failed or was left out.
+/// A candidate that failed or was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateAttempt {
-    /// Which.
+    /// The model.
     pub model: ModelRef,
-    /// What was wrong.
+    /// The error message.
     pub error: String,
-    /// The class.
+    /// The class of the failure.
     pub reason: FailoverReason,
     /// HTTP status.
     pub status: Option<u16>,
     /// The provider's code.
     pub code: Option<String>,
-    /// How long it took, in milliseconds; 0 when it was left out.
+    /// How long it took, in milliseconds; 0 if it was skipped.
     pub duration_ms: u64,
 }
 
-/// What happened.
+/// How a candidate ended.
 #[derive(Clone, Copy, Debug)]
 pub enum CandidateObservation<'a> {
-    /// Nothing yet.
+    /// No candidate has been tried yet.
     Start,
     /// The candidate failed.
     Failed {
-        /// How.
+        /// The error it ended with.
         error: &'a RunError,
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
 }
 
-/// How a provider's profiles are.
+/// The health of a provider's profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderHealth {
-    /// One may be used, or the provider has none and is asked without.
+    /// One of them can be used, or the provider has none and needs none.
     Usable,
-    /// All rest.
+    /// All are in cooldown.
     Resting {
-        /// When the first may be used again, in milliseconds since the epoch.
+        /// When the first can be used again, in milliseconds since the epoch.
         until: i64,
-        /// Why they rest.
+        /// Why they are in cooldown.
         reason: Option<FailoverReason>,
     },
 }
 
-/// What to do.
+/// The decision about the next candidate.
 #[derive(Clone, Debug)]
 pub enum NextCandidate {
-    /// Try this one.
+    /// Try this candidate.
     Run(Candidate),
-    /// The run fails.
+    /// End the run with this error.
     Fail(RunError),
 }
 
 /// A candidate to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Which.
+    /// The model.
     pub model: ModelRef,
-    /// One attempt may be made though all profiles rest.
+    /// Whether one attempt may be made although all profiles are in cooldown.
     pub allow_cooldown_probe: bool,
-    /// No other follows.
+    /// Whether this is the last candidate.
     pub is_last: bool,
-    /// One that follows has a larger context window.
+    /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
 }
 
-/// Decides which model is next. Only a [`RunError::Failover`] leads on, because everything else is not the model's fault. After an overflow
-/// only candidates with a larger context window are tried. `now` is in milliseconds since the epoch.
+/// Decides which model is next. Only a [`RunError::Failover`] leads to the next candidate, because other errors do not depend on the model.
+/// After an overflow only candidates with a larger context window are tried. `now` is in milliseconds since the epoch.
 pub fn next_candidate(
     state: &mut FailoverState,
     seen: CandidateObservation<'_>,
@@ -176,7 +177,7 @@ pub fn next_candidate(
         let is_alone = state.candidates.len() == 1;
         let admission = match health(&model) {
             ProviderHealth::Usable => Admission::Run,
-            // Without an alternative the runner itself says what is wrong, and a profile the user chose is tried in any case.
+            // Without an alternative the runner reports the cooldown itself. A profile chosen by the user is always tried.
             ProviderHealth::Resting { .. } if is_alone || (state.at == 0 && state.is_locked) => Admission::Run,
             ProviderHealth::Resting { until, reason } => {
                 let reason = reason.unwrap_or(FailoverReason::Unknown);
@@ -220,7 +221,7 @@ enum Admission {
     Skip(FailoverReason),
 }
 
-/// Whether the first candidate may be tried though it rests: its rest is nearly over, and it was not probed just now.
+/// Whether the first candidate may be tried in cooldown: the cooldown is nearly over, and there was no recent probe.
 fn may_probe_first(
     throttle: &mut ProbeThrottle,
     model: &ModelRef,
@@ -232,14 +233,14 @@ fn may_probe_first(
     !is_void && probe::is_near(until, now) && throttle.take(model.provider.as_str(), now)
 }
 
-/// Whether a later candidate may be tried though its provider rests: another model of it may still work.
+/// Whether a later candidate may be tried although its provider is in cooldown: another model of the provider may still work.
 fn may_try_sibling(state: &FailoverState, model: &ModelRef, reason: FailoverReason) -> bool {
     use FailoverReason::{Overloaded, RateLimit, Unknown};
     matches!(reason, RateLimit | Overloaded | Unknown)
         && !state.probed.iter().any(|provider| provider == model.provider.as_str())
 }
 
-/// Notes a failure; the error that ends the run, when it does.
+/// Records a failure; returns the error if it ends the run.
 fn record_failure(state: &mut FailoverState, error: &RunError, duration_ms: u64) -> Option<RunError> {
     let RunError::Failover(failure) = error else { return Some(error.clone()) };
     if failure.is_overflow {
@@ -269,7 +270,7 @@ fn record_failure(state: &mut FailoverState, error: &RunError, duration_ms: u64)
     None
 }
 
-/// Whether a failure says nothing about the provider's load, so that another model of it may be probed, too.
+/// Whether a failure is unrelated to the provider's load, so that another of its models may be probed too.
 fn is_about_the_model(reason: FailoverReason) -> bool {
     use FailoverReason::{Auth, AuthPermanent, Format, ModelNotFound, SessionExpired};
     matches!(reason, Auth | AuthPermanent | Format | ModelNotFound | SessionExpired)
@@ -311,7 +312,7 @@ mod tests {
         FailoverError { message: "no".into(), reason: Some(reason), ..FailoverError::default() }.into()
     }
 
-    /// Plays a script of failures; what was tried, in short words. `!` marks a probe.
+    /// Plays a script of failures and returns a short description of what was tried. `!` marks a probe.
     fn play(models: &[&str], health: impl Fn(&ModelRef) -> ProviderHealth, script: &[RunError]) -> String {
         let candidates = models.iter().map(|text| ModelRef::parse(text, "x").unwrap()).collect();
         let mut state = FailoverState::new(candidates);
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_lead_on_and_other_errors_do_not() {
+    fn failover_errors_lead_to_the_next_candidate_and_others_do_not() {
         use FailoverReason::{Auth, RateLimit, Unknown};
         let usable = |_: &ModelRef| ProviderHealth::Usable;
         let two = ["a/1", "b/2"];
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn resting_providers_are_left_out_unless_a_probe_may_help() {
+    fn providers_in_cooldown_are_skipped_unless_a_probe_may_help() {
         use FailoverReason::{Auth, Billing, RateLimit};
         let resting = |minutes: i64, reason| {
             move |model: &ModelRef| match model.provider.as_str() {
@@ -405,7 +406,7 @@ mod tests {
             assert_eq!(play(&["a/1", "b/2"], resting(minutes, reason), &[]), expected);
         }
         assert_eq!(play(&["a/1"], resting(10, Some(RateLimit)), &[]), "a/1");
-        // Another model of the provider may still work, but only one such probe is spent on load.
+        // Another model of the provider may still work, but there is only one such probe under load.
         let siblings = ["a/1", "a/2", "a/3", "b/4"];
         assert_eq!(play(&siblings, resting(10, Some(RateLimit)), &[fails(RateLimit)]), "a/2! b/4");
         assert_eq!(play(&siblings, resting(10, Some(RateLimit)), &[fails(Auth)]), "a/2! a/3!");

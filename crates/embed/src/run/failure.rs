@@ -1,4 +1,4 @@
-//! What kind of failure a run ended with, and its one wording for people.
+//! The kind of failure that a run ended with, and its message for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::result::{FailoverError, RunError, RunResult};
 use crate::reason::FailoverReason;
 use crate::replies::api_error;
 
-/// What kind of failure a run ended with, for programs and exit codes.
+/// The kind of failure that a run ended with, for programs and exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// Somebody stopped the run.
+    /// The run was stopped.
     Cancelled,
-    /// The time limit of the run, or the provider's patience, was over.
+    /// The time limit of the run passed, or a request timed out.
     Timeout,
     /// The model ended without an answer.
     Empty,
@@ -27,7 +27,7 @@ pub enum FailureKind {
     Compaction,
     /// The credentials were refused, or there are none.
     Auth,
-    /// No money, no quota.
+    /// Credit or quota is used up.
     Billing,
     /// Too many requests.
     RateLimit,
@@ -35,7 +35,7 @@ pub enum FailureKind {
     Overloaded,
     /// The provider failed.
     Server,
-    /// The provider does not take the request.
+    /// The provider rejected the request.
     Format,
     /// An image is too large.
     ImageSize,
@@ -43,20 +43,20 @@ pub enum FailureKind {
     ModelNotFound,
     /// Too many attempts.
     RetryLimit,
-    /// A limit of the request was passed.
+    /// A limit of the request was exceeded.
     Budget,
-    /// The request or the configuration asks for something that is not there.
+    /// The request or the configuration names something that does not exist.
     Config,
     /// The session is in use elsewhere.
     Busy,
-    /// A failure that nobody can classify.
+    /// The failure could not be classified.
     Unknown,
-    /// A fault of our own, or of the machine.
+    /// An internal error, or one of the machine.
     Internal,
 }
 
 impl FailureKind {
-    /// The word used in JSON.
+    /// The identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
@@ -81,7 +81,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether the same request may succeed later, without anything being changed.
+    /// Whether the same request may succeed later without any change.
     pub fn may_pass(self) -> bool {
         matches!(self, Self::Timeout | Self::RateLimit | Self::Overloaded | Self::Server | Self::Busy)
     }
@@ -110,17 +110,17 @@ impl From<FailoverReason> for FailureKind {
     }
 }
 
-/// The failure that a result reports.
+/// The failure reported by a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFailure {
-    /// What kind.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// For people.
+    /// The message for people.
     pub message: String,
 }
 
 impl RunError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Cancelled(CancelReason::Deadline) => FailureKind::Timeout,
@@ -134,7 +134,7 @@ impl RunError {
         }
     }
 
-    /// The failure for people: what went wrong and, if it is known, when another try is worth it.
+    /// The message for people: what went wrong and, if known, when to retry.
     pub fn text_for_user(&self) -> String {
         match self {
             Self::Cancelled(CancelReason::Deadline) => {
@@ -148,7 +148,7 @@ impl RunError {
         }
     }
 
-    /// How long to wait before another try is worth it, if it is known.
+    /// How long to wait before a retry may succeed, if known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Failover(error) => error.retry_after,
@@ -195,7 +195,7 @@ fn model_error_text(error: &FailoverError) -> String {
     }
 }
 
-/// A duration as people say it, rounded up.
+/// A duration in words, rounded up.
 fn in_words(time: Duration) -> String {
     let seconds = time.as_millis().div_ceil(1000).max(1);
     let (n, unit) = match seconds {
@@ -207,7 +207,7 @@ fn in_words(time: Duration) -> String {
 }
 
 impl RunResult {
-    /// The failure that the result reports; `None` for a whole answer.
+    /// The failure reported by the result; `None` for a complete answer.
     pub fn failure(&self) -> Option<RunFailure> {
         let meta = &self.meta;
         let errors: Vec<&str> = (self.payloads.iter())
@@ -228,7 +228,7 @@ impl RunResult {
             },
             None if meta.timed_out => FailureKind::Timeout,
             None if meta.aborted => FailureKind::Cancelled,
-            // The answer itself failed, or there is nothing but failures.
+            // The answer itself failed, or all payloads are failures.
             None if meta.partial.is_some() || (!errors.is_empty() && !has_answer) => {
                 let reason = meta.attempts.last().and_then(|attempt| FailoverReason::parse(&attempt.outcome));
                 reason.map_or(FailureKind::Unknown, FailureKind::from)
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_worded_as_people_say_it() {
+    fn a_wait_is_rounded_up_to_words() {
         for (secs, words) in
             [(0, "1 second"), (59, "59 seconds"), (95, "2 minutes"), (600, "10 minutes"), (5_401, "2 hours")]
         {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn resting_profiles_are_named_with_the_soonest_retry_time() {
+    fn profiles_in_cooldown_are_reported_with_the_soonest_retry_time() {
         let error = RunError::from(FailoverError {
             message: "No available auth profile".into(),
             reason: Some(FailoverReason::RateLimit),

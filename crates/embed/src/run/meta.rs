@@ -1,4 +1,4 @@
-//! Facts about a run beside its payloads.
+//! Metadata of a run.
 
 use pinch_llm::message::Usage;
 use pinch_llm::thinking::ThinkingLevel;
@@ -13,13 +13,13 @@ mod json;
 
 pub(in crate::run) use json::{put, put_list};
 
-/// Facts about a run beside its payloads.
+/// Metadata of a run, beside its payloads.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunMeta {
-    /// From the grant of the lanes to the end, in milliseconds.
+    /// Duration from the grant of the lanes to the end, in milliseconds.
     pub duration_ms: u64,
-    /// The last attempt was stopped, by the user or by its wall clock.
+    /// Whether the last attempt was stopped, by the user or by its time limit.
     pub aborted: bool,
     /// Why the last answer ended.
     pub stop_reason: Option<String>,
@@ -27,48 +27,48 @@ pub struct RunMeta {
     pub agent: AgentMeta,
     /// The failure that the payload reports, if the run failed.
     pub error: Option<MetaError>,
-    /// What was given out of an answer that did not come to its end.
+    /// What was delivered of an answer that was not completed.
     pub partial: Option<PartialAnswer>,
-    /// A call the caller has to run.
+    /// A tool call that the caller has to run.
     pub pending_tool_calls: Vec<PendingToolCall>,
     /// Every attempt.
     pub attempts: Vec<AttemptReport>,
     /// Every tool that ran.
     pub tools: Vec<ToolReport>,
-    /// The tool whose failure nothing has made up for.
+    /// The last tool failure that no later success resolved.
     pub unresolved_tool: Option<String>,
-    /// What the model was asked with.
+    /// The settings of the model requests.
     pub shaping: RequestShaping,
     /// The prompt.
     pub final_prompt: String,
-    /// The last answer as people see it, and as the model wrote it; `None` without one.
+    /// The last answer, as shown and as the model wrote it, if there is one.
     pub final_answer: Option<FinalAnswer>,
-    /// The provider's own word for why the last answer ended.
+    /// The provider's own stop reason of the last answer.
     pub finish_reason: Option<String>,
-    /// Sending the prompt again could repeat effects: a tool ran, or the answer is incomplete.
+    /// Whether sending the prompt again may repeat side effects: a tool ran, or the answer is incomplete.
     pub replay_invalid: bool,
-    /// How the conversation stands.
+    /// The state of the conversation.
     pub liveness: Liveness,
-    /// The time limit of the run ended it.
+    /// Whether the run's time limit ended it.
     pub timed_out: bool,
 }
 
-/// How a conversation stands after a run.
+/// The state of a conversation after a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Liveness {
-    /// It answers.
+    /// The run ended with an answer.
     #[default]
     Working,
     /// The run was stopped or took too long.
     Paused,
-    /// It is too long for its model, and nothing helped.
+    /// The conversation is too long for its model and could not be shortened.
     Blocked,
     /// The model ended without an answer.
     Abandoned,
 }
 
 impl Liveness {
-    /// The word used in JSON.
+    /// The identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -82,34 +82,34 @@ impl Liveness {
 /// The texts of the last answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinalAnswer {
-    /// Without reasoning and leaked markup; directives are still in it.
+    /// Without reasoning and leaked markup; directives are kept.
     pub visible: String,
     /// As the model wrote it.
     pub raw: String,
 }
 
-/// What a run asked its models with.
+/// The settings of a run's model requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestShaping {
-    /// How hard the model was to think, as far as it can.
+    /// The requested thinking level, limited to what the model supports.
     pub thinking: ThinkingLevel,
     /// How much of the reasoning the user sees.
     pub reasoning: ReasoningLevel,
     /// How much of the tools the user sees.
     pub verbose: Verbose,
-    /// Blocks were handed out while the run went on.
+    /// Whether blocks were delivered during the run.
     pub block_streaming: bool,
-    /// Another model could have been asked.
+    /// Whether there was another model to fall back to.
     pub has_fallbacks: bool,
 }
 
-/// What was given out of an answer that failed or was stopped.
+/// What was delivered of an answer that failed or was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialAnswer {
-    /// Payloads that are not failures.
+    /// The number of payloads that are not failures.
     pub payloads: usize,
-    /// Characters of their texts.
+    /// The length of their texts, in characters.
     pub characters: usize,
 }
 
@@ -117,11 +117,11 @@ pub struct PartialAnswer {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AgentMeta {
-    /// Names the conversation.
+    /// The session id.
     pub session_id: String,
-    /// Who answered last.
+    /// The provider of the last answer.
     pub provider: String,
-    /// The model that answered last.
+    /// The model of the last answer.
     pub model: String,
     /// Tokens of all attempts.
     pub usage: Usage,
@@ -129,99 +129,99 @@ pub struct AgentMeta {
     pub last_call_usage: Option<Usage>,
     /// How often the conversation was compacted.
     pub compaction_count: u32,
-    /// Answers of the model in this run.
+    /// The number of answers in this run.
     pub assistant_turns: u32,
-    /// The runtime that carried the attempts out.
+    /// The runtime that carried out the attempts.
     pub runtime: String,
-    /// How the conversation fits the model's window; `None` if no call reported its tokens or the window is not known.
+    /// How much of the model's window is used; `None` if no call reported tokens or the window is unknown.
     pub budget: Option<ContextBudget>,
-    /// Who was asked and who answered; `None` without an answer.
+    /// The requested model and the last answer; `None` without an answer.
     pub receipt: Option<TerminalReceipt>,
-    /// Models that failed or were left out before the last one.
+    /// Models that failed or were skipped before the last one.
     pub failed_candidates: Vec<FailedCandidate>,
 }
 
-/// A model that failed or was left out.
+/// A model that failed or was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedCandidate {
-    /// Who serves it.
+    /// The provider of the model.
     pub provider: String,
-    /// Its name.
+    /// The model.
     pub model: String,
-    /// What was wrong.
+    /// The error message.
     pub error: String,
-    /// The class.
+    /// The class of the failure.
     pub reason: FailoverReason,
     /// The provider's code.
     pub code: Option<String>,
 }
 
-/// How the conversation fits the model's window after the last call, in tokens.
+/// How much of the model's window is used after the last call, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextBudget {
-    /// The last request with its answer: what the next request will have at least.
+    /// The last request with its answer: the minimum size of the next request.
     pub prompt_tokens: u64,
     /// The model's window.
     pub window: u64,
-    /// Kept free for an answer.
+    /// Reserved for an answer.
     pub reserve: u64,
 }
 
 impl ContextBudget {
-    /// The reserve, as far as the window has room for it.
+    /// The reserve, limited to the window.
     pub fn effective_reserve(&self) -> u64 {
         self.reserve.min(self.window)
     }
 
-    /// What the conversation has beyond its room.
+    /// By how much the conversation exceeds its share of the window.
     pub fn overflow(&self) -> u64 {
         self.prompt_tokens.saturating_sub(self.window - self.effective_reserve())
     }
 }
 
-/// Who was asked, who answered, and what was done.
+/// The requested model, the last answer, and the tools that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TerminalReceipt {
-    /// The run.
+    /// The id of the run.
     pub run_id: String,
-    /// The provider's name of the last answer, if it has one.
+    /// The provider's id of the last answer, if it has one.
     pub turn_id: Option<String>,
-    /// Provider and model that the run began with.
+    /// The provider and model that the run started with.
     pub requested: (String, String),
-    /// Tools that succeeded, each once, in order of their names.
+    /// Tools that succeeded, without duplicates, sorted by name.
     pub successful_tools: Vec<String>,
 }
 
-/// Why a run could not be done.
+/// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetaError {
-    /// What kind.
+    /// The kind of failure.
     pub kind: RunErrorKind,
-    /// The failure, raw.
+    /// The original error text.
     pub message: String,
 }
 
-/// What kind of failure the payload of a run reports.
+/// The kind of failure reported by the payload of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunErrorKind {
-    /// The conversation is too long, and nothing helped.
+    /// The conversation is too long and could not be shortened.
     ContextOverflow,
     /// The conversation is too long, and compacting failed.
     CompactionFailure,
-    /// The provider does not take the order of the messages.
+    /// The provider rejected the order of the messages.
     RoleOrdering,
     /// An image is too large.
     ImageSize,
     /// Too many attempts.
     RetryLimit,
-    /// A limit of the request was passed.
+    /// A limit of the request was exceeded.
     Budget,
-    /// The model ended without an answer, or its time ran out before it gave one.
+    /// The model ended without an answer, or its time limit passed before an answer.
     IncompleteTurn,
 }
 
 impl RunErrorKind {
-    /// The word used in JSON.
+    /// The identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ContextOverflow => "context_overflow",
@@ -235,33 +235,33 @@ impl RunErrorKind {
     }
 }
 
-/// A call the caller has to run.
+/// A tool call that the caller has to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingToolCall {
-    /// Name of the call.
+    /// The id of the call.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// What it is called with, as JSON text.
+    /// The arguments, as JSON text.
     pub arguments: String,
 }
 
-/// What became of one attempt.
+/// A report of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptReport {
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// Which model.
+    /// The model that was requested.
     pub model: String,
-    /// Whose credentials.
+    /// The profile whose credentials were used.
     pub profile: Option<ProfileId>,
     /// How it ended: `ok`, `aborted`, `timeout`, or the reason of the failure.
     pub outcome: String,
-    /// What was decided then.
+    /// The decision that followed.
     pub action: String,
-    /// What came of it for the run.
+    /// Its effect on the run.
     pub result: AttemptResult,
-    /// Whether the failure came in place of an answer or within one.
+    /// Whether it failed before or within an answer.
     pub stage: Option<FailureStage>,
     /// HTTP status of the failure.
     pub status: Option<u16>,
@@ -269,16 +269,16 @@ pub struct AttemptReport {
     pub duration_ms: u64,
 }
 
-/// What came of an attempt for the run.
+/// The effect of an attempt on the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
-    /// An answer.
+    /// It gave an answer.
     Success,
-    /// Its time ran out, and the run ended.
+    /// It timed out, and the run ended.
     Timeout,
     /// It was stopped.
     Aborted,
-    /// Its failure is what the user sees.
+    /// It failed, and its failure is shown to the user.
     SurfaceError,
     /// The same model and profile were tried again.
     SameModelTransient,
@@ -286,14 +286,14 @@ pub enum AttemptResult {
     RotateProfile,
     /// The next model was tried.
     FallbackModel,
-    /// The run failed with it.
+    /// The run failed with its failure.
     CandidateFailed,
     /// The conversation was repaired.
     Error,
 }
 
 impl AttemptResult {
-    /// The word used in JSON.
+    /// The identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -309,7 +309,7 @@ impl AttemptResult {
     }
 }
 
-/// All runs of one tool.
+/// Statistics of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolReport {
     /// The tool.
@@ -318,6 +318,6 @@ pub struct ToolReport {
     pub calls: u32,
     /// How often it failed.
     pub errors: u32,
-    /// How long it took in all, in milliseconds.
+    /// Its total duration, in milliseconds.
     pub duration_ms: u64,
 }

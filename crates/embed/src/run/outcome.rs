@@ -1,4 +1,4 @@
-//! What one attempt is to do, and what became of it.
+//! The plan and the outcome of one attempt.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use crate::profiles::ProfileId;
 
-/// What one attempt is to do.
+/// The plan of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptPlan {
-    /// Which attempt of the model this is, from 1.
+    /// The number of the attempt with this model, from 1.
     pub number: u32,
-    /// Whose credentials; `None` = those found without a profile.
+    /// The profile whose credentials to use; `None`: those found without a profile.
     pub profile: Option<ProfileId>,
-    /// How hard the model thinks.
+    /// The thinking level.
     pub thinking: ThinkingLevel,
-    /// The prompt enters the log with the first attempt of a run; every later one continues from the log.
+    /// How the attempt begins. The first attempt of a run adds the prompt to the log; later ones continue from the log.
     pub start: AttemptStart,
 }
 
@@ -31,16 +31,16 @@ pub enum AttemptStart {
     Prompt,
     /// The attempt continues from the log.
     Resume,
-    /// The model ended without the answer that is required: it is asked for it, and may not call tools.
+    /// The model ended without a required answer: it is asked for one, without tools.
     FinalReply,
 }
 
-/// What became of one attempt: facts, no judgement.
+/// The outcome of one attempt: facts, without any decision.
 #[derive(Clone, Debug)]
 pub struct AttemptOutcome {
     /// How it ended.
     pub end: AttemptEnd,
-    /// The last answer of this attempt; never one of an earlier run.
+    /// The last answer of this attempt; never that of an earlier run.
     pub last_assistant: Option<Arc<AssistantMessage>>,
     /// Tokens of all calls of the attempt.
     pub usage: Usage,
@@ -50,19 +50,19 @@ pub struct AttemptOutcome {
     pub n_answers: u32,
     /// Tools that ran, in order.
     pub tools: Vec<ToolRun>,
-    /// The last tool failure nothing came after.
+    /// The failure of the last tool run, if it failed.
     pub last_tool_error: Option<ToolFailure>,
-    /// Compactions the session made by itself.
+    /// Compactions made by the session itself.
     pub compactions: u32,
-    /// What the user saw of the attempt.
+    /// How much of the attempt was shown to the user.
     pub emitted: Emitted,
-    /// There is something to say: a text, a medium, an image.
+    /// Whether there is something to deliver: text, media or an image.
     pub has_payload: bool,
-    /// A tool result in the context is larger than one may be.
+    /// Whether a tool result in the context is larger than allowed.
     pub oversized_tool_results: bool,
-    /// A tool the caller has to run ended the attempt.
+    /// The call of a client tool that ended the attempt.
     pub client_tool_call: Option<ClientToolCall>,
-    /// A tool ended the turn so that something else may go first.
+    /// Whether a tool ended the turn to yield to something else.
     pub yielded: bool,
 }
 
@@ -73,16 +73,16 @@ pub enum AttemptEnd {
     Good,
     /// With a failure of the provider.
     Failed {
-        /// Where.
+        /// The stage at which it failed.
         stage: FailureStage,
-        /// What.
+        /// The error.
         error: Arc<LlmError>,
     },
-    /// Somebody stopped it.
+    /// It was stopped.
     Aborted(CancelReason),
-    /// Its wall clock ran out.
+    /// It exceeded its time limit.
     TimedOut {
-        /// While the conversation was being compacted.
+        /// Whether the conversation was being compacted.
         during_compaction: bool,
     },
 }
@@ -90,9 +90,9 @@ pub enum AttemptEnd {
 /// Where an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureStage {
-    /// Before or outside an answer: there is no error turn to show, and the run itself fails.
+    /// Before or outside an answer: there is no error turn to show, so the run itself fails.
     Prompt,
-    /// In an answer: an error turn stands in the log and can be shown.
+    /// In an answer: the log contains an error turn that can be shown.
     Answer,
 }
 
@@ -101,40 +101,40 @@ pub enum FailureStage {
 pub struct ToolRun {
     /// The tool.
     pub name: String,
-    /// It may have changed something outside.
+    /// Whether it may have had side effects.
     pub mutates: bool,
-    /// It failed.
+    /// Whether it failed.
     pub failed: bool,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// A tool that failed.
+/// A failed run of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFailure {
     /// The tool.
     pub name: String,
-    /// What it was doing, in short.
+    /// A short description of what it was doing.
     pub meta: Option<String>,
-    /// What went wrong.
+    /// The error message.
     pub error: Option<String>,
-    /// It may have changed something outside.
+    /// Whether it may have had side effects.
     pub mutates: bool,
 }
 
-/// A call of a tool the caller has to run.
+/// A call of a tool that the caller has to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientToolCall {
-    /// Name of the call.
+    /// The id of the call.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// What it is called with.
+    /// The arguments.
     pub params: Value,
 }
 
 impl AttemptOutcome {
-    /// An outcome that says how the attempt ended and nothing else.
+    /// An outcome with nothing but the end of the attempt.
     pub fn new(end: AttemptEnd) -> Self {
         Self {
             end,
@@ -153,17 +153,17 @@ impl AttemptOutcome {
         }
     }
 
-    /// Whether a tool that may have changed something ran.
+    /// Whether a tool ran that may have had side effects.
     pub fn has_mutated(&self) -> bool {
         self.tools.iter().any(|tool| tool.mutates)
     }
 
-    /// Whether the attempt was stopped, by somebody or by its wall clock.
+    /// Whether the attempt was stopped, also by its time limit.
     pub fn is_aborted(&self) -> bool {
         matches!(self.end, AttemptEnd::Aborted(_) | AttemptEnd::TimedOut { .. })
     }
 
-    /// The failure of the provider, when the attempt ended with one.
+    /// The failure of the provider, if the attempt ended with one.
     pub fn error(&self) -> Option<&Arc<LlmError>> {
         match &self.end {
             AttemptEnd::Failed { error, .. } => Some(error),
@@ -173,7 +173,7 @@ impl AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// Where the attempt failed, if it did.
+    /// The stage at which the attempt failed, if it did.
     pub fn stage(&self) -> Option<FailureStage> {
         match &self.end {
             AttemptEnd::Failed { stage, .. } => Some(*stage),
@@ -183,7 +183,7 @@ impl AttemptOutcome {
 }
 
 impl AttemptEnd {
-    /// The end that a failed call makes: a cancelled call did not fail.
+    /// The end after a failed call; a cancelled call counts as stopped.
     pub fn failed(stage: FailureStage, error: Arc<LlmError>) -> Self {
         match error.kind {
             LlmErrorKind::Aborted => Self::Aborted(CancelReason::User),
@@ -191,7 +191,7 @@ impl AttemptEnd {
         }
     }
 
-    /// The end of an attempt that was stopped.
+    /// The end of a stopped attempt.
     pub fn stopped(reason: CancelReason, during_compaction: bool) -> Self {
         match reason {
             CancelReason::Deadline => Self::TimedOut { during_compaction },
@@ -199,7 +199,7 @@ impl AttemptEnd {
         }
     }
 
-    /// The end that a failure makes of which only the text is known.
+    /// The end after a failure of which only the text is known.
     pub fn failed_with_text(stage: FailureStage, provider: &ProviderId, text: impl Into<String>) -> Self {
         Self::Failed { stage, error: Arc::new(LlmError::refused(provider.clone(), None, None, text)) }
     }

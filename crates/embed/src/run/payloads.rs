@@ -22,12 +22,12 @@ use crate::replies::tool_notes::{LastToolError, ToolFormat, ToolMeta, Verbose};
 use crate::replies::user_text::sanitise;
 use crate::replies::user_text::visible_text;
 
-/// One thing to deliver when the run is over.
+/// A message to deliver at the end of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Payload {
     /// Text, media and thread.
     pub reply: BlockReply,
-    /// It reports a failure: no rule that drops repeated payloads may drop it.
+    /// Whether it reports a failure; failures are never dropped as duplicates.
     pub is_error: bool,
 }
 
@@ -38,38 +38,38 @@ impl Payload {
         self.reply.span.as_ref().map(|span| ReplyId::new(run, span))
     }
 
-    /// A failure in words.
+    /// A payload that reports a failure.
     pub fn error(text: impl Into<String>) -> Self {
         Self { reply: BlockReply::text(text), is_error: true }
     }
 }
 
-/// What payloads are made of.
+/// The input for the payloads of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PayloadInput<'a> {
     /// Visible texts of the run, directives included.
     pub assistant_texts: &'a [String],
-    /// Their places in the run; fewer than texts if some have none.
+    /// Their positions in the run; fewer than texts if some have none.
     pub spans: &'a [ReplySpan],
     /// Finished tool calls; listed only when `inline_tools` is set.
     pub tool_metas: &'a [ToolMeta],
     /// The last answer of the model.
     pub last_assistant: Option<&'a AssistantMessage>,
-    /// The last tool failure that no later success made up for.
+    /// The last tool failure that no later success resolved.
     pub last_tool_error: Option<&'a LastToolError>,
     /// How much of the tools the user sees.
     pub verbose: Verbose,
     /// What happens to reasoning.
     pub reasoning: ReasoningLevel,
-    /// How messages about tools are written.
+    /// The format of messages about tools.
     pub tool_format: ToolFormat,
-    /// Tool calls are listed before the answer.
+    /// Whether tool calls are listed before the answer.
     pub inline_tools: bool,
-    /// Failed tools are never reported.
+    /// Whether failed tools are never reported.
     pub suppress_tool_warnings: bool,
-    /// Failed tools that changed nothing are not reported (`messages.suppressToolErrors`).
+    /// Whether failed tools without side effects are not reported (`messages.suppressToolErrors`).
     pub suppress_tool_errors: bool,
-    /// Only text inside final tags is for people.
+    /// Whether only text inside final tags is shown.
     pub enforce_final_tag: bool,
     /// Texts that messaging tools sent: payloads that repeat them are dropped.
     pub sent_texts: &'a [String],
@@ -79,7 +79,7 @@ pub struct PayloadInput<'a> {
     pub reply_to: ReplyToMode,
 }
 
-/// Makes the payloads of a run.
+/// Creates the payloads of a run.
 pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
     let mut payloads: Vec<Payload> = Vec::new();
     let failed = input.last_assistant.filter(|message| message.stop_reason == StopReason::Error);
@@ -130,7 +130,7 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
     payloads
 }
 
-/// The text of an answer; of one that is wholly inside a thinking tag that never ends, the text without the tag.
+/// The text of an answer. If all of it is inside an unclosed thinking tag, the text without the tag.
 fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> String {
     let visible = visible_text(&message.content, final_tag);
     if !visible.trim().is_empty() || message.stop_reason != StopReason::Stop || final_tag == FinalTag::Enforced {
@@ -143,7 +143,7 @@ fn of_text(text: &str) -> Payload {
     Payload { reply: directives::parse(text, None).into_reply(BlockReply::default()), is_error: false }
 }
 
-/// A voice flag holds for all media; what has nothing to say goes.
+/// Applies a voice flag to all media and removes empty payloads.
 fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
     let voice = payloads.iter().any(|payload| payload.reply.audio_as_voice);
     for Payload { reply, .. } in &mut payloads {
@@ -163,7 +163,7 @@ fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
     payloads
 }
 
-/// Whether a text of a failed answer only says the failure again.
+/// Whether a text of a failed answer only repeats the failure.
 fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
     let text = text.trim();
     let forms = [shown, raw, &api_error::shown(raw), RETURNED_ERROR].map(str::trim).map(str::to_owned);
@@ -173,7 +173,7 @@ fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
     repeats || api_error::raw_payload(text).is_some()
 }
 
-/// Whether a model can help itself: it called the tool in a wrong way.
+/// Whether the model can correct the failure itself: it called the tool with wrong arguments.
 fn is_recoverable(error: &LastToolError) -> bool {
     let text = error.error.as_deref().unwrap_or("").to_lowercase();
     ["required", "missing", "invalid", "must be", "must have", "needs", "requires"]
@@ -195,15 +195,15 @@ fn tool_error_text(error: &LastToolError, input: &PayloadInput<'_>, has_answer: 
     Some(detail.map_or_else(|| format!("⚠️ {head} failed"), |detail| format!("⚠️ {head} failed: {detail}")))
 }
 
-/// Removes payloads that say what a messaging tool sent during the run. Failures stay.
+/// Removes payloads that repeat what a messaging tool sent during the run. Failures stay.
 fn drop_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
     payloads.retain(|payload| {
         payload.is_error || !payload.reply.media_urls.is_empty() || !is_duplicate(&payload.reply.text, sent)
     });
 }
 
-/// The last step of any reply: tokens go, scaffolding goes, the prefix comes; `None` when nothing is worth sending. `has_more` says that the
-/// payload has media or data of a channel.
+/// The last step for any reply: removes tokens and scaffolding and adds the prefix; `None` if nothing is left to send. `has_more` is set if
+/// the payload has media or channel data.
 pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Option<String> {
     if text.trim().is_empty() && !has_more {
         return None;
@@ -215,7 +215,7 @@ pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Opti
         }
         text.clear();
     }
-    // The token behind an answer is not for people.
+    // The token after an answer is not shown.
     if text.contains(SILENT) {
         text = strip_silent(&text);
     }

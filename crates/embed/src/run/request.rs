@@ -85,7 +85,7 @@ pub struct RunRequest {
     pub extra_system_prompt: Option<String>,
     /// Phone numbers or ids of the agent's owners, for the system prompt.
     pub owner_numbers: Vec<String>,
-    /// When and in which pieces replies are delivered while the run goes on; `None`: only with the result.
+    /// When and in which blocks replies are delivered during the run; `None`: only with the result.
     pub block_replies: Option<BlockReplies>,
     /// Offers no tools to the model.
     pub disable_tools: bool,
@@ -124,16 +124,16 @@ pub enum ReplyExpectation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunTrigger {
-    /// A message of a person.
+    /// A message from a person.
     #[default]
     User,
     /// The heartbeat.
     Heartbeat,
     /// A scheduled job.
     Cron,
-    /// Saving memories before a compaction.
+    /// Saving of memories before a compaction.
     Memory,
-    /// A conversation that no longer fits.
+    /// A conversation that no longer fits the context window.
     Overflow,
     /// Anything else, by name.
     Other(String),
@@ -153,30 +153,30 @@ impl RunTrigger {
     }
 }
 
-/// When and in which pieces replies are delivered.
+/// When and in which blocks replies are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockReplies {
-    /// What ends a piece.
+    /// What ends a block.
     pub break_at: BlockBreak,
-    /// Sizes of the pieces; `None`: whole blocks.
+    /// Sizes of the blocks; `None`: whole text blocks.
     pub chunking: Option<Chunking>,
 }
 
-/// Limits of a whole run. The deadline holds at every moment, the others are checked between attempts. Exceeding one ends the run with [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
+/// Limits of a whole run. The deadline applies at any time, the others are checked between attempts. Exceeding one ends the run with [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
-    /// Most attempts.
+    /// Maximum number of attempts.
     pub attempts: Option<u32>,
-    /// Most tokens, of all calls together.
+    /// Maximum number of tokens of all calls together.
     pub tokens: Option<u64>,
-    /// Most US dollars.
+    /// Maximum cost in US dollars.
     pub cost_usd: Option<f64>,
-    /// Longest duration, measured like [`RunRequest::timeout`].
+    /// Maximum duration, measured like [`RunRequest::timeout`].
     pub deadline: Option<Duration>,
 }
 
 impl RunRequest {
-    /// A request with everything that has no default. The run id is the session id unless [`Self::run_id`] sets another.
+    /// A request with all values that have no default. The run id is the session id unless [`Self::run_id`] sets another.
     pub fn new(session_id: impl Into<String>, session: SessionRef, prompt: impl Into<String>) -> Self {
         let session_id = session_id.into();
         Self {
@@ -395,7 +395,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets when and in which pieces replies are delivered.
+    /// Sets when and in which blocks replies are delivered.
     #[must_use]
     pub fn block_replies(mut self, replies: BlockReplies) -> Self {
         self.block_replies = Some(replies);
@@ -409,7 +409,7 @@ impl RunRequest {
         self
     }
 
-    /// Demands an answer; see [`ReplyExpectation::Required`].
+    /// Requires an answer; see [`ReplyExpectation::Required`].
     #[must_use]
     pub fn require_reply(mut self) -> Self {
         self.reply = ReplyExpectation::Required;
@@ -430,7 +430,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets what stops the run.
+    /// Sets the cancellation that stops the run.
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;

@@ -1,4 +1,4 @@
-//! What comes out of a run, and its JSON form.
+//! The result of a run, and its JSON form.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
 use crate::replies::sent::SentTarget;
 
-/// What a run ends with.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunResult {
-    /// What is to be sent, in order; empty if there is nothing to send.
+    /// Messages to send, in order; empty if there is nothing to send.
     pub payloads: Vec<Payload>,
-    /// Facts about the run.
+    /// Metadata of the run.
     pub meta: RunMeta,
-    /// What messaging tools sent during the run: a host should not confirm it once more.
+    /// What messaging tools sent during the run; a host should not confirm it again.
     pub messaging: Messaging,
     /// Jobs that the `cron` tool added.
     pub successful_cron_adds: u32,
@@ -39,7 +39,7 @@ pub struct Messaging {
     pub texts: Vec<String>,
     /// Paths or URLs of media.
     pub media_urls: Vec<String>,
-    /// Receivers.
+    /// Recipients.
     pub targets: Vec<SentTarget>,
 }
 
@@ -50,31 +50,31 @@ impl Messaging {
     }
 }
 
-/// Why a run gives no result.
+/// Why a run has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RunError {
-    /// Somebody stopped it before an attempt was made.
+    /// The run was stopped before an attempt was made.
     #[error("cancelled ({0:?})")]
     Cancelled(CancelReason),
     /// The session is in use elsewhere, or the lane was cleared.
     #[error("{0}")]
     Busy(String),
-    /// The request or the configuration asks for something that is not there.
+    /// The request or the configuration names something that does not exist.
     #[error("{0}")]
     Config(String),
-    /// No model is named, and no provider has a key.
+    /// No model is configured, and no provider has a key.
     #[error(
         "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, or name a model with \
          agents.defaults.model.primary in pinch.json"
     )]
     NoModel,
-    /// The model that is named does not exist.
+    /// The requested model does not exist.
     #[error(transparent)]
     UnknownModel(#[from] NotFound),
-    /// The model could not do it; another one may.
+    /// The model failed; another one may succeed.
     #[error(transparent)]
     Failover(Box<FailoverError>),
-    /// Our own fault.
+    /// An internal error.
     #[error("{0}")]
     Internal(String),
 }
@@ -85,29 +85,29 @@ impl From<FailoverError> for RunError {
     }
 }
 
-/// Why one model could not do it.
+/// Why one model failed.
 #[derive(Clone, Debug, Default, thiserror::Error)]
 #[error("{message}")]
 pub struct FailoverError {
-    /// For a person.
+    /// The message for people.
     pub message: String,
-    /// The class; `None` when nothing is known.
+    /// The class of the failure; `None` if unknown.
     pub reason: Option<FailoverReason>,
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// Which model.
+    /// The model.
     pub model: String,
-    /// Whose credentials.
+    /// The profile whose credentials were used.
     pub profile: Option<ProfileId>,
-    /// HTTP status, the provider's or the one that stands for the reason.
+    /// The HTTP status of the provider, or the one equivalent to the reason.
     pub status: Option<u16>,
     /// The provider's own code.
     pub code: Option<String>,
-    /// The conversation is too long: a smaller model would fail worse.
+    /// Whether the conversation is too long, so that only a model with a larger window can help.
     pub is_overflow: bool,
-    /// How long to wait before another try is worth it, if it is known.
+    /// How long to wait before a retry may succeed, if known.
     pub retry_after: Option<Duration>,
-    /// Nobody was asked because so many profiles, all of the provider's, are cooling down.
+    /// Set if no request was made because all profiles of the provider, this many, are in cooldown.
     pub resting_profiles: Option<usize>,
     /// The failed call.
     #[source]
@@ -115,7 +115,7 @@ pub struct FailoverError {
 }
 
 impl FailoverError {
-    /// The window is too small for any run; a larger model may do it.
+    /// The window is too small to run; a model with a larger one may succeed.
     pub fn window_too_small(window: Window, provider: &str, model: &str) -> Self {
         Self {
             message: format!("Model context window too small ({} tokens). Minimum is {MIN_WINDOW}.", window.tokens),
@@ -129,7 +129,7 @@ impl FailoverError {
 }
 
 impl RunResult {
-    /// The JSON form. Members without a value are left out.
+    /// The JSON form. Members without a value are omitted.
     pub fn to_json(&self) -> Value {
         let mut root = Map::new();
         if !self.payloads.is_empty() {

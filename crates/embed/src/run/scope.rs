@@ -1,4 +1,4 @@
-//! A request and what it resolved to: everything an attempt may use.
+//! A resolved request: everything an attempt may use.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::key::AgentId;
 /// Which tools a run may not use: those denied to all agents, and those denied to its agent.
 #[derive(Clone, Debug, Default)]
 pub struct ToolPolicy {
-    /// The rules for all agents, then those for the one that runs.
+    /// The rules for all agents, then those for this agent.
     pub layers: Vec<ToolsConfig>,
 }
 
@@ -34,7 +34,7 @@ impl ToolPolicy {
     }
 }
 
-/// One run with its surroundings, as values: attempts borrow it, and a runtime builds nothing of this by itself.
+/// A resolved run: attempts borrow it, and a runtime builds none of this by itself.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RunScope {
@@ -48,9 +48,9 @@ pub struct RunScope {
     pub machine: Arc<dyn Machine>,
     /// The tools that are offered, after policy.
     pub tools: ToolSet,
-    /// What the tools know of the session; a runtime that has a session keeps it up to date.
+    /// What the tools know about the session; a runtime with a session keeps it up to date.
     pub facts: SessionFacts,
-    /// Makes the system prompt for the active tools. Called again when they change.
+    /// Creates the system prompt for the active tools. Called again when they change.
     pub prompt: PromptFor,
     /// The extensions of this run's session.
     pub extensions: Extensions,
@@ -95,7 +95,7 @@ impl fmt::Debug for RunScope {
 const ASSISTANT: &str =
     "You are a personal assistant. Answer the user's messages briefly, and use your tools where they help.";
 
-/// What a system prompt is made from.
+/// The input for a system prompt.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PromptInputs<'a> {

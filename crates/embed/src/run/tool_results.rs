@@ -1,4 +1,4 @@
-//! How long one tool result may be, and how a longer one is cut (embed-runner 3.9).
+//! Limits the length of tool results (embed-runner 3.9).
 
 use pinch_llm::message::{Block, block};
 
@@ -9,7 +9,7 @@ const MAX_KEPT: usize = 400_000;
 /// A cut moves back to the end of a line if that costs no more than a fifth.
 const LINE_SHARE: f64 = 0.8;
 
-/// Most characters of one tool result: three tenths of the context window at four characters a token. A window of 0 is unknown.
+/// Maximum length of one tool result in characters: three tenths of the context window at four characters per token. A window of 0 is unknown.
 pub fn per_result_limit(context_window: u64) -> usize {
     let window = usize::try_from(context_window).unwrap_or(usize::MAX);
     if window == 0 { MAX_KEPT } else { (window.saturating_mul(3) / 10).saturating_mul(4).clamp(MIN_KEPT, MAX_KEPT) }
@@ -32,8 +32,8 @@ pub fn shortened(content: &[Block], limit: usize) -> Option<Vec<Block>> {
     Some(content.iter().map(cut).collect())
 }
 
-/// The beginning of a text of `n` characters, with a notice about the rest. The notice counts: the whole is no longer than the limit, unless
-/// the limit is the least that is kept.
+/// The beginning of a text of `n` characters, with a notice about the rest. The notice counts towards the limit, unless the limit is the
+/// minimum that is kept.
 fn head(text: &str, n: usize, limit: usize) -> String {
     if n <= limit {
         return text.to_owned();

@@ -42,7 +42,7 @@ pub fn still_to_send(payloads: Vec<Payload>, delivered: &Delivered) -> Vec<Paylo
     rest
 }
 
-/// Blocks that were not sent, as payloads: what is left of a run that failed.
+/// Blocks of a failed run that were not sent, as payloads.
 pub(crate) fn unsent_blocks(delivered: &Delivered) -> Vec<Payload> {
     delivered.not_sent().map(|block| Payload { reply: block.reply.clone(), is_error: false }).collect()
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sink_took_is_not_sent_again() {
+    fn delivered_blocks_are_not_sent_again() {
         let joined = Delivered { blocks: vec![sent(block(0..6, "one\n\ntwo"))], ..Delivered::default() };
         assert_eq!(left(&joined), ["failed"]);
         assert_eq!(left(&Delivered::default()), ["one", "two", "failed"]);

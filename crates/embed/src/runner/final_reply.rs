@@ -1,4 +1,4 @@
-//! The one further attempt for an answer that is required and did not come.
+//! The additional attempt if a required answer is missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::run::request::ReplyExpectation;
 use crate::run::{AttemptPlan, RunError};
 use crate::runtime::Attempts;
 
-/// How long the attempt may take, whatever is left of the run's own time.
+/// Time limit of the attempt, independent of what is left of the run's own.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 impl Runner<'_> {
-    /// Whether a run that would end so owes its user an answer. One that failed or was stopped says so itself.
+    /// Whether a required answer is missing if the run ends now. A run that failed or was stopped reports that instead.
     pub(super) fn lacks_reply(&self, finish: &Finish) -> bool {
         let Some(last) = self.outcomes.last() else { return false };
         self.scope.request.reply == ReplyExpectation::Required
@@ -65,7 +65,7 @@ impl Runner<'_> {
     }
 }
 
-/// Whether an attempt ended with something that the user can read or hear.
+/// Whether an attempt ended with text or media for the user.
 fn answers(outcome: &AttemptOutcome) -> bool {
     outcome.last_assistant.as_ref().is_some_and(|answer| {
         let parsed = directives::parse(&visible_text(&answer.content, FinalTag::Optional), None);

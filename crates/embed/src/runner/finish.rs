@@ -1,4 +1,4 @@
-//! From outcomes to the result.
+//! Builds the result of a run from its outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::run::result::{
 use crate::run::{FailureKind, RunError, RunResult};
 
 impl Runner<'_> {
-    /// Builds the result of a run that came to an end.
+    /// Builds the result of a run that has ended.
     pub(super) fn finish(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> RunResult {
         let last = self.outcomes.last();
         let mut result = RunResult { payloads: self.payloads(finish, last), ..RunResult::default() };
@@ -124,7 +124,7 @@ impl Runner<'_> {
         tools.map(|tool| tool.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The answer and what goes with it, as the reply stages saw them.
+    /// The answer and its metadata, from the reply stages.
     fn build_payloads(&self, last: Option<&AttemptOutcome>) -> Vec<Payload> {
         let request = &self.scope.request;
         let options = self.replies.options();
@@ -152,10 +152,10 @@ impl Runner<'_> {
         match finish {
             Finish::Error { text, .. } => instead(text.as_str()),
             _ => {
-                // The failure before a stop is not reported: another attempt would have followed it.
+                // A failure before a stop is not reported: another attempt would have followed.
                 let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
                 let mut built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)));
-                // Words before a tool are no answer: where one is required, the user reads that there is none.
+                // Text before a tool call is not an answer: if one is required, its absence is reported.
                 let is_owed = matches!(finish, Finish::Incomplete { .. })
                     && self.scope.request.reply == ReplyExpectation::Required;
                 built.extend(finish.text().filter(|_| built.is_empty() || is_owed).map(Payload::error));
@@ -186,7 +186,7 @@ pub(super) fn failed_candidate(attempt: &CandidateAttempt) -> FailedCandidate {
     }
 }
 
-/// What came of an attempt for the run.
+/// The effect of an attempt on the run.
 pub(super) fn attempt_result(outcome: &AttemptOutcome, action: &Action, plan: &AttemptPlan) -> AttemptResult {
     match (action, &outcome.end) {
         (Action::Finish(_), AttemptEnd::Good) => AttemptResult::Success,
@@ -222,7 +222,7 @@ fn tool_reports(outcomes: &[AttemptOutcome]) -> Vec<ToolReport> {
     tools.into_values().collect()
 }
 
-/// The one terminal event of a run.
+/// The terminal event of a run.
 pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: i64) -> Lifecycle {
     match result {
         Err(error) => Lifecycle::Error { ended_at_ms, error: error.text_for_user() },
@@ -238,7 +238,7 @@ pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: 
     }
 }
 
-/// How an attempt ended, in a word.
+/// How an attempt ended, as an identifier.
 pub(super) fn outcome_word(outcome: &AttemptOutcome) -> String {
     match &outcome.end {
         AttemptEnd::Good => "ok".to_owned(),
@@ -253,7 +253,7 @@ pub(super) fn outcome_word(outcome: &AttemptOutcome) -> String {
     }
 }
 
-/// What was decided, in a word.
+/// The decision, as an identifier.
 pub(super) fn action_word(action: &Action) -> &'static str {
     match action {
         Action::Attempt(_) => "attempt",

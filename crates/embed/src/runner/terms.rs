@@ -16,7 +16,7 @@ use crate::runtime::Capabilities;
 /// The terms for one model of a run.
 ///
 /// # Errors
-/// The user chose a profile that the provider's order leaves out.
+/// If the user chose a profile that the provider's order leaves out.
 pub(super) fn of(
     parts: &Parts,
     scope: &RunScope,
@@ -30,7 +30,7 @@ pub(super) fn of(
             .profiles
             .select(&model.provider, request.auth_profile.as_ref())
             .map_err(|error| RunError::Config(error.to_string()))?,
-        // A runtime with credentials of its own is asked once.
+        // A runtime with its own credentials gets one attempt.
         false => Selection::default(),
     };
     let slot = |id: ProfileId| ProfileSlot { usable: parts.profiles.is_usable(&id, model), id };

@@ -1,4 +1,4 @@
-//! A failure that is no overflow: the next profile, the same one again, another thinking level, the next model, or the end.
+//! Failures other than an overflow: the next profile, a retry, another thinking level, the next model, or the end.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::run::error_text::{ROLE_ORDERING, image_size_text};
 use crate::run::outcome::{AttemptOutcome, FailureStage};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 
-/// The longest wait a provider may ask for.
+/// The longest wait that a provider may ask for.
 const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(60);
 
-/// What is done about a failure of the provider.
+/// Decides what follows a failure of the provider.
 pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError) -> Decision {
     if image_dimension(&error.text).is_some() || (stage == FailureStage::Answer && is_image_size(&error.text)) {
         return end(state, stage, error, Vec::new());
@@ -40,7 +40,7 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
         true => state.mark_failure(reason, error.retry_after).into_iter().collect(),
         false => Vec::new(),
     };
-    // A prompt that timed out would time out with any other key of the same provider.
+    // A request that timed out would time out with any other key of the same provider.
     let may_rotate = stage == FailureStage::Answer || reason != FailoverReason::Timeout;
     if may_rotate && state.advance() {
         return match overload_wait(state, reason, Pending::Attempt) {
@@ -65,7 +65,7 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
     end(state, stage, error, marks)
 }
 
-/// What is done about an attempt whose wall clock ran out. It is never charged to a profile: a slow model must not poison the others.
+/// Decides what follows an attempt that exceeded its time limit. This is never charged to the profile: a slow model must not affect others.
 pub(super) fn timed_out(state: &mut RunState, has_payload: bool) -> Decision {
     if state.advance() {
         return Decision::only(state.attempt());
@@ -81,7 +81,7 @@ pub(super) fn timed_out(state: &mut RunState, has_payload: bool) -> Decision {
     Decision::only(Action::Finish(if has_payload { Finish::Answer } else { Finish::TimedOut }))
 }
 
-/// What is done when there is no credential for the profile in use.
+/// Decides what follows if the current profile has no credential.
 pub(super) fn no_credential(state: &mut RunState, message: &str) -> Decision {
     state.attempt_not_made();
     if state.advance() {
@@ -91,7 +91,7 @@ pub(super) fn no_credential(state: &mut RunState, message: &str) -> Decision {
     Decision::only(fail_before_attempt(state, failure))
 }
 
-/// What is done when all profiles cool down.
+/// Decides what follows if all profiles are in cooldown.
 pub(super) fn no_profile(state: &RunState) -> Decision {
     let message = format!("No available auth profile for {} (all in cooldown or unavailable).", state.terms.provider);
     let reason = state.terms.cooldown_reason.unwrap_or(FailoverReason::Unknown);
@@ -108,7 +108,7 @@ fn fail_before_attempt(state: &RunState, failure: FailoverError) -> Action {
     if state.terms.has_fallbacks { Action::FailOver(failure) } else { Action::Fail(failure.into()) }
 }
 
-/// The failure is the end: an error turn can be shown, without one the run itself fails.
+/// Ends with a failure: in an answer it is shown, otherwise the run itself fails.
 fn end(state: &RunState, stage: FailureStage, error: &LlmError, marks: Vec<Mark>) -> Decision {
     let action = match stage {
         FailureStage::Answer => Action::Finish(Finish::Answer),
@@ -122,18 +122,17 @@ fn retry_thinking(state: &mut RunState, level: pinch_llm::thinking::ThinkingLeve
     Decision { marks, action: state.attempt() }
 }
 
-/// Whether another profile or model may help. What nobody can name may as well be the request's own fault.
+/// Whether another profile or model may help. A failure of unknown class may be caused by the request itself.
 fn is_worth_another(reason: FailoverReason) -> bool {
     !matches!(reason, FailoverReason::Unknown | FailoverReason::NoErrorDetails | FailoverReason::EmptyResponse)
 }
 
-/// Whether a failure says something about the credentials. A request the provider does not take, a model it does not have, a slow or broken
-/// server do not.
+/// Whether a failure is recorded for the profile. Slow or broken servers are not its fault.
 fn marks_profile(reason: FailoverReason) -> bool {
     !matches!(reason, FailoverReason::Timeout | FailoverReason::ServerError)
 }
 
-/// The same profile again after a while, while that is better than anything else.
+/// Retries the same profile after a wait, as long as that is the best option.
 fn same_profile_wait(state: &mut RunState, reason: FailoverReason, error: &LlmError) -> Option<Action> {
     use FailoverReason::{Overloaded, RateLimit, ServerError, Timeout};
     if !matches!(reason, RateLimit | Overloaded | Timeout | ServerError) {
@@ -161,7 +160,7 @@ fn same_profile_wait(state: &mut RunState, reason: FailoverReason, error: &LlmEr
     }))
 }
 
-/// A short pause before something else of an overloaded provider is tried.
+/// Waits briefly before another profile of an overloaded provider is tried.
 fn overload_wait(state: &mut RunState, reason: FailoverReason, then: Pending) -> Option<Action> {
     if reason != FailoverReason::Overloaded {
         return None;
@@ -206,7 +205,7 @@ fn failover_error(state: &RunState, reason: Option<FailoverReason>, error: &LlmE
     }
 }
 
-/// Whether a failed attempt left something to show: used for answers that say nothing.
+/// Whether an attempt ended in a tool call or an error and left nothing to show.
 pub(super) fn is_incomplete(outcome: &AttemptOutcome) -> bool {
     use pinch_llm::message::StopReason;
     let stop = outcome.last_assistant.as_ref().map(|message| message.stop_reason);

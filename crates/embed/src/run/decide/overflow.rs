@@ -10,11 +10,11 @@ use crate::run::error_text::CONTEXT_OVERFLOW;
 use crate::run::outcome::AttemptOutcome;
 use crate::run::result::{FailoverError, RunErrorKind};
 
-/// Whether a failure says that the conversation is too long.
+/// Whether a failure means that the conversation is too long.
 pub(super) fn is_overflow(error: &LlmError) -> bool {
     match classify(error) {
         Classified::ContextOverflow => true,
-        // What nobody can name, and no status speaks against.
+        // Only an unclassified failure without a status may be an overflow.
         Classified::None | Classified::Reason(FailoverReason::Unknown) => {
             error.status.is_none() && is_likely_context_overflow(&error.text)
         }
@@ -34,7 +34,7 @@ pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmE
     }
     state.overflow.n_compactions += 1;
     if outcome.compactions > 0 {
-        // The session has just compacted by itself: doing it again would summarise a summary.
+        // The session has just compacted by itself; compacting again would summarise the summary.
         return Decision::only(state.attempt());
     }
     state.pending = Pending::Overflow;
@@ -42,7 +42,7 @@ pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmE
     state.within_budget(Vec::new(), Action::Repair(compact))
 }
 
-/// The next step, once a repair was tried.
+/// The next step after a repair.
 pub(super) fn after_repair(state: &mut RunState, repaired: &RepairOutcome) -> Decision {
     match repaired {
         RepairOutcome::Compacted => {

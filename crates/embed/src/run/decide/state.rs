@@ -1,4 +1,4 @@
-//! What a decision rests on: the terms of the run and what has happened so far.
+//! The input of a decision: the terms of the run and what has happened so far.
 
 use std::time::Duration;
 
@@ -15,52 +15,52 @@ use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
 use crate::run::request::Budget;
 use crate::run::result::{FailoverError, RunErrorKind};
 
-/// What was done about overflows so far.
+/// What was done about overflows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OverflowProgress {
     pub(super) n_compactions: u32,
     pub(super) truncation_tried: bool,
-    /// The overflow being dealt with.
+    /// The error text of the current overflow.
     pub(super) text: String,
     pub(super) oversized_tool_results: bool,
 }
 
-/// Under which terms one model is tried.
+/// The terms under which one model is tried.
 #[derive(Clone, Debug)]
 pub struct RunTerms {
-    /// Who is asked.
+    /// The provider of the model.
     pub provider: ProviderId,
-    /// Which model.
+    /// The model.
     pub model: ModelId,
     /// Its context window in tokens; 0 = unknown.
     pub window: u64,
-    /// Whose credentials may be used, in order; empty = those found without a profile.
+    /// The profiles that may be used, in order; empty: credentials found without a profile.
     pub profiles: Vec<ProfileSlot>,
-    /// The user chose the one profile: no other is used, and no cooldown keeps from it.
+    /// Whether the user chose the only profile, which is then used even in cooldown.
     pub locked: bool,
-    /// Another model follows when this one fails.
+    /// Whether another model follows if this one fails.
     pub has_fallbacks: bool,
-    /// One attempt may be made though all profiles cool down.
+    /// Whether one attempt may be made although all profiles are in cooldown.
     pub allow_cooldown_probe: bool,
-    /// Why all profiles cool down, when they do.
+    /// Why all profiles are in cooldown, if they are.
     pub cooldown_reason: Option<FailoverReason>,
-    /// How hard the model thinks at first.
+    /// The initial thinking level.
     pub thinking: ThinkingLevel,
     /// How the first attempt begins: [`AttemptStart::Resume`] when an earlier model has the prompt in the log already.
     pub start: AttemptStart,
-    /// How many attempts there may be.
+    /// The maximum number of attempts.
     pub retries: RunRetries,
-    /// Repetitions with the same profile.
+    /// The maximum number of retries with the same profile.
     pub transient_retries: u32,
-    /// Compactions because of overflow.
+    /// The maximum number of compactions after overflows.
     pub overflow_compactions: u32,
     /// Limits of the whole run.
     pub budget: Budget,
-    /// The conversation can be compacted; otherwise an overflow is answered with shorter tool results.
+    /// Whether the conversation can be compacted; if not, an overflow is handled by truncating tool results.
     pub can_compact: bool,
-    /// A later attempt can resume from the log; otherwise each gets the prompt again.
+    /// Whether a later attempt can resume from the log; if not, each attempt sends the prompt again.
     pub can_resume: bool,
-    /// One of the models that follow has a larger context window.
+    /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
 }
 
@@ -89,23 +89,23 @@ impl RunTerms {
     }
 }
 
-/// A profile of the order.
+/// A profile and whether it can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileSlot {
-    /// Which.
+    /// The profile.
     pub id: ProfileId,
-    /// It does not cool down.
+    /// Whether it is not in cooldown.
     pub usable: bool,
 }
 
-/// The terms, and what has happened under them.
+/// The terms of a model, and what has happened so far.
 #[derive(Clone, Debug)]
 pub struct RunState {
-    /// Under which terms the model is tried.
+    /// The terms of the model.
     pub terms: RunTerms,
-    /// Wall clock since the run began. The runner brings it up to date before each decision.
+    /// Wall clock time since the run began. The runner updates it before each decision.
     pub elapsed: Duration,
-    /// Why the run as a whole was stopped, if it was: no further attempt is made then. The runner sets it before each decision.
+    /// Why the whole run was stopped, if it was: no further attempt is made then. The runner sets it before each decision.
     pub stopped: Option<CancelReason>,
     pub(super) current: Option<usize>,
     pub(super) thinking: ThinkingLevel,
@@ -122,21 +122,21 @@ pub struct RunState {
     last_call_usage: Option<Usage>,
 }
 
-/// What is to happen once a wait or a repair is over.
+/// What follows the current wait or repair.
 #[derive(Clone, Debug)]
 pub(super) enum Pending {
     /// The next attempt.
     Attempt,
     /// The next model.
     FailOver(Box<FailoverError>),
-    /// What is done about a timeout.
+    /// The handling of a timeout.
     TimedOut { has_payload: bool },
-    /// What is done about an overflow.
+    /// The handling of an overflow.
     Overflow,
 }
 
 impl RunState {
-    /// Nothing has happened yet.
+    /// The state before the first attempt.
     pub fn new(terms: RunTerms) -> Self {
         Self {
             thinking: terms.thinking,
@@ -158,7 +158,7 @@ impl RunState {
         }
     }
 
-    /// The state of the next model of the same run: what was spent counts on, and the prompt is in the log if an attempt was made.
+    /// The initial state of the next model of the same run. What was spent is carried over, and the prompt is in the log if an attempt was made.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
         if self.n_attempts() > 0 && terms.can_resume {
@@ -173,7 +173,7 @@ impl RunState {
         next
     }
 
-    /// The profile in use.
+    /// The current profile.
     pub fn profile(&self) -> Option<&ProfileId> {
         Some(&self.terms.profiles.get(self.current?)?.id)
     }
@@ -198,7 +198,7 @@ impl RunState {
         self.attempts_before + self.iterations
     }
 
-    /// Brings up to date which profiles cool down. The runner calls it after marks, because other runs mark, too.
+    /// Updates which profiles are in cooldown. The runner calls it after recording marks, because other runs record marks too.
     pub fn refresh_profiles(&mut self, mut usable: impl FnMut(&ProfileId) -> bool) {
         for slot in &mut self.terms.profiles {
             slot.usable = usable(&slot.id);
@@ -209,7 +209,7 @@ impl RunState {
         self.compactions += 1;
     }
 
-    /// Counts what an attempt took.
+    /// Adds up what an attempt used.
     pub(crate) fn take_in(&mut self, outcome: &AttemptOutcome) {
         self.usage.add(&outcome.usage);
         self.compactions += outcome.compactions;
@@ -218,7 +218,7 @@ impl RunState {
         }
     }
 
-    /// Takes the first profile that may be used; false when there is none.
+    /// Selects the first profile that may be used; false if there is none.
     pub(super) fn take_first(&mut self) -> bool {
         if self.terms.profiles.is_empty() {
             return true;
@@ -234,7 +234,7 @@ impl RunState {
             && matches!(self.terms.cooldown_reason, None | Some(RateLimit | Overloaded | Unknown))
     }
 
-    /// Goes to the next profile that may be used, never round again; false when there is none.
+    /// Selects the next profile that may be used, without starting over; false if there is none.
     pub(super) fn advance(&mut self) -> bool {
         if self.terms.locked {
             return false;
@@ -250,14 +250,14 @@ impl RunState {
         true
     }
 
-    /// The mark of a failure of the profile in use; it counts as cooling down from now on.
+    /// The mark for a failure of the current profile, which counts as in cooldown from now on.
     pub(super) fn mark_failure(&mut self, reason: FailoverReason, retry_after: Option<Duration>) -> Option<Mark> {
         let slot = self.terms.profiles.get_mut(self.current?)?;
         slot.usable = false;
         Some(Mark::Failure { profile: slot.id.clone(), reason, retry_after })
     }
 
-    /// The next attempt, unless a bound is reached.
+    /// Plans the next attempt, unless a limit is reached.
     pub(super) fn attempt(&mut self) -> Action {
         let max = self.terms.retries.bound(self.terms.profiles.len());
         if self.iterations >= max {
@@ -286,12 +286,12 @@ impl RunState {
         })
     }
 
-    /// The attempt planned last was not made: it does not count, and the prompt is in no log yet.
+    /// Withdraws the last planned attempt, which was not made: it does not count, and the prompt is not in the log yet.
     pub(super) fn attempt_not_made(&mut self) {
         self.iterations = self.iterations.saturating_sub(1);
     }
 
-    /// The end of the run when one of its limits is passed.
+    /// The end of the run if one of its limits is exceeded.
     pub(super) fn over_budget(&self) -> Option<Action> {
         let budget = &self.terms.budget;
         let spent = |what: &str, used: String, limit: String| Some(format!("{what}: {used} of {limit}"));
@@ -313,7 +313,7 @@ impl RunState {
         }))
     }
 
-    /// The action with the marks of the moment, or the end of the run when a limit is passed.
+    /// The action with its marks, or the end of the run if a limit is exceeded.
     pub(super) fn within_budget(&self, marks: Vec<Mark>, action: Action) -> Decision {
         Decision { marks, action: self.over_budget().unwrap_or(action) }
     }

@@ -1,13 +1,13 @@
-//! Another thinking level, when a provider says which ones it takes.
+//! Selects another thinking level if a provider reports which ones it supports.
 
 use pinch_llm::thinking::ThinkingLevel;
 
-/// The first level an error text names that was not tried yet.
+/// The first supported level in an error text that was not tried yet.
 pub fn next_level(text: &str, tried: &[ThinkingLevel]) -> Option<ThinkingLevel> {
     named_levels(text).into_iter().find(|level| !tried.contains(level))
 }
 
-/// The levels behind `supported values are:` or `supported values:`, up to the end of the line or sentence.
+/// The levels after `supported values are:` or `supported values:`, up to the end of the line or sentence.
 fn named_levels(text: &str) -> Vec<ThinkingLevel> {
     let lower = text.to_ascii_lowercase();
     let Some(list) = ["supported values are:", "supported values:"]
@@ -22,7 +22,7 @@ fn named_levels(text: &str) -> Vec<ThinkingLevel> {
     words.into_iter().filter_map(|word| level(word.trim().trim_start_matches("and ").trim())).collect()
 }
 
-/// Reads a level as providers and users spell it.
+/// Parses a level as providers and users spell it.
 fn level(word: &str) -> Option<ThinkingLevel> {
     match word {
         "none" | "disabled" => Some(ThinkingLevel::Off),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_in_texts() {
+    fn the_first_untried_level_of_a_text_is_chosen() {
         use ThinkingLevel::{High, Low, Medium, Off};
         let rows: &[(&str, &[ThinkingLevel], Option<ThinkingLevel>)] = &[
             ("Unsupported value. Supported values are: 'low', 'high'.", &[Off], Some(Low)),

@@ -1,25 +1,25 @@
-//! Trying a resting provider once in a while, so that a rest that was too long is noticed.
+//! Limits probes of providers in cooldown, which detect that a cooldown was too long.
 
 use std::collections::BTreeMap;
 
-/// Between two probes of one provider, in milliseconds.
+/// Minimum time between two probes of one provider, in milliseconds.
 const PAUSE_MS: i64 = 30_000;
 
-/// This long before the end of a rest a probe is worth it, in milliseconds.
+/// How long before the end of a cooldown a probe is allowed, in milliseconds.
 const MARGIN_MS: i64 = 120_000;
 
-/// Providers remembered at most.
+/// Maximum number of providers that are remembered.
 const MAX_ENTRIES: usize = 256;
 
 /// After this time a probe is forgotten, in milliseconds.
 const FORGET_MS: i64 = 24 * 3_600_000;
 
-/// When each provider was probed last. One of these lives as long as the engine.
+/// When each provider was last probed. Lives as long as the engine.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeThrottle(BTreeMap<String, i64>);
 
 impl ProbeThrottle {
-    /// Takes the right to probe a provider now; false when it was probed just now.
+    /// Claims a probe of a provider; false if it was probed recently.
     pub(super) fn take(&mut self, provider: &str, now: i64) -> bool {
         if self.0.get(provider).is_some_and(|last| now - last < PAUSE_MS) {
             return false;
@@ -35,7 +35,7 @@ impl ProbeThrottle {
     }
 }
 
-/// Whether a rest is nearly over.
+/// Whether a cooldown is nearly over.
 pub(super) fn is_near(until: i64, now: i64) -> bool {
     now >= until - MARGIN_MS
 }

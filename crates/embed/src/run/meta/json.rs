@@ -1,4 +1,4 @@
-//! The JSON form of the facts about a run. Members without a value are left out.
+//! The JSON form of a run's metadata. Members without a value are omitted.
 
 use pinch_llm::message::Usage;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::replies::tool_notes::Verbose;
 use crate::run::outcome::FailureStage;
 
 impl RunMeta {
-    /// The form programs know.
+    /// The JSON form.
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("durationMs".into(), self.duration_ms.into());
@@ -146,7 +146,7 @@ impl RequestShaping {
 }
 
 impl AgentMeta {
-    /// Tokens of the last call's request, from cache or not.
+    /// Tokens of the last call's request, cached or not.
     pub fn prompt_tokens(&self) -> Option<u64> {
         let usage = self.last_call_usage.as_ref()?;
         Some(usage.input + usage.cache_read + usage.cache_write).filter(|tokens| *tokens > 0)
@@ -157,7 +157,7 @@ impl AgentMeta {
         object.insert("sessionId".into(), json!(self.session_id));
         object.insert("provider".into(), json!(self.provider));
         object.insert("model".into(), json!(self.model));
-        // The sums are for billing; the total is what a display of the context needs: that of the last call.
+        // The sums are for billing; the total describes the context, so it is that of the last call.
         let total = self.last_call_usage.as_ref().unwrap_or(&self.usage).context_tokens();
         if let Some(usage) = usage_json(&self.usage, Some(total)) {
             object.insert("usage".into(), usage);
@@ -211,7 +211,7 @@ impl AgentMeta {
     }
 }
 
-/// The members that are not zero; `None` when all are.
+/// The non-zero members; `None` if all are zero.
 fn usage_json(usage: &Usage, total: Option<u64>) -> Option<Value> {
     let mut object = Map::new();
     for (name, tokens) in [
