@@ -1,8 +1,8 @@
 //! Lanes: queues that limit concurrent runs. A run holds its session's lane, so that a conversation has one run at a time, and then a slot
 //! in a global lane.
 //!
-//! Lanes are always entered in the same order, session lane first, so runs cannot deadlock. Permits are guards: dropping a run frees its lanes, dropping a
-//! waiting future leaves the queue.
+//! Lanes are always entered in the same order, session lane first, so runs cannot deadlock. Permits are guards: dropping a run
+//! frees its lanes, dropping a waiting future leaves the queue.
 //!
 //! This is not tokio's semaphore, which serves in order of arrival: a slot goes to the session that was served longest ago, so that one with
 //! many waiting runs does not delay others, and a lane can shrink while all its slots are taken.

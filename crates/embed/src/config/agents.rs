@@ -199,7 +199,8 @@ const MAX_TIMEOUT_MS: u64 = 2_147_000_000;
 const DEFAULT_TIMEOUT_SECONDS: f64 = 600.0;
 
 impl AgentDefaults {
-    /// The time limit of a run; `None` if there is none. `override_ms` is the request's: 0 means no limit, a negative value the configured one.
+    /// The time limit of a run; `None` if there is none. `override_ms` is the request's: 0 means no limit, a negative value the configured
+    /// one.
     pub fn timeout(&self, override_ms: Option<i64>) -> Option<Duration> {
         let configured = || self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).max(1.0).floor() * 1000.0;
         let ms = match override_ms.map(u64::try_from) {

@@ -135,8 +135,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds an extension that observes sessions and can change what they do. It is shared by all runs and registered with each session; its calls name
-    /// the session they are about.
+    /// Adds an extension that observes sessions and can change what they do. It is shared by all runs and registered with each
+    /// session; its calls name the session they are about.
     pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
         self.parts.extensions.push(extension);
         self

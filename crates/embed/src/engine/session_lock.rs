@@ -47,8 +47,8 @@ impl SessionLock {
     /// Locks a session file, which need not exist yet; its directory is created.
     ///
     /// # Errors
-    /// [`RunError::Busy`] if the lock was not released within `patience`, [`RunError::Cancelled`], and [`RunError::Internal`] if the lock file
-    /// cannot be created.
+    /// [`RunError::Busy`] if the lock was not released within `patience`, [`RunError::Cancelled`], and [`RunError::Internal`] if the lock
+    /// file cannot be created.
     pub(super) async fn acquire(
         session_file: &Path,
         patience: Duration,

@@ -108,8 +108,8 @@ pub struct NotConfigured {
     pub provider: ProviderId,
 }
 
-/// Applies the choice of a request to an order. A choice of the user is binding if the profile belongs to the provider; `owner` is the provider it
-/// belongs to.
+/// Applies the choice of a request to an order. A choice of the user is binding if the profile belongs to the provider; `owner` is the
+/// provider it belongs to.
 ///
 /// # Errors
 /// If the user chose a profile of this provider that its order leaves out.

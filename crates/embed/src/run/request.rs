@@ -162,7 +162,8 @@ pub struct BlockReplies {
     pub chunking: Option<Chunking>,
 }
 
-/// Limits of a whole run. The deadline applies at any time, the others are checked between attempts. Exceeding one ends the run with [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
+/// Limits of a whole run. The deadline applies at any time, the others are checked between attempts. Exceeding one ends the run with
+/// [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     /// Maximum number of attempts.

@@ -9,7 +9,8 @@ const MAX_KEPT: usize = 400_000;
 /// A cut moves back to the end of a line if that costs no more than a fifth.
 const LINE_SHARE: f64 = 0.8;
 
-/// Maximum length of one tool result in characters: three tenths of the context window at four characters per token. A window of 0 is unknown.
+/// Maximum length of one tool result in characters: three tenths of the context window at four characters per token. A window of 0
+/// is unknown.
 pub fn per_result_limit(context_window: u64) -> usize {
     let window = usize::try_from(context_window).unwrap_or(usize::MAX);
     if window == 0 { MAX_KEPT } else { (window.saturating_mul(3) / 10).saturating_mul(4).clamp(MIN_KEPT, MAX_KEPT) }

@@ -158,7 +158,8 @@ impl RunState {
         }
     }
 
-    /// The initial state of the next model of the same run. What was spent is carried over, and the prompt is in the log if an attempt was made.
+    /// The initial state of the next model of the same run. What was spent is carried over, and the prompt is in the log if an attempt
+    /// was made.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
         if self.n_attempts() > 0 && terms.can_resume {
