@@ -1,12 +1,12 @@
-//! Child processes that leave nothing behind.
+//! Child processes that are stopped with all their descendants.
 //!
-//! Each child leads a process group of its own, so that the whole tree can be stopped: on cancelling, when time is up, or when the value is
-//! dropped. What a child leaves running on purpose after its own regular end (`server &`) stays.
+//! Each child leads its own process group, so that the whole tree can be stopped: on cancellation, on timeout, or when the value is dropped.
+//! Background processes that a child leaves running after its own regular end (`server &`) are kept.
 //!
-//! Descendants that have left the group are stopped with it. On Linux each child has an id in its environment, in `PINCH_PROCESS`, which all
-//! that it starts inherit: so those are found as well that have a session of their own and no parent any more, as daemons do. Who neither
-//! keeps its parent nor the variable gets away (`(env -u PINCH_PROCESS setsid server &)`). On other systems of the Unix family whoever has
-//! lost its parent gets away, and where there are no groups all but the child itself.
+//! Descendants that have left the group are stopped with it. On Linux each child has an id in the environment variable `PINCH_PROCESS`, which
+//! its descendants inherit, so that even daemons in a session of their own are found. A descendant that keeps neither its parent nor the
+//! variable escapes (`(env -u PINCH_PROCESS setsid server &)`). On other Unix systems descendants without a parent escape, and on systems
+//! without process groups all descendants do.
 
 use std::io;
 use std::path::PathBuf;
@@ -217,10 +217,10 @@ impl Process {
         Ok(exit)
     }
 
-    /// Stops the child with all its descendants, as far as the system tells who they are: they are halted, so that nothing new begins, told to
-    /// end, and killed when the child still lives after `grace`. When this returns none of them can do anything any more. Looking for those
-    /// that have left the group takes a few milliseconds without a pause, up to seconds when they multiply. When the future is dropped, they
-    /// were told to end at least; dropping the process kills them.
+    /// Stops the child with all descendants that can be found: they are halted, so that they start nothing new, asked to terminate, and
+    /// killed if the child is still alive after `grace`. When this returns, none of them is running. Searching for processes that have left
+    /// the group blocks for a few milliseconds, and for seconds if they multiply. If the future is dropped, they have at least been asked to
+    /// terminate; dropping the process kills them.
     ///
     /// # Errors
     /// The system's error.

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn repeated_causes_are_shown_once() {
         #[derive(Debug)]
         struct Outer(std::io::Error);
         impl std::fmt::Display for Outer {

@@ -237,7 +237,7 @@ impl Drop for DirLock {
     }
 }
 
-/// Removes a lock's directory if `may` still says so; false when it does not, or when somebody else is about to remove it.
+/// Removes a lock's directory if `may` still says so; false if it does not, or if another process is about to remove it.
 ///
 /// Two that find the same stale directory must not remove it one after the other: the second would remove the lock that the first has just
 /// taken. So our programs remove a directory only while they hold the kernel's lock on that very directory.
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_the_lock() {
+    fn the_directory_is_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
         let lock = DirLock::acquire(&path, &DirLockOptions::QUICK, &host(NOW)).unwrap();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_folder_can_be_made_the_file_itself_is_locked() {
+    fn the_file_itself_is_locked_if_no_directory_can_be_created() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth.json");
         fs::write(&path, "{}").unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::private::Access;
 
-/// Whether the file is known by other names than this one: hard links, or a path through a link of the system that is no name at all.
+/// Whether the file is known by other names than this one: hard links, or a path through a system link that does not name it.
 #[cfg(unix)]
 pub(super) fn has_other_names(meta: &Metadata, target: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -16,7 +16,7 @@ const LONG: u64 = 1 << 20;
 /// it can, which takes a fraction of the time.
 ///
 /// # Errors
-/// Those of [`read_regular`](super::read_regular); [`io::ErrorKind::UnexpectedEof`] when somebody shortens the file meanwhile.
+/// Those of [`read_regular`](super::read_regular); [`io::ErrorKind::UnexpectedEof`] if the file is shortened meanwhile.
 pub fn read_long(path: &Path, max: u64) -> io::Result<Bytes> {
     let (mut file, len) = open_with_len(path)?;
     if len < LONG || len > max {

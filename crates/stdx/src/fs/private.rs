@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_and_files_are_for_the_user_alone() {
+    fn directories_and_files_are_private_to_the_user() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a/b");
         create_private_dir(&folder).unwrap();

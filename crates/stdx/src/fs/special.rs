@@ -156,7 +156,7 @@ pub fn skip_hole(_: &mut File) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Neither opening nor reading nor writing waits for somebody at the other end.
+/// Opening, reading and writing never wait for the other end.
 #[cfg(unix)]
 fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
     use rustix::fs::OFlags;
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_opened_and_folders_are_not() {
+    fn files_are_opened_and_directories_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         std::fs::write(&path, "text").unwrap();

@@ -7,7 +7,7 @@ pub fn is_alive(id: u32) -> bool {
     if stat(id).is_some_and(|stat| matches!(stat.split(' ').next(), Some("Z" | "X"))) {
         return false;
     }
-    // Any refusal but this one means that it is there and belongs to somebody else.
+    // Any other error means that the process exists and belongs to another user.
     rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
 }
 

@@ -27,14 +27,14 @@ impl From<Row> for Stray {
     }
 }
 
-/// What is known of a command, to find the processes that belong to it.
+/// Identifies the processes that belong to a command.
 #[derive(Clone, Debug)]
 pub(super) struct Family {
-    /// The process that was started, and the group that it leads.
+    /// The process that was started, and the id of the group that it leads.
     pub(super) leader: u32,
-    /// When that was: nobody in the family is older.
+    /// When it was started: no process of the family is older.
     pub(super) since: u64,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing tells who carries it"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "marks can only be read on Linux"))]
     pub(super) mark: Mark,
 }
 

@@ -37,9 +37,9 @@ impl Group {
         self.send(Signal::CONT);
     }
 
-    /// Kills every process of the family. `has_leader` tells whether the end of the leader has not been taken note of.
+    /// Kills every process of the family. `has_leader` means that the leader has not been reaped.
     pub(super) fn kill(&mut self, has_leader: bool) {
-        // Whom only its parent tells of is found while that one lives.
+        // Some descendants can only be found through their parents, so search before killing.
         self.halt(has_leader);
         self.kill_known();
         if let Some((_, family)) = &self.family {
@@ -66,10 +66,10 @@ impl Group {
 
     fn send(&self, signal: Signal) {
         if let Some((leader, _)) = &self.family {
-            // The one error is that nobody is left, which is what we want.
+            // The only error is that no process is left, which is the goal.
             kill_process_group(*leader, signal).ok();
         }
-        // Those of this moment are themselves; an id from before may be somebody else's by now.
+        // Checked right before sending: the id of an ended process may have been reused.
         Stray::living(&self.strays).into_iter().for_each(|stray| send_to(stray, signal));
     }
 }

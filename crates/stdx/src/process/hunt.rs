@@ -8,28 +8,28 @@ use super::family::{Family, Stray};
 use super::mark::Carries;
 use super::table;
 
-/// How often the list of processes is gone through at most.
+/// Maximum number of passes over the process list.
 const MAX_PASSES: usize = 10_000;
-/// How often it is gone through again when only somebody went away, or became another program: most have nothing to do with us.
+/// Maximum number of further passes because a process ended or changed its program: most of these are unrelated to us.
 const MAX_DOUBTS: usize = 20;
 /// The parent of the kernel's own threads, which have no environment.
 const KERNEL: u32 = 2;
 
-/// Stops those of a family who carry its mark, and adds them to `known`. Tells whether nobody can have been overseen.
+/// Stops the processes that carry a family's mark and adds them to `known`. Returns true if none can have been missed.
 ///
-/// Who starts its successor and ends is gone before the end of a long list is reached. So each is stopped as soon as it is seen, and who was
-/// looked at once is not looked at again.
+/// A process may start its successor and end before the end of a long list is reached. So each is stopped as soon as it is found, and a
+/// process that was inspected is not inspected again.
 ///
-/// The hunt has a thread of its own, because nobody can say how long one file takes: an environment may lie in memory that answers never. When
-/// the family took all the threads that the system has, this one has to do.
+/// The search runs on its own thread, because reading an environment may block forever. If no thread can be created, because the family uses
+/// up all that the system allows, it runs on the current one.
 pub(super) fn marked(family: &Family, known: &mut Vec<Stray>, stop: fn(Stray), until: Instant) -> bool {
-    let (tell, told) = mpsc::sync_channel(1024);
+    let (sender, receiver) = mpsc::sync_channel(1024);
     let hunt = {
         let (family, known) = (family.clone(), known.clone());
         move || {
             go(&family, &known, until, |stray| {
                 stop(stray);
-                tell.send(stray).is_ok()
+                sender.send(stray).is_ok()
             })
         }
     };
@@ -42,7 +42,7 @@ pub(super) fn marked(family: &Family, known: &mut Vec<Stray>, stop: fn(Stray), u
         });
     };
     loop {
-        match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(stray) => known.push(stray),
             Err(mpsc::RecvTimeoutError::Disconnected) => return hunter.join().unwrap_or(false),
             Err(mpsc::RecvTimeoutError::Timeout) => return false,
@@ -50,7 +50,7 @@ pub(super) fn marked(family: &Family, known: &mut Vec<Stray>, stop: fn(Stray), u
     }
 }
 
-/// Goes through all processes until there is nobody new, or nobody wants to know of them any more.
+/// Passes over all processes until there are no new ones, or until `found` returns false.
 fn go(family: &Family, known: &[Stray], until: Instant, mut found: impl FnMut(Stray) -> bool) -> bool {
     let mut looked_at: HashSet<u32> = known.iter().map(|stray| stray.id).collect();
     let mut n_doubts = 0;

@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Carries, Mark};
 
-/// Nothing tells what environment a process has: there are no marks.
+/// No mark: the environment of other processes cannot be read here.
 #[cfg(not(target_os = "linux"))]
 #[derive(Clone, Debug)]
 pub(super) struct Mark;
@@ -61,7 +61,7 @@ mod linux {
         /// Whether a process began its program with this mark. Its environment may lie in a file that answers late: this may block.
         pub(in super::super) fn of(&self, process: u32) -> Carries {
             let Ok(file) = std::fs::File::open(format!("/proc/{process}/environ")) else {
-                // It belongs to somebody else, or is gone.
+                // It belongs to another user, or has ended.
                 let is_there = std::fs::exists(format!("/proc/{process}")).unwrap_or(true);
                 return if is_there { Carries::No } else { Carries::Unclear };
             };

@@ -8,18 +8,18 @@ use super::family::{Family, Stray};
 use super::hunt;
 use super::table::{self, Row};
 
-/// How long is looked at most: whoever makes processes faster than they are found for so long gets away.
+/// Time limit of the search. A program that keeps starting processes faster than they are found escapes.
 const LONGEST: Duration = Duration::from_secs(2);
-/// How often is looked again when nobody was found, and somebody may have been overseen.
+/// How often the search is repeated if it found nothing but may have missed a process.
 const MAX_DOUBTS: usize = 2;
 
 impl Family {
-    /// Finds those that are in another group now, until there is nobody new, and hands each to `stop`: they make new ones until they are
-    /// stopped. `known` are those found before, and takes the new ones. The leader's id is its own as long as nobody has taken note of its
-    /// end, which `has_leader` says. Blocks, for 3 s at most.
+    /// Finds the descendants in other process groups and passes each to `stop`, until there are no new ones: they start further processes
+    /// until they are stopped. `known` holds the ones found before, and new ones are added to it. `has_leader` means that the leader has not
+    /// been reaped, so that its id is still its own. Blocks for at most 3 s.
     ///
-    /// Linux tells who has the command's mark, wherever it has gone. Elsewhere those whose parents have ended are nobody's descendants any
-    /// more, and so they are on Linux when they have emptied their environment.
+    /// Linux finds all processes with the command's mark. On other systems, and for processes on Linux that have cleared their environment,
+    /// descendants whose parents have ended cannot be found.
     pub(super) fn find(&self, has_leader: bool, known: &mut Vec<Stray>, stop: fn(Stray)) {
         let until = Instant::now() + LONGEST;
         let mut n_doubts = 0;
@@ -36,13 +36,13 @@ impl Family {
         }
     }
 
-    /// Whether nobody can have been overseen.
+    /// Searches by mark. True if no process can have been missed.
     #[cfg(target_os = "linux")]
     fn find_marked(&self, known: &mut Vec<Stray>, stop: fn(Stray), until: Instant) -> bool {
         hunt::marked(self, known, stop, until)
     }
 
-    /// Nothing tells what environment a process has.
+    /// The environment of other processes cannot be read here.
     #[cfg(not(target_os = "linux"))]
     fn find_marked(&self, _: &mut Vec<Stray>, _: fn(Stray), _: Instant) -> bool {
         true

@@ -6,9 +6,9 @@ pub(super) struct Row {
     pub(super) id: u32,
     pub(super) parent: u32,
     pub(super) group: u32,
-    /// When it started, in units of the system's choice. With the id it tells the process from all others.
+    /// When it started, in units of the system's choice. Together with the id it identifies the process.
     pub(super) started: u64,
-    /// It has ended, and its parent has not taken note yet.
+    /// It has ended, but has not been reaped.
     pub(super) is_dead: bool,
 }
 
@@ -81,16 +81,16 @@ mod ps {
         command.env_clear().env("LC_ALL", "C").env("TZ", "UTC");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let Ok(mut child) = command.spawn() else { return Vec::new() };
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let reading = child.stdout.take().and_then(|answer| {
             let read = move || {
                 let mut text = Vec::new();
                 drop(answer.take(MAX_ANSWER).read_to_end(&mut text));
-                drop(tell.send(text));
+                drop(sender.send(text));
             };
             std::thread::Builder::new().spawn(read).ok()
         });
-        let answer = reading.and_then(|_| told.recv_timeout(PATIENCE).ok());
+        let answer = reading.and_then(|_| receiver.recv_timeout(PATIENCE).ok());
         child.kill().ok();
         child.wait().ok();
         let answer = answer.unwrap_or_default();
@@ -132,10 +132,10 @@ mod ps {
         #[test]
         fn both_ways_find_the_same_processes() {
             let mut child = Command::new("sleep").arg("30").spawn().unwrap();
-            let told = now().into_iter().find(|row| row.id == child.id()).unwrap();
+            let row = now().into_iter().find(|row| row.id == child.id()).unwrap();
             let known = super::super::row(child.id()).unwrap();
-            assert_eq!((told.parent, told.group, told.is_dead), (std::process::id(), known.group, false));
-            assert_eq!(of(&[child.id()]), [told]);
+            assert_eq!((row.parent, row.group, row.is_dead), (std::process::id(), known.group, false));
+            assert_eq!(of(&[child.id()]), [row]);
             child.kill().unwrap();
             child.wait().unwrap();
             assert_eq!((of(&[child.id()]), of(&[])), (vec![], vec![]));

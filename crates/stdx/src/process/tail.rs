@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_made_is_told_of() {
+    fn a_file_that_cannot_be_created_is_reported() {
         let mut tail = OutputTail::new(limits(Path::new("/no/such/folder")), Cleaning::None);
         tail.push(&[b'x'; 100]);
         assert!(tail.spill_error().is_some());

@@ -102,11 +102,11 @@ async fn dropping_kills_the_tree() {
     assert!(is_gone(std::str::from_utf8(&line[..n_read]).unwrap()).await);
 }
 
-/// While it is looked for those that have left the group, everybody else goes on.
+/// Other tasks continue while processes that have left the group are searched for.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn dropping_holds_nobody_up() {
-    // Each of them starts the next one and waits for it: they are looked for until nobody is new.
+async fn dropping_does_not_block() {
+    // Each of them starts the next one and waits for it: the search continues until there are no new ones.
     let mut process = sh("for i in 1 2 3 4; do setsid sh -c 'while :; do setsid true; done' & done; echo; wait");
     process.take_stdout().unwrap().read_exact(&mut [0]).await.unwrap();
     let begin = std::time::Instant::now();
@@ -116,7 +116,7 @@ async fn dropping_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn errors_name_the_folder_or_the_program() {
+async fn errors_name_the_directory_or_the_program() {
     let mut command = Command::new("/bin/sh");
     command.current_dir("/no/such/folder");
     let error = Process::spawn(command).unwrap_err();
@@ -127,7 +127,7 @@ async fn errors_name_the_folder_or_the_program() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn who_left_the_group_is_stopped_with_it() {
+async fn processes_that_left_the_group_are_stopped_with_it() {
     let ask = "setsid -w sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done'; :";
     let (output, ended) = run(ask, Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
     assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");

@@ -86,7 +86,7 @@ mod tests {
     fn runs_gaps_places_and_beginnings_count() {
         // At the start: a run of one, a beginning.
         check("a", "ab", Some(-5.0 - 10.0));
-        // A run of two: 5, then 10; the second letter stands at 1.
+        // A run of two: 5, then 10; the second letter is at index 1.
         check("ab", "ABc", Some(-5.0 - 10.0 - 10.0 + 0.1));
         // A gap of one, and `c` begins a word.
         check("ac", "a-c", Some(-5.0 - 10.0 + 2.0 - 10.0 + 0.2));

@@ -1,6 +1,6 @@
 //! The inside of a JSON string, piece by piece.
 
-/// A string that is being read: what stands between its quotes so far.
+/// A string that is being read: its content so far.
 #[derive(Debug, Default)]
 pub(super) struct StringState {
     /// The text so far. A cut escape is not part of it.
@@ -64,7 +64,7 @@ impl StringState {
                         'r' => self.push('\r'),
                         't' => self.push('\t'),
                         _ => {
-                            // It escapes nothing: the backslash stands for itself, and what follows is read as usual.
+                            // Not a valid escape: the backslash is literal, and what follows is read as usual.
                             self.push('\\');
                             continue;
                         }
