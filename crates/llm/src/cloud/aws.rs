@@ -61,7 +61,7 @@ struct Fetched {
 enum Lasts {
     /// They stand in a file or variable: reading them again costs nothing, and sees a change.
     ReadAgain,
-    /// Until this time, Unix milliseconds; unknown where nothing is told.
+    /// Until this time, Unix milliseconds; unknown if not reported.
     Until(Option<i64>),
 }
 
@@ -173,7 +173,7 @@ fn env_keys(env: &pinch_stdx::host::Env) -> Option<AwsKeys> {
     })
 }
 
-/// What tells one chain from another: everything that decides where credentials come from. A digest, as secrets are part of it.
+/// Identifies a chain by everything that decides where credentials come from. A digest, as secrets are part of it.
 fn chain_name(request: &Request) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {

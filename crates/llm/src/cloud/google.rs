@@ -23,7 +23,7 @@ use crate::wire::vertex;
 use file::Source;
 use token::Token;
 
-/// How long before its end a token is no longer used.
+/// How long before its expiry a token is no longer used.
 const MARGIN_MS: i64 = 225_000;
 /// How long getting a token may take.
 const TIME: Duration = Duration::from_secs(30);

@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn the_providers_word_wins() {
-        let mut told = error(LlmErrorKind::InvalidRequest, None);
-        told.should_retry = Some(true);
-        assert!(retryable(&told));
-        told.kind = LlmErrorKind::Aborted;
-        assert!(!retryable(&told));
+        let mut reported = error(LlmErrorKind::InvalidRequest, None);
+        reported.should_retry = Some(true);
+        assert!(retryable(&reported));
+        reported.kind = LlmErrorKind::Aborted;
+        assert!(!retryable(&reported));
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl<'a> Whole<'a> {
     fn cut(bytes: &'a [u8], limit: usize) -> Result<Option<Self>, AwsEventError> {
         let Some((prelude, _)) = bytes.split_first_chunk::<PRELUDE>() else { return Ok(None) };
         let [total, headers, checksum] = [0, 4, 8].map(|at| be_u32(&prelude[at..]));
-        // The second checksum goes on where the first one ends.
+        // The second checksum continues from the first one.
         let mut sum = crc32fast::Hasher::new();
         sum.update(&prelude[..8]);
         if sum.clone().finalize() != checksum {
@@ -373,7 +373,7 @@ impl AwsEventDecoder {
         if !self.known.is_of(message.headers) {
             let named = Named::find(message.headers)?;
             if let Some(event) = named.failure()? {
-                // An error has no payload: its text stands in a header.
+                // An error has no payload: its text is in a header.
                 let data = match text_of(named.error_message) {
                     Some(said) if message.payload.is_empty() => {
                         serde_json::json!({ "message": text(said)? }).to_string()

@@ -158,7 +158,7 @@ impl SseDecoder {
         self.data = self.data.take().map(|data| shift(&data));
     }
 
-    /// False while it cannot be told yet whether the stream begins with a mark.
+    /// False until it is known whether the stream begins with a byte order mark.
     fn skip_byte_order_mark(&mut self, at_end: bool) -> bool {
         if self.at_start {
             if self.buffer.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&self.buffer) && !at_end {

@@ -13,7 +13,7 @@ pub fn image_type(start: &[u8]) -> Option<&'static str> {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] if is_binary() => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] if is_binary() => Some("image/webp"),
-        // Behind the file's header comes the length of the next one, which tells the version.
+        // Behind the file's header comes the length of the next one, which determines the version.
         [b'B', b'M', _, _, _, _, _, _, _, _, _, _, _, _, 12 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0, ..] => {
             Some("image/bmp")
         }

@@ -47,7 +47,7 @@ pub fn detect(facts: Facts<'_>) -> Dialect {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
         ApiId::OPENAI_RESPONSES | ApiId::AZURE_RESPONSES | ApiId::CODEX_RESPONSES => responses(facts),
-        // Google's own formats take the whole of JSON Schema; only what stands behind other formats has to be spared.
+        // Google's own formats take the whole of JSON Schema; only models behind other formats need a reduced one.
         ApiId::GOOGLE_GENERATIVE_AI | ApiId::GOOGLE_VERTEX | ApiId::CLOUD_CODE_ASSIST => return google(facts),
         ApiId::MISTRAL_CONVERSATIONS => mistral(facts),
         _ => Dialect::default(),

@@ -40,7 +40,7 @@ pub struct WireFlags {
     pub reasoning_effort: bool,
     /// Takes `stream_options.include_usage`.
     pub usage_in_streaming: bool,
-    /// Where the limit of the answer stands.
+    /// The field that limits the length of the answer.
     pub max_tokens_field: MaxTokensField,
     /// How thinking is asked for in OpenAI's format.
     pub thinking_format: ThinkingFormat,

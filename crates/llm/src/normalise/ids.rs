@@ -25,7 +25,7 @@ fn base36(mut number: u32) -> String {
     }
 }
 
-/// The beginning of a hash, which tells apart what was cut.
+/// The beginning of a hash, which keeps shortened ids distinct.
 pub(crate) fn hash_mark(text: &str) -> String {
     short_hash(text).chars().take(8).collect()
 }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((first.len(), second.len()), (64, 64));
         assert_ne!(first, second);
         assert_eq!((rename("2"), rename("1")), (second.clone(), first.clone()));
-        // Also when somebody has that name already.
+        // Also if that name is already taken.
         let third = renamer.rename(&second, &second);
         assert!(![first, second].contains(&third));
     }

@@ -12,7 +12,7 @@ const TOOL_NOTE: &str = "(tool image omitted: model does not support images)";
 const TOO_MANY_IN_MESSAGE: &str = "(image omitted: more images in a message than the model takes)";
 const TOO_MANY_IN_REQUEST: &str = "(image omitted: more images in a conversation than the model takes)";
 
-/// The messages with as many images as a model takes: of a message the first ones, of the conversation the newest. A note stands in the place of
+/// The messages with as many images as a model takes: of a message the first ones, of the conversation the newest. A note takes the place of
 /// each run of others.
 pub(super) fn limited(messages: &mut [Arc<Message>], counts: ImageCounts) {
     if counts == ImageCounts::default() {

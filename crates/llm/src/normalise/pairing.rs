@@ -114,7 +114,7 @@ pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
     slots.into_iter().map(into_step).collect()
 }
 
-/// The conversation goes on: what comes now for the current answer is late.
+/// The conversation continues: later results for the current answer are late.
 fn pass(slots: &mut [Slot<'_>], current: &mut Option<usize>) {
     if let Some(Slot::Answer(open)) = current.take().and_then(|at| slots.get_mut(at)) {
         open.is_past = true;

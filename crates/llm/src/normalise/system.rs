@@ -61,7 +61,7 @@ impl SystemState {
     }
 }
 
-/// A conversation with its head told apart.
+/// A conversation split into its head and the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     /// Prompt and tools in front.

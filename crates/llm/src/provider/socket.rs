@@ -242,7 +242,7 @@ fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) ->
                 turn if fallen => {
                     let diagnostic = turn.and_then(|turn| turn.diagnostic.take());
                     let mut request = request.clone();
-                    // The limit of the whole call goes on; zero would switch it off.
+                    // The limit of the whole call continues; zero would disable it.
                     request.options.timeouts.total = watch.left().map(|left| left.max(Duration::from_nanos(1)));
                     let mut events = shared.sse.stream(request, cancel.clone());
                     while let Some(mut event) = events.next().await {

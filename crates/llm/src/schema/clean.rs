@@ -55,7 +55,7 @@ pub enum Family {
     /// Takes everything.
     #[default]
     Plain,
-    /// Google's models, whoever serves them under Google's name.
+    /// Google's models, from any provider that serves them under Google's name.
     Gemini,
     /// xAI's models.
     Xai,
@@ -104,7 +104,7 @@ pub fn clean(parameters: &Value, family: Family) -> Value {
     }
 }
 
-/// The schema with each `const` as an `enum` of one value, wherever a schema stands: Google's models know the latter only.
+/// The schema with each `const` as an `enum` of one value, in all subschemas: Google's models only support the latter.
 pub fn without_const(schema: &Value) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let fixed = members.get("const").map(|value| ("enum".to_owned(), Value::Array(vec![value.clone()])));
@@ -113,7 +113,7 @@ pub fn without_const(schema: &Value) -> Value {
     Value::Object(others.chain(fixed.clone()).collect())
 }
 
-/// Takes keywords out wherever a schema stands; members of the same name that are no keywords stay.
+/// Removes keywords from all subschemas; members of the same name that are not keywords stay.
 fn without(schema: &Value, keywords: &[&str]) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let kept = members.iter().filter(|(name, _)| !keywords.contains(&name.as_str()));

@@ -35,7 +35,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Coerces by the part `rules` of the schema, which stands under `pointer`.
+    /// Coerces by the subschema `rules` at `pointer`.
     fn coerce(self, rules: &Value, pointer: &str, value: &mut Value) {
         let (Value::Object(rules), true) = (rules, self.may_go_on()) else { return };
         let inner = Place { depth: self.depth + 1, ..self };

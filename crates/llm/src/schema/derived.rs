@@ -40,7 +40,7 @@ fn remove_rust_formats(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             let is_rust = |format: &Value| format.as_str().is_some_and(|format| RUST_FORMATS.contains(&format));
-            // A property may be called `format`, too: its schema is no text.
+            // A property may be called `format` too; then its value is a schema, not a string.
             if members.get("format").is_some_and(is_rust) {
                 members.shift_remove("format");
             }

@@ -50,17 +50,17 @@ fn room(model: &Model, request: &Request) -> Option<u64> {
     Some(if is_small { left.saturating_sub(model.context_window / 8).max(left / 2) } else { room })
 }
 
-/// Tokens of a request: the usage of the last answer that tells one, and an estimate of what came after it.
+/// Tokens of a request: the usage of the last answer that reports one, and an estimate of what came after it.
 pub fn estimate_request(request: &Request) -> u64 {
     let messages = &request.messages;
-    let told = (0..messages.len()).rev().find_map(|at| {
+    let reported = (0..messages.len()).rev().find_map(|at| {
         let answer = messages[at].as_assistant()?;
         let valid = !answer.stop_reason.is_failure() && !answer.usage.is_zero();
         // A prefix that is younger than the answer was put in later, by a compaction: the usage counts what is gone.
         let as_then = messages[..at].iter().all(|earlier| earlier.timestamp() <= answer.timestamp);
         (valid && as_then).then(|| (at + 1, answer.usage.context_tokens()))
     });
-    let (from, counted) = told.unwrap_or_else(|| {
+    let (from, counted) = reported.unwrap_or_else(|| {
         let prompt: usize = request.system.sections.iter().map(|section| section.text.len()).sum();
         let tools: usize = request.tools.iter().map(tool_characters).sum();
         (0, to_tokens(prompt + tools))

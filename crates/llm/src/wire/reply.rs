@@ -147,7 +147,7 @@ impl ReplyBuilder {
         &self.slots
     }
 
-    /// Closes a block unless it is closed. The arguments of a call are read here; JSON that is no object becomes its `arguments_error`.
+    /// Closes a block unless it is closed. The arguments of a call are read here; JSON that is not an object becomes its `arguments_error`.
     pub fn close(&mut self, index: usize, emit: &mut Emit) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if matches!(slot, OpenBlock::Done(_)) {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::request::Request;
 
-/// Merges them into a body, last: those of the model, of its thinking level, of the request. They override what stands there. `level` is the
+/// Merges them into a body, last: those of the model, of its thinking level, of the request. They override existing members. `level` is the
 /// level's name, where it is one of ours.
 pub(crate) fn put(body: &mut Map<String, Value>, request: &Request, level: Option<&str>) {
     let model = &request.model;

@@ -11,7 +11,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 type Section = HashMap<String, String>;
 
-/// What stands in the user's files.
+/// The content of the user's files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     config_path: Option<PathBuf>,
@@ -79,7 +79,7 @@ impl Files {
     }
 }
 
-/// `~/` at the beginning stands for the home directory.
+/// Expands a leading `~/` to the home directory.
 pub(super) fn expand(path: &str, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),

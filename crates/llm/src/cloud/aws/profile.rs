@@ -158,7 +158,7 @@ async fn process(cx: Cx<'_>, name: &str, line: &str) -> Result<Fetched, LlmError
     };
     // Giving up drops the process, which ends it.
     let ended = child.pump(&Cancel::new(), Some(COMMAND_LIMIT), COMMAND_GRACE, &mut collect).await;
-    // The output may hold keys, and is not told.
+    // The output may contain keys, so it is not reported.
     let why = match ended {
         Ok(ProcessEnd::Exited(Exit::Code(0))) => {
             return remote::from_json(&output).ok_or_else(|| refused(cx, name, NO_OUTPUT));

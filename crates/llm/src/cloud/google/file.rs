@@ -140,7 +140,7 @@ impl Source {
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait for a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
     }

@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::model::Model;
 use crate::request::{CallOptions, SystemPrompt};
 
-/// A request on a machine with these variables, a credentials file, and a clock that stands.
+/// A request on a machine with these variables, a credentials file, and a stopped clock.
 fn request(dir: &std::path::Path, file: Option<&Value>, more: &[(&str, &str)], now_ms: i64) -> Request {
     let record = json!({"id": "m", "api": "google-vertex", "provider": "google-vertex"});
     let mut env: Env = [("GOOGLE_CLOUD_PROJECT", "p"), ("GOOGLE_CLOUD_LOCATION", "l")].into_iter().collect();
@@ -119,7 +119,7 @@ async fn the_metadata_server_is_asked_only_where_one_is_named() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_for_a_request_that_cannot_be_made_or_has_a_key() {
+async fn no_token_is_fetched_for_an_invalid_request_or_one_with_a_key() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     let with = |more: &[(&str, &str)]| request(dir.path(), Some(&login(&server)), more, 0);
     let credentials = GoogleCredentials::default();

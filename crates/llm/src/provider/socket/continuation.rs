@@ -44,7 +44,7 @@ impl Continuation {
         })
     }
 
-    /// Whether a request goes on where the server stands: then what is new is sent.
+    /// Whether a request continues from the server's state, so that only what is new is sent.
     fn covers(&self, body: &Value) -> bool {
         let items = items_of(body);
         items.len() > self.n_items && hash(&items[..self.n_items]) == self.items && hash_frame(body) == self.frame

@@ -168,7 +168,7 @@ impl Sessions {
         })
     }
 
-    /// What the server of the conversation's socket holds. Whatever becomes of the call, it is told anew.
+    /// What the server of the conversation's socket holds. It is recorded anew, whatever the outcome of the call.
     pub(super) fn take_continuation(&self, key: &Key) -> Option<Continuation> {
         self.with(key, |session| session.continuation.take())
     }
@@ -234,7 +234,7 @@ impl Sessions {
         });
     }
 
-    /// Notes that a socket failed, and whether the call goes on without.
+    /// Records that a socket failed, and whether the call continues without one.
     pub(super) fn failed(&self, key: &Key, error: &str, goes_on: bool) {
         self.with(key, |session| {
             session.stats.websocket_failures += 1;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{GEMINI_REFUSES, at_schemas};
 
-/// What stands beside a reference or a union and describes it.
+/// Members that describe a reference or a union next to them.
 const DESCRIBING: [&str; 3] = ["title", "description", "default"];
 
 /// References that are replaced in one schema; definitions that use each other several times multiply.

@@ -7,9 +7,9 @@ use super::scrub::scrub;
 use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
 use crate::wire::tool_output::{SEE_IMAGE, images, output_text};
 
-/// How messages are told.
+/// How messages are encoded.
 #[derive(Clone, Copy)]
-pub(super) struct Telling {
+pub(super) struct AnthropicEncoding {
     /// With a subscription's names of tools.
     pub(super) subscription: bool,
     /// What becomes of thinking without a signature.
@@ -60,12 +60,12 @@ fn image(image: &Image) -> Value {
 }
 
 /// An assistant message; `None` when nothing of it is left.
-pub(super) fn assistant(message: &AssistantMessage, telling: Telling) -> Option<Value> {
-    let blocks: Vec<Value> = message.content.iter().filter_map(|block| assistant_block(block, telling)).collect();
+pub(super) fn assistant(message: &AssistantMessage, rules: AnthropicEncoding) -> Option<Value> {
+    let blocks: Vec<Value> = message.content.iter().filter_map(|block| assistant_block(block, rules)).collect();
     (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
 }
 
-fn assistant_block(block: &Block, telling: Telling) -> Option<Value> {
+fn assistant_block(block: &Block, rules: AnthropicEncoding) -> Option<Value> {
     match block {
         Block::Text(text) => (!text.text.trim().is_empty()).then(|| text_part(&text.text)),
         Block::Thinking(thinking) => {
@@ -77,7 +77,7 @@ fn assistant_block(block: &Block, telling: Telling) -> Option<Value> {
                     Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": signature}))
                 }
                 None if thinking.redacted || thinking.thinking.trim().is_empty() => None,
-                None => match telling.unsigned {
+                None => match rules.unsigned {
                     Unsigned::Thinking => {
                         Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": ""}))
                     }
@@ -86,16 +86,16 @@ fn assistant_block(block: &Block, telling: Telling) -> Option<Value> {
                 },
             }
         }
-        Block::ToolCall(call) => Some(tool_use(call, telling)),
+        Block::ToolCall(call) => Some(tool_use(call, rules)),
         Block::Image(_) | Block::Other(_) => None,
     }
 }
 
-fn tool_use(call: &ToolCall, telling: Telling) -> Value {
+fn tool_use(call: &ToolCall, rules: AnthropicEncoding) -> Value {
     json!({
         "type": "tool_use",
         "id": call.id.as_str(),
-        "name": sent_name(&call.name, telling.subscription),
+        "name": sent_name(&call.name, rules.subscription),
         "input": call.arguments,
     })
 }

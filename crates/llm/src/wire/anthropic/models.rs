@@ -1,4 +1,4 @@
-//! What Anthropic's models are told in their own way.
+//! Parameters that are specific to Anthropic's models.
 
 use crate::model::Model;
 use crate::model::thinking::clamp;

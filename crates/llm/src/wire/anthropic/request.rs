@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::convert::{self, Telling, Unsigned};
+use super::convert::{self, AnthropicEncoding, Unsigned};
 use super::models;
 use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_token, sent_name};
 use super::system::{PLACEHOLDER_TOOL, Pending};
@@ -231,30 +231,30 @@ fn messages(
         Thinking::Disabled => Unsigned::Text,
         Thinking::Unsaid | Thinking::Budget { .. } | Thinking::Adaptive { .. } => Unsigned::Nothing,
     };
-    let telling = Telling { subscription: tools.subscription, unsigned };
-    let told = normalise::transform(
+    let rules = AnthropicEncoding { subscription: tools.subscription, unsigned };
+    let normalised = normalise::transform(
         &conversation.messages,
         &request.model,
         Some(&|id, _, _| normalise::ids::anthropic_id(id)),
     );
     let coming_effort = marked_effort(request, thinking);
-    let mut messages = Vec::with_capacity(told.len());
+    let mut messages = Vec::with_capacity(normalised.len());
     let mut pending = Pending::default();
     let mut at = 0;
-    while let Some(message) = told.get(at) {
+    while let Some(message) = normalised.get(at) {
         at += 1;
         match &**message {
             Message::System(change) => pending.add(change, tools.declare.as_deref()),
             Message::User(user) => messages.extend(convert::user(user)),
             Message::Assistant(answer) => {
-                if let Some(said) = convert::assistant(answer, telling) {
+                if let Some(said) = convert::assistant(answer, rules) {
                     let effort = answer.provider_thinking_level.as_deref().filter(|_| coming_effort.is_some());
                     pending.flush(effort, &mut messages);
                     messages.push(said);
                 }
             }
             Message::ToolResult(_) => {
-                let run = &told[at - 1..];
+                let run = &normalised[at - 1..];
                 let n_results = run.iter().take_while(|m| matches!(***m, Message::ToolResult(_))).count();
                 messages
                     .push(convert::tool_results(run[..n_results].iter().filter_map(|m| convert::as_tool_result(m))));
@@ -291,7 +291,7 @@ struct Tools {
     subscription: bool,
     /// Those the list begins with.
     initial: Vec<Value>,
-    /// Writes a tool that is added within the conversation; none where additions are told by the list alone.
+    /// Writes a tool that is added within the conversation; `None` where additions are only visible in the list of tools.
     declare: Option<Box<Declare>>,
     /// Whether a message of the conversation adds a tool by value.
     adds: bool,

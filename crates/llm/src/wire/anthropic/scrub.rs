@@ -1,6 +1,6 @@
 //! Anthropic's test string for refusals, made harmless.
 //!
-//! A request that contains it anywhere is refused, so whoever gets it into a conversation (a file that a tool reads, say) would end that
+//! A request that contains it anywhere is refused, so anyone who gets it into a conversation (a file that a tool reads, say) would end that
 //! conversation for good. The replacement text is OpenClaw's.
 
 use std::borrow::Cow;

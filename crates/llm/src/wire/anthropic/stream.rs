@@ -211,19 +211,19 @@ impl AnthropicDecoder {
     }
 
     /// Fields replace what was known; missing ones do not.
-    fn add_usage(&mut self, told: Option<&WireUsage>, emit: &mut Emit) {
-        let Some(told) = told else { return };
+    fn add_usage(&mut self, reported: Option<&WireUsage>, emit: &mut Emit) {
+        let Some(reported) = reported else { return };
         let old = self.reply.message.usage;
         let mut usage = Usage {
-            input: told.input_tokens.unwrap_or(old.input),
-            output: told.output_tokens.unwrap_or(old.output),
-            cache_read: told.cache_read_input_tokens.unwrap_or(old.cache_read),
-            cache_write: told.cache_creation_input_tokens.unwrap_or(old.cache_write),
+            input: reported.input_tokens.unwrap_or(old.input),
+            output: reported.output_tokens.unwrap_or(old.output),
+            cache_read: reported.cache_read_input_tokens.unwrap_or(old.cache_read),
+            cache_write: reported.cache_creation_input_tokens.unwrap_or(old.cache_write),
             ..old
         };
-        let hour = told.cache_creation.as_ref().and_then(|split| split.ephemeral_1h_input_tokens);
+        let hour = reported.cache_creation.as_ref().and_then(|split| split.ephemeral_1h_input_tokens);
         usage.cache_write_1h = Some(hour.or(old.cache_write_1h).unwrap_or(0));
-        let thinking = told.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens);
+        let thinking = reported.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens);
         usage.reasoning = thinking.or(old.reasoning);
         usage.total_tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
         self.reply.set_usage(usage, emit);
@@ -271,7 +271,7 @@ impl AnthropicDecoder {
     }
 
     fn place(&self, index: u64) -> Option<usize> {
-        // The block that is written stands at the end nearly always.
+        // The block being written is nearly always the last one.
         self.places.iter().rev().find(|(known, _)| *known == index).map(|(_, place)| *place)
     }
 

@@ -17,7 +17,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Takes one change in. `declare` writes a tool; without it changes of tools are told by the list of tools alone.
+    /// Applies one change. `declare` writes a tool; without it, changes of tools are only visible in the list of tools.
     pub(super) fn add(&mut self, change: &SystemMessage, declare: Option<&dyn Fn(&crate::message::ToolDecl) -> Value>) {
         let text = system::change_text(change);
         if !text.is_empty() {

@@ -65,7 +65,7 @@ fn base_url(request: &Request) -> Result<String, LlmError> {
     }
 }
 
-/// A base URL as it is used; none when it is no URL. At Azure's own hosts the path may be left out.
+/// The base URL for requests; `None` if it is not a URL. The path may be omitted for Azure's own hosts.
 fn normalised(base: &str) -> Option<String> {
     let base = base.trim().trim_end_matches('/');
     let uri: Uri = base.parse().ok()?;

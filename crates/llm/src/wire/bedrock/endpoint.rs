@@ -9,7 +9,7 @@ use crate::request::Request;
 const DEFAULT_REGION: &str = "us-east-1";
 
 /// Inference profiles by the beginning of their id: the first regions that may serve them, the usual one in front. A word that ends in a dash
-/// stands for all regions that begin so.
+/// matches all regions with that prefix.
 const PROFILES: &[(&str, &[&str])] = &[
     ("us-gov.", &["us-gov-west-1", "us-gov-"]),
     ("us.", &["us-east-1", "us-"]),
@@ -50,7 +50,7 @@ pub(crate) fn configured_region(request: &Request) -> Option<&str> {
 /// address, and that of the inference profile.
 ///
 /// # Errors
-/// When the region is no word that a host name can hold.
+/// If the region cannot be part of a host name.
 pub(crate) fn find(request: &Request) -> Result<Endpoint, LlmError> {
     let env = request.host.env();
     let base = request.auth.base_url.as_deref().unwrap_or(&request.model.base_url).trim_end_matches('/');

@@ -177,16 +177,16 @@ fn messages(
 ) -> Result<Vec<Value>, LlmError> {
     let model = &request.model;
     let is_claude = models::is_claude(model);
-    let told = normalise::transform(messages, model, Some(&|id, _, _| normalise::ids::anthropic_id(id)));
-    let mut out: Vec<(&str, Vec<Value>)> = Vec::with_capacity(told.len());
+    let normalised = normalise::transform(messages, model, Some(&|id, _, _| normalise::ids::anthropic_id(id)));
+    let mut out: Vec<(&str, Vec<Value>)> = Vec::with_capacity(normalised.len());
     let mut at = 0;
-    while let Some(message) = told.get(at) {
+    while let Some(message) = normalised.get(at) {
         at += 1;
         let (role, mut blocks) = match &**message {
             Message::User(user) => ("user", convert::user(user).map_err(|why| invalid(request, why))?),
             Message::Assistant(answer) => ("assistant", convert::assistant(answer, is_claude)),
             Message::ToolResult(_) => {
-                let run = told[at - 1..].iter().map_while(|message| match &**message {
+                let run = normalised[at - 1..].iter().map_while(|message| match &**message {
                     Message::ToolResult(result) => Some(result),
                     _ => None,
                 });

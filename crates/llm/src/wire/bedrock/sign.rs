@@ -14,7 +14,7 @@ use crate::keys;
 use crate::request::{AwsKeys, Request};
 use crate::wire::{Call, Signing};
 
-/// Why a request cannot be signed. Never tells a key.
+/// Why a request cannot be signed. Never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot sign the request: {0}")]
 pub(crate) struct SignError(&'static str);

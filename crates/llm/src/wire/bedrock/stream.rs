@@ -19,7 +19,7 @@ use crate::wire::{Call, Decoder, FrameKind};
 /// Reads a response in the Converse format.
 pub(super) struct BedrockDecoder {
     reply: ReplyBuilder,
-    /// Which of our blocks stands for which of the provider's.
+    /// Our blocks by the provider's index.
     places: Vec<(u64, usize)>,
     /// How the answer ended, once it is said: the usage follows.
     stop: Option<Stop>,
@@ -160,7 +160,7 @@ impl BedrockDecoder {
     }
 
     fn place(&self, index: u64) -> Option<usize> {
-        // The block that is written stands at the end nearly always.
+        // The block being written is nearly always the last one.
         self.places.iter().rev().find(|(known, _)| *known == index).map(|(_, place)| *place)
     }
 
@@ -257,18 +257,18 @@ impl BedrockDecoder {
         });
     }
 
-    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
-        let (input, output) = (told.input_tokens.unwrap_or(0), told.output_tokens.unwrap_or(0));
-        let details = told.cache_details.as_deref().unwrap_or_default();
+    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+        let (input, output) = (reported.input_tokens.unwrap_or(0), reported.output_tokens.unwrap_or(0));
+        let details = reported.cache_details.as_deref().unwrap_or_default();
         let hour = |detail: &&CacheDetail| detail.ttl == "1h";
         let for_an_hour = details.iter().find(hour).and_then(|detail| detail.input_tokens);
         let usage = Usage {
             input,
             output,
-            cache_read: told.cache_read_input_tokens.unwrap_or(0),
-            cache_write: told.cache_write_input_tokens.unwrap_or(0),
+            cache_read: reported.cache_read_input_tokens.unwrap_or(0),
+            cache_write: reported.cache_write_input_tokens.unwrap_or(0),
             cache_write_1h: for_an_hour,
-            total_tokens: told.total_tokens.filter(|total| *total > 0).unwrap_or(input + output),
+            total_tokens: reported.total_tokens.filter(|total| *total > 0).unwrap_or(input + output),
             ..self.reply.message.usage
         };
         self.reply.set_usage(usage, emit);

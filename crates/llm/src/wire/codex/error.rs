@@ -11,7 +11,7 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::model::Model;
 use crate::wire::frame_json::Text;
 use crate::wire::refusal;
-use crate::wire::responses::error::{Failure, Manner, Told, in_stream};
+use crate::wire::responses::error::{Failure, Manner, ReportedError, in_stream};
 use crate::wire::responses::models;
 
 /// Codes that say that the plan is used up, or that too much was asked in a short time.
@@ -27,17 +27,17 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     #[derive(Default, Deserialize)]
     struct Body<'a> {
         #[serde(borrow, default)]
-        error: Option<Told<'a>>,
+        error: Option<ReportedError<'a>>,
     }
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
-    let told = serde_json::from_str::<Body<'_>>(text).unwrap_or_default().error.unwrap_or_default();
-    let code = told.code().map(str::to_owned);
-    if status == StatusCode::TOO_MANY_REQUESTS || is_limit(&told) {
-        let error = refusal::with_text(model, status, headers, code, None, limit_text(&told, now));
-        return limit(error, &told, now);
+    let reported = serde_json::from_str::<Body<'_>>(text).unwrap_or_default().error.unwrap_or_default();
+    let code = reported.code().map(str::to_owned);
+    if status == StatusCode::TOO_MANY_REQUESTS || is_limit(&reported) {
+        let error = refusal::with_text(model, status, headers, code, None, limit_text(&reported, now));
+        return limit(error, &reported, now);
     }
-    let said = match told.message.non_empty() {
+    let said = match reported.message.non_empty() {
         Some(message) => message,
         None if text.is_empty() => status.canonical_reason().unwrap_or("status code (no body)"),
         None => text,
@@ -50,14 +50,15 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     error
 }
 
-fn is_limit(told: &Told<'_>) -> bool {
-    told.code().is_some_and(|code| LIMITS.iter().any(|limit| code.contains(limit)))
+fn is_limit(reported: &ReportedError<'_>) -> bool {
+    reported.code().is_some_and(|code| LIMITS.iter().any(|limit| code.contains(limit)))
 }
 
 /// What is said of a limit: the plan and the time to wait, where they are known.
-fn limit_text(told: &Told<'_>, now: i64) -> String {
-    let plan = told.plan_type.non_empty().map(|plan| format!(" ({} plan)", plan.to_lowercase())).unwrap_or_default();
-    let wait = wait(told, now).map(|wait| {
+fn limit_text(reported: &ReportedError<'_>, now: i64) -> String {
+    let plan =
+        reported.plan_type.non_empty().map(|plan| format!(" ({} plan)", plan.to_lowercase())).unwrap_or_default();
+    let wait = wait(reported, now).map(|wait| {
         let minutes = wait.as_secs_f64() / 60.0;
         format!(" Try again in ~{} min.", minutes.round())
     });
@@ -65,10 +66,10 @@ fn limit_text(told: &Told<'_>, now: i64) -> String {
 }
 
 /// Makes an error one of a limit. That the plan is used up is nothing that another try soon mends.
-fn limit(mut error: LlmError, told: &Told<'_>, now: i64) -> LlmError {
+fn limit(mut error: LlmError, reported: &ReportedError<'_>, now: i64) -> LlmError {
     error.kind = LlmErrorKind::RateLimit;
-    error.retry_after = wait(told, now).or(error.retry_after);
-    let is_plan = told.resets_at.is_some() || told.code().is_some_and(|code| code.contains("usage_"));
+    error.retry_after = wait(reported, now).or(error.retry_after);
+    let is_plan = reported.resets_at.is_some() || reported.code().is_some_and(|code| code.contains("usage_"));
     if is_plan {
         error.should_retry = Some(false);
     }
@@ -76,8 +77,8 @@ fn limit(mut error: LlmError, told: &Told<'_>, now: i64) -> LlmError {
 }
 
 /// How long until the limit ends.
-fn wait(told: &Told<'_>, now: i64) -> Option<Duration> {
-    let until = i64::try_from(told.resets_at?.checked_mul(1_000)?).ok()?;
+fn wait(reported: &ReportedError<'_>, now: i64) -> Option<Duration> {
+    let until = i64::try_from(reported.resets_at?.checked_mul(1_000)?).ok()?;
     Some(Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0)))
 }
 
@@ -98,24 +99,30 @@ impl Manner for Codex {
         let asked = self.tier.as_deref();
         let tier = match (tier, asked) {
             (Some("default"), Some("flex" | "priority")) => asked,
-            (told, asked) => told.or(asked),
+            (reported, asked) => reported.or(asked),
         };
         tier.map_or(1.0, |tier| models::tier_factor(model, tier))
     }
 
-    fn error_event(&self, model: &Model, status: Option<StatusCode>, told: &Told<'_>, data: &str) -> LlmError {
-        if is_limit(told) {
-            let error = in_stream(model, status, told.code(), limit_text(told, self.now));
-            return limit(error, told, self.now);
+    fn error_event(
+        &self,
+        model: &Model,
+        status: Option<StatusCode>,
+        reported: &ReportedError<'_>,
+        data: &str,
+    ) -> LlmError {
+        if is_limit(reported) {
+            let error = in_stream(model, status, reported.code(), limit_text(reported, self.now));
+            return limit(error, reported, self.now);
         }
-        let said = told.message.non_empty().or(told.code()).unwrap_or(data);
-        in_stream(model, status, told.code(), format!("Codex error: {said}"))
+        let said = reported.message.non_empty().or(reported.code()).unwrap_or(data);
+        in_stream(model, status, reported.code(), format!("Codex error: {said}"))
     }
 
     fn failed(&self, model: &Model, failure: &Failure<'_>) -> LlmError {
-        let told = failure.error.as_ref();
-        let said = told.and_then(|told| Text::non_empty(&told.message)).unwrap_or("Codex response failed");
-        in_stream(model, None, told.and_then(Told::code), said.to_owned())
+        let reported = failure.error.as_ref();
+        let said = reported.and_then(|reported| Text::non_empty(&reported.message)).unwrap_or("Codex response failed");
+        in_stream(model, None, reported.and_then(ReportedError::code), said.to_owned())
     }
 
     fn bad_json(&self) -> &'static str {

@@ -56,50 +56,50 @@ pub(super) fn assistant(message: &AssistantMessage, model: &Model) -> Option<Val
         .collect();
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
 
-    let mut told = Map::new();
-    told.insert("role".into(), "assistant".into());
-    told.insert("content".into(), Value::Null);
+    let mut encoded = Map::new();
+    encoded.insert("role".into(), "assistant".into());
+    encoded.insert("content".into(), Value::Null);
     let readable: Vec<&str> =
         thinking.iter().map(|block| block.thinking.as_str()).filter(|text| !text.trim().is_empty()).collect();
     let content = if rules.thinking_as_text && !readable.is_empty() {
         let parts = std::iter::once(readable.join("\n\n")).chain(texts.iter().map(|text| (*text).to_owned()));
         Some(Value::Array(parts.map(|text| json!({"type": "text", "text": text})).collect()))
     } else {
-        put_reasoning(&mut told, &thinking, &calls, &readable);
+        put_reasoning(&mut encoded, &thinking, &calls, &readable);
         // One string: some models imitate lists of parts.
         (!texts.is_empty()).then(|| texts.concat().into())
     };
     if content.is_none() && calls.is_empty() {
         return None;
     }
-    told["content"] = content.unwrap_or_else(|| empty_content(rules));
+    encoded["content"] = content.unwrap_or_else(|| empty_content(rules));
     if !calls.is_empty() {
-        told.insert("tool_calls".into(), calls.iter().map(|call| tool_call(call)).collect());
+        encoded.insert("tool_calls".into(), calls.iter().map(|call| tool_call(call)).collect());
     }
     if rules.reasoning_content && model.reasoning {
-        told.entry("reasoning_content").or_insert_with(|| "".into());
+        encoded.entry("reasoning_content").or_insert_with(|| "".into());
     }
-    Some(Value::Object(told))
+    Some(Value::Object(encoded))
 }
 
 fn empty_content(rules: &HistoryRules) -> Value {
     if rules.assistant_after_tool_result || rules.non_null_content { "".into() } else { Value::Null }
 }
 
-fn put_reasoning(told: &mut Map<String, Value>, thinking: &[&Thinking], calls: &[&ToolCall], readable: &[&str]) {
+fn put_reasoning(encoded: &mut Map<String, Value>, thinking: &[&Thinking], calls: &[&ToolCall], readable: &[&str]) {
     let details: Vec<Value> =
         thinking.iter().filter_map(|block| details(block.signature.as_deref()?)).flatten().collect();
     // Older sessions have each detail at its call.
     let old = calls.iter().filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok());
     let details: Vec<Value> = if details.is_empty() { old.filter(Value::is_object).collect() } else { details };
     if !details.is_empty() {
-        told.insert("reasoning_details".into(), details.into());
+        encoded.insert("reasoning_details".into(), details.into());
         return;
     }
     let first = thinking.iter().find(|block| !block.thinking.trim().is_empty());
     let member = first.and_then(|block| block.signature.as_deref());
     if let Some(member) = member.filter(|name| REASONING_MEMBERS.contains(name)) {
-        told.insert(member.to_owned(), readable.join("\n").into());
+        encoded.insert(member.to_owned(), readable.join("\n").into());
     }
 }
 
@@ -118,12 +118,12 @@ fn tool_call(call: &ToolCall) -> Value {
 
 /// One tool result.
 pub(super) fn tool_result(result: &ToolResult, rules: &HistoryRules) -> Value {
-    let mut told =
+    let mut encoded =
         json!({"role": "tool", "content": output_text(result), "tool_call_id": result.tool_call_id.as_str()});
     if rules.tool_result_name {
-        told["name"] = result.tool_name.as_str().into();
+        encoded["name"] = result.tool_name.as_str().into();
     }
-    told
+    encoded
 }
 
 /// The images of a run of tool results, as a message of the user: results hold text only.

@@ -59,7 +59,7 @@ pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort:
     let wire = &model.dialect.wire;
     let off = model.thinking.rule(ThinkingLevel::Off);
     let off_word = model.thinking.word(ThinkingLevel::Off);
-    // A model that cannot be told to stop thinking is told nothing.
+    // Nothing is sent to a model whose thinking cannot be disabled.
     let silent = effort.is_none() && *off == LevelRule::Unsupported;
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
     let enabled = effort.is_some();

@@ -132,16 +132,16 @@ fn conversation(request: &Request) -> Conversation {
 fn messages(request: &Request, conversation: &Conversation) -> Vec<Value> {
     let model = &*request.model;
     let rules = &model.dialect.history;
-    let told =
+    let normalised =
         normalise::transform(&conversation.messages, model, Some(&|id, target, _| convert::normalise_id(id, target)));
-    let mut messages = Vec::with_capacity(told.len() + 1);
+    let mut messages = Vec::with_capacity(normalised.len() + 1);
     let prompt = conversation.head.text();
     if !prompt.trim().is_empty() {
         messages.push(json!({"role": prompt_role(model), "content": prompt}));
     }
     let mut after_result = false;
     let mut at = 0;
-    while let Some(message) = told.get(at) {
+    while let Some(message) = normalised.get(at) {
         at += 1;
         match &**message {
             Message::System(change) => messages.extend(later_system(change, model)),
@@ -155,7 +155,7 @@ fn messages(request: &Request, conversation: &Conversation) -> Vec<Value> {
                 messages.push(said);
             }
             Message::ToolResult(_) => {
-                let run = || told[at - 1..].iter().map_while(as_tool_result);
+                let run = || normalised[at - 1..].iter().map_while(as_tool_result);
                 messages.extend(run().map(|result| convert::tool_result(result, rules)));
                 let images = convert::images_of(run()).filter(|_| model.images);
                 at += run().count() - 1;
@@ -198,12 +198,12 @@ fn later_system(change: &SystemMessage, model: &Model) -> Option<Value> {
     if text.is_empty() && !adds {
         return None;
     }
-    let mut told = json!({"role": prompt_role(model), "content": text});
+    let mut encoded = json!({"role": prompt_role(model), "content": text});
     if adds {
         let plain = |tool: &ToolDecl| function(tool, None, &model.dialect.schema);
-        told["tools"] = change.tools_added.iter().map(plain).collect();
+        encoded["tools"] = change.tools_added.iter().map(plain).collect();
     }
-    Some(told)
+    Some(encoded)
 }
 
 // Tools and cache markers.

@@ -26,7 +26,7 @@ pub(super) struct CompletionsDecoder {
     finish_reason: Option<String>,
 }
 
-/// Where a call stands in the message.
+/// The position of a call in the message.
 #[derive(Debug)]
 pub(in crate::wire) struct CallPlace {
     /// The provider's number of the call.
@@ -253,26 +253,26 @@ impl CompletionsDecoder {
         found.map(|call| call.place)
     }
 
-    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
-        if told.prompt_tokens.is_none() && told.completion_tokens.is_none() {
+    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+        if reported.prompt_tokens.is_none() && reported.completion_tokens.is_none() {
             return;
         }
-        let prompt = told.prompt_tokens.unwrap_or(0);
-        let details = told.prompt_tokens_details.as_ref();
+        let prompt = reported.prompt_tokens.unwrap_or(0);
+        let details = reported.prompt_tokens_details.as_ref();
         let cached = details.and_then(|details| details.cached_tokens);
-        let cached = cached.or(told.prompt_cache_hit_tokens).or(told.cached_tokens).unwrap_or(0);
+        let cached = cached.or(reported.prompt_cache_hit_tokens).or(reported.cached_tokens).unwrap_or(0);
         let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
-        let reasoning = told.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+        let reasoning = reported.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
         let mut usage = Usage {
             input: prompt.saturating_sub(cached).saturating_sub(written),
-            output: told.completion_tokens.unwrap_or(0),
+            output: reported.completion_tokens.unwrap_or(0),
             cache_read: cached,
             cache_write: written,
             reasoning: Some(reasoning.unwrap_or(0)),
             ..Usage::default()
         };
         usage.total_tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
-        let billed = told.cost.as_ref().and_then(Value::as_f64);
+        let billed = reported.cost.as_ref().and_then(Value::as_f64);
         if let Some(total) = billed.filter(|_| self.reply.model.dialect.replies.billed_cost) {
             usage.cost = self.reply.model.rates.cost(&usage);
             usage.cost.total = total;

@@ -10,29 +10,29 @@ use crate::normalise;
 use crate::normalise::ids::anthropic_id;
 use crate::wire::tool_output::{images, output_text};
 
-/// What Google documents as the signature of a call that has none. It is no base64.
+/// What Google documents as the signature of a call that has none. It is not base64.
 pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// How messages are told.
+/// How messages are encoded.
 #[derive(Clone, Copy)]
-pub(super) struct Telling<'a> {
+pub(super) struct GoogleEncoding<'a> {
     pub(super) model: &'a Model,
     /// Calls without a signature get the mark in its place.
     pub(super) mark_calls: bool,
 }
 
 /// The conversation. Results of one answer's calls are one content.
-pub(super) fn contents(messages: &[Arc<Message>], telling: Telling<'_>) -> Vec<Value> {
-    let with_ids = telling.model.dialect.history.google_call_ids;
+pub(super) fn contents(messages: &[Arc<Message>], rules: GoogleEncoding<'_>) -> Vec<Value> {
+    let with_ids = rules.model.dialect.history.google_call_ids;
     let rule = |id: &str, _: &Model, _: &AssistantMessage| if with_ids { anthropic_id(id) } else { id.to_owned() };
-    let told = normalise::transform(messages, telling.model, Some(&rule));
-    let mut contents = Vec::with_capacity(told.len());
-    let mut rest = &told[..];
+    let normalised = normalise::transform(messages, rules.model, Some(&rule));
+    let mut contents = Vec::with_capacity(normalised.len());
+    let mut rest = &normalised[..];
     while let Some((message, after)) = rest.split_first() {
         rest = after;
         match &**message {
             Message::User(message) => contents.extend(user(message)),
-            Message::Assistant(answer) => contents.extend(assistant(answer, telling)),
+            Message::Assistant(answer) => contents.extend(assistant(answer, rules)),
             Message::ToolResult(first) => {
                 let more = after.iter().map_while(|message| match &**message {
                     Message::ToolResult(result) => Some(result),
@@ -40,7 +40,7 @@ pub(super) fn contents(messages: &[Arc<Message>], telling: Telling<'_>) -> Vec<V
                 });
                 let results: Vec<&ToolResult> = std::iter::once(first).chain(more).collect();
                 rest = &after[results.len() - 1..];
-                put_results(&mut contents, &results, telling.model);
+                put_results(&mut contents, &results, rules.model);
             }
             Message::System(_) | Message::Other(_) => {}
         }
@@ -72,20 +72,20 @@ fn inline(image: &Image) -> Value {
     json!({"inlineData": {"mimeType": image.mime_type, "data": image.data}})
 }
 
-fn assistant(answer: &AssistantMessage, telling: Telling<'_>) -> Option<Value> {
-    content("model", answer.content.iter().filter_map(|block| part(block, telling)).collect())
+fn assistant(answer: &AssistantMessage, rules: GoogleEncoding<'_>) -> Option<Value> {
+    content("model", answer.content.iter().filter_map(|block| part(block, rules)).collect())
 }
 
-fn part(block: &Block, telling: Telling<'_>) -> Option<Value> {
+fn part(block: &Block, rules: GoogleEncoding<'_>) -> Option<Value> {
     let (mut part, signature) = match block {
         Block::Text(text) => (json!({"text": text.text}), valid_signature(text.signature.as_deref())),
         Block::Thinking(thinking) => {
             (json!({"thought": true, "text": thinking.thinking}), valid_signature(thinking.signature.as_deref()))
         }
         Block::ToolCall(call) => {
-            let mark = telling.mark_calls.then_some(NO_SIGNATURE);
+            let mark = rules.mark_calls.then_some(NO_SIGNATURE);
             let signature = valid_signature(call.thought_signature.as_deref()).or(mark);
-            (json!({"functionCall": function_call(call, telling.model)}), signature)
+            (json!({"functionCall": function_call(call, rules.model)}), signature)
         }
         Block::Image(_) | Block::Other(_) => return None,
     };
@@ -98,11 +98,11 @@ fn part(block: &Block, telling: Telling<'_>) -> Option<Value> {
 }
 
 fn function_call(call: &ToolCall, model: &Model) -> Value {
-    let mut told = json!({"name": call.name, "args": call.arguments});
+    let mut encoded = json!({"name": call.name, "args": call.arguments});
     if model.dialect.history.google_call_ids {
-        told["id"] = call.id.as_str().into();
+        encoded["id"] = call.id.as_str().into();
     }
-    told
+    encoded
 }
 
 /// A signature that is base64: Google refuses requests with any other.
@@ -127,14 +127,14 @@ fn put_results(contents: &mut Vec<Value>, results: &[&ToolResult], model: &Model
 
 fn function_response(result: &ToolResult, model: &Model, images_inside: bool) -> Value {
     let key = if result.is_error { "error" } else { "output" };
-    let mut told = json!({"name": result.tool_name, "response": {key: output_text(result)}});
+    let mut encoded = json!({"name": result.tool_name, "response": {key: output_text(result)}});
     if images_inside && images(result).next().is_some() {
-        told["parts"] = images(result).map(inline).collect();
+        encoded["parts"] = images(result).map(inline).collect();
     }
     if model.dialect.history.google_call_ids {
-        told["id"] = result.tool_call_id.as_str().into();
+        encoded["id"] = result.tool_call_id.as_str().into();
     }
-    json!({"functionResponse": told})
+    json!({"functionResponse": encoded})
 }
 
 /// Whether a content has a call that nothing vouches for.

@@ -51,7 +51,7 @@ pub(in crate::wire) fn member(body: &Value) -> &Value {
     if body.is_array() { &body[0]["error"] } else { &body["error"] }
 }
 
-/// An `error` member in a response that promised to be good. `data` is what it stands in.
+/// An `error` member in a response with a success status. `data` is the text that contains it.
 pub(super) fn in_stream(model: &Model, error: &Value, data: &str) -> LlmError {
     let whole: Value = serde_json::from_str(data).unwrap_or_else(|_| json!({"error": error}));
     let word = error["status"].as_str();

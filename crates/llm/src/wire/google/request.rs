@@ -3,7 +3,7 @@
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::convert::{self, Telling};
+use super::convert::{self, GoogleEncoding};
 use super::models;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::ToolDecl;
@@ -57,10 +57,10 @@ pub(in crate::wire) fn all_headers(request: &Request, key: Option<(&str, &str)>)
 pub(in crate::wire) fn body(call: &Call<'_>) -> Value {
     let request = call.request;
     let conversation = system::collapse(&request.system, &request.tools, &request.messages);
-    let telling = Telling { model: &request.model, mark_calls: call.encoding == Encoding::MarkedCalls };
+    let rules = GoogleEncoding { model: &request.model, mark_calls: call.encoding == Encoding::MarkedCalls };
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
-    put("contents", convert::contents(&conversation.messages, telling).into());
+    put("contents", convert::contents(&conversation.messages, rules).into());
     let prompt = conversation.head.text();
     if !prompt.trim().is_empty() {
         put("systemInstruction", json!({"role": "user", "parts": [{"text": prompt}]}));
@@ -124,8 +124,8 @@ pub(in crate::wire) fn reencode(call: &Call<'_>, error: &LlmError) -> Option<Enc
     let text = error.text.to_lowercase();
     let request = call.request;
     if text.contains("thought_signature") || text.contains("thoughtsignature") {
-        let telling = Telling { model: &request.model, mark_calls: false };
-        let contents = convert::contents(&request.messages, telling);
+        let rules = GoogleEncoding { model: &request.model, mark_calls: false };
+        let contents = convert::contents(&request.messages, rules);
         return convert::has_unsigned_call(&contents).then_some(Encoding::MarkedCalls);
     }
     let by_tokens = matches!(request.model.dialect.wire.google_thinking, GoogleThinking::Budgets(_));

@@ -201,10 +201,10 @@ impl GoogleDecoder {
         self.reply.delta(place, text, quality, emit);
     }
 
-    fn call(&mut self, told: &FunctionCall<'_>, signature: Option<&str>, quality: TextQuality, emit: &mut Emit) {
+    fn call(&mut self, reported: &FunctionCall<'_>, signature: Option<&str>, quality: TextQuality, emit: &mut Emit) {
         self.close(emit);
-        let name = told.name.get().unwrap_or("");
-        let id = match told.id.non_empty().filter(|id| !self.ids.contains(*id)) {
+        let name = reported.name.get().unwrap_or("");
+        let id = match reported.id.non_empty().filter(|id| !self.ids.contains(*id)) {
             Some(id) => id.to_owned(),
             None => self.new_id(name),
         };
@@ -212,7 +212,7 @@ impl GoogleDecoder {
         let thought_signature = signature.map(str::to_owned);
         let call = ToolCall { thought_signature, ..ToolCall::new(ToolCallId::from(id), name, Map::new()) };
         // Gateways pass arguments on as text now and then, broken ones too.
-        let arguments = match &told.args {
+        let arguments = match &reported.args {
             None | Some(Value::Null) => "{}".to_owned(),
             Some(Value::String(text)) => text.clone(),
             Some(args) => write::to_string(args).unwrap_or_default(),
@@ -234,18 +234,18 @@ impl GoogleDecoder {
         }
     }
 
-    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
-        let cached = told.cached_content_token_count.unwrap_or(0);
-        let thoughts = told.thoughts_token_count.unwrap_or(0);
+    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+        let cached = reported.cached_content_token_count.unwrap_or(0);
+        let thoughts = reported.thoughts_token_count.unwrap_or(0);
         let mut usage = Usage {
-            input: told.prompt_token_count.unwrap_or(0).saturating_sub(cached),
-            output: told.candidates_token_count.unwrap_or(0).saturating_add(thoughts),
+            input: reported.prompt_token_count.unwrap_or(0).saturating_sub(cached),
+            output: reported.candidates_token_count.unwrap_or(0).saturating_add(thoughts),
             cache_read: cached,
             reasoning: Some(thoughts),
             ..Usage::default()
         };
         let sum = usage.input.saturating_add(usage.output).saturating_add(cached);
-        usage.total_tokens = told.total_token_count.unwrap_or(sum);
+        usage.total_tokens = reported.total_token_count.unwrap_or(sum);
         self.reply.set_usage(usage, emit);
     }
 }
@@ -315,7 +315,7 @@ impl Decoder for GoogleDecoder {
             return self.reply.fail_with(LlmErrorKind::StreamCut, "Google stream ended without a finish reason", emit);
         };
         match stop(&word) {
-            // Calls turn no other reason into a wish for their results: what was cut or refused stays so.
+            // Calls do not turn other reasons into `ToolUse`: an answer that was cut or refused stays so.
             Some(Ok(StopReason::Stop)) if !self.ids.is_empty() => self.reply.done(StopReason::ToolUse, emit),
             Some(Ok(reason)) => self.reply.done(reason, emit),
             Some(Err(kind)) => {

@@ -47,17 +47,17 @@ pub(super) fn assistant(message: &AssistantMessage) -> Option<Value> {
     });
     let parts: Vec<Value> = parts.collect();
     let calls: Vec<Value> = message.tool_calls().map(tool_call).collect();
-    let mut told = json!({"role": "assistant"});
+    let mut encoded = json!({"role": "assistant"});
     if parts.is_empty() && calls.is_empty() {
         return None;
     }
     if !parts.is_empty() {
-        told["content"] = parts.into();
+        encoded["content"] = parts.into();
     }
     if !calls.is_empty() {
-        told["tool_calls"] = calls.into();
+        encoded["tool_calls"] = calls.into();
     }
-    Some(told)
+    Some(encoded)
 }
 
 fn tool_call(call: &ToolCall) -> Value {

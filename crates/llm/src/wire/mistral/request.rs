@@ -76,7 +76,7 @@ fn thinking(request: &Request) -> Option<(&'static str, String)> {
         }
         _ if !model.reasoning => None,
         ThinkingChoice::Level(level) => match clamp(model, *level) {
-            // Models that have an effort beside the mode do not think unless they are told to.
+            // Models with an effort setting beside the mode do not think unless asked to.
             ThinkingLevel::Off if by_effort && !wire.reasoning_effort => {
                 Some(("reasoning_effort", model.thinking.word(ThinkingLevel::Off)?.to_owned()))
             }
@@ -98,10 +98,10 @@ fn conversation(request: &Request) -> Conversation {
 fn messages(request: &Request, conversation: &Conversation) -> Vec<Value> {
     let ids = RefCell::new(Ids::default());
     let rule = |id: &str, _: &Model, _: &AssistantMessage| ids.borrow_mut().rename(id);
-    let told = normalise::transform(&conversation.messages, &request.model, Some(&rule));
+    let normalised = normalise::transform(&conversation.messages, &request.model, Some(&rule));
     let prompt = conversation.head.text();
     let system = |text: String| (!text.trim().is_empty()).then(|| json!({"role": "system", "content": text}));
-    let rest = told.iter().filter_map(|message| match &**message {
+    let rest = normalised.iter().filter_map(|message| match &**message {
         Message::System(change) => system(system::change_text(change)),
         Message::User(message) => convert::user(message),
         Message::Assistant(answer) => convert::assistant(answer),

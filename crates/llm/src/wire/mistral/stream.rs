@@ -182,19 +182,19 @@ impl MistralDecoder {
         self.calls.iter().rev().find(of).map(|call| call.place)
     }
 
-    fn usage(&mut self, told: &WireUsage, emit: &mut Emit) {
-        if told.prompt_tokens.is_none() && told.completion_tokens.is_none() {
+    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+        if reported.prompt_tokens.is_none() && reported.completion_tokens.is_none() {
             return;
         }
-        let prompt = told.prompt_tokens.unwrap_or(0);
-        let details = told.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        let cached = details.or(told.num_cached_tokens).unwrap_or(0);
-        let output = told.completion_tokens.unwrap_or(0);
+        let prompt = reported.prompt_tokens.unwrap_or(0);
+        let details = reported.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        let cached = details.or(reported.num_cached_tokens).unwrap_or(0);
+        let output = reported.completion_tokens.unwrap_or(0);
         let usage = Usage {
             input: prompt.saturating_sub(cached),
             output,
             cache_read: cached,
-            total_tokens: told.total_tokens.unwrap_or_else(|| prompt.saturating_add(output)),
+            total_tokens: reported.total_tokens.unwrap_or_else(|| prompt.saturating_add(output)),
             ..Usage::default()
         };
         self.reply.set_usage(usage, emit);

@@ -164,7 +164,8 @@ fn is_relative(message: &AssistantMessage, model: &Model) -> bool {
         && message.api == model.api
 }
 
-/// The item a signature holds. What is no item of reasoning is left out: the signature comes from a file, and must not be able to say anything else.
+/// The item a signature holds. Anything but an item of reasoning is left out: the signature comes from a file, and must not
+/// be able to add anything else.
 fn reasoning(thinking: &Thinking) -> Option<Value> {
     let item: Value = serde_json::from_str(thinking.signature.as_deref()?).ok()?;
     (item["type"] == "reasoning").then_some(item)

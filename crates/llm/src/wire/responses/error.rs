@@ -34,7 +34,7 @@ pub(in crate::wire) fn refusal(
 
 /// Code and words of a failure inside the stream.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(in crate::wire) struct Told<'a> {
+pub(in crate::wire) struct ReportedError<'a> {
     #[serde(borrow, default)]
     pub(in crate::wire) code: Text<'a>,
     #[serde(borrow, default, rename = "type")]
@@ -47,7 +47,7 @@ pub(in crate::wire) struct Told<'a> {
     pub(in crate::wire) resets_at: Option<u64>,
 }
 
-impl Told<'_> {
+impl ReportedError<'_> {
     /// The provider's name of the failure.
     pub(in crate::wire) fn code(&self) -> Option<&str> {
         self.code.non_empty().or_else(|| self.kind.non_empty().filter(|kind| *kind != "error"))
@@ -74,7 +74,7 @@ pub(in crate::wire) fn filtered(model: &Model, text: String) -> LlmError {
 /// What a response says about its own failure.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Failure<'a> {
-    pub(in crate::wire) error: Option<Told<'a>>,
+    pub(in crate::wire) error: Option<ReportedError<'a>>,
     /// Why it is not complete.
     pub(in crate::wire) incomplete: Option<&'a str>,
 }
@@ -85,22 +85,28 @@ pub(in crate::wire) trait Manner: Send + std::fmt::Debug {
     fn price_factor(&self, model: &Model, tier: Option<&str>) -> f64;
 
     /// An `error` event; `data` is the whole of it.
-    fn error_event(&self, model: &Model, status: Option<StatusCode>, told: &Told<'_>, data: &str) -> LlmError {
+    fn error_event(
+        &self,
+        model: &Model,
+        status: Option<StatusCode>,
+        reported: &ReportedError<'_>,
+        data: &str,
+    ) -> LlmError {
         let _ = data;
-        let message = told.message.get().unwrap_or("no message");
-        let text = match told.code() {
+        let message = reported.message.get().unwrap_or("no message");
+        let text = match reported.code() {
             Some(code) => format!("Error Code {code}: {message}"),
             None => message.to_owned(),
         };
-        in_stream(model, status, told.code(), text)
+        in_stream(model, status, reported.code(), text)
     }
 
     /// A response that failed.
     fn failed(&self, model: &Model, failure: &Failure<'_>) -> LlmError {
-        if let Some(told) = &failure.error {
-            let code = told.code().unwrap_or("unknown");
-            let text = format!("{code}: {}", told.message.non_empty().unwrap_or("no message"));
-            return in_stream(model, None, told.code(), text);
+        if let Some(reported) = &failure.error {
+            let code = reported.code().unwrap_or("unknown");
+            let text = format!("{code}: {}", reported.message.non_empty().unwrap_or("no message"));
+            return in_stream(model, None, reported.code(), text);
         }
         match failure.incomplete {
             Some(reason) => in_stream(model, None, Some(reason), format!("incomplete: {reason}")),

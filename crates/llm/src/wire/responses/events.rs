@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::error::Told;
+use super::error::ReportedError;
 use crate::wire::frame_json::{self, JsonText, RareText, Read, Text, TextQuality};
 
 #[derive(Deserialize)]
@@ -95,7 +95,7 @@ pub(super) struct Outcome<'a> {
     #[serde(default)]
     pub(super) usage: Option<WireUsage>,
     #[serde(borrow, default)]
-    pub(super) error: Option<Told<'a>>,
+    pub(super) error: Option<ReportedError<'a>>,
     #[serde(borrow, default)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
 }

@@ -126,7 +126,7 @@ pub(in crate::wire) fn conversation(request: &Request) -> Conversation {
     }
 }
 
-/// How a model is told of tools.
+/// How tools are declared to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Additions {
     /// All of them in the list beside the messages, as they are now.
@@ -157,7 +157,7 @@ pub(in crate::wire) fn listed_tools<'c>(request: &Request, conversation: &'c Con
     }
 }
 
-/// Items that tell of tools at their place in the conversation; none where tools are listed. `place` tells several additions apart.
+/// Items that declare tools at their place in the conversation; none where tools are listed. `place` distinguishes several additions.
 fn added_tools(
     call: &Call<'_>,
     added: &[ToolDecl],
@@ -200,7 +200,7 @@ pub(in crate::wire) fn items(
     relaxed: Relaxed,
 ) -> Result<Vec<Value>, LlmError> {
     let model = &*call.request.model;
-    let told = normalise::transform(&conversation.messages, model, Some(&convert::normalise_id));
+    let normalised = normalise::transform(&conversation.messages, model, Some(&convert::normalise_id));
     let mut items = Items::new(model, grammar);
     if Additions::of(model) == Additions::Declared {
         items.items.append(&mut added_tools(call, &conversation.head.tools, grammar, relaxed, 0)?);
@@ -208,7 +208,7 @@ pub(in crate::wire) fn items(
     // Changes of the prompt do not count: where a model takes none, they are not there.
     let mut number = 0;
     let mut n_changes = 0;
-    for message in &told {
+    for message in &normalised {
         match &**message {
             Message::System(change) => {
                 n_changes += 1;
@@ -266,19 +266,19 @@ pub(in crate::wire) fn tools(
         }
         let schema = strict::schema_in(call.encoding, tool, Limits::OpenAi, supported)?;
         let is_strict = schema.is_some();
-        let mut told = json!({
+        let mut encoded = json!({
             "type": "function",
             "name": tool.name,
             "description": tool.description,
             "parameters": schema.unwrap_or_else(|| clean::clean(&tool.parameters, model.dialect.schema.family)),
         });
         match (is_strict, relaxed) {
-            (true, _) => told["strict"] = true.into(),
-            (false, Relaxed::Null) => told["strict"] = Value::Null,
-            (false, Relaxed::Unsaid) if supported => told["strict"] = false.into(),
+            (true, _) => encoded["strict"] = true.into(),
+            (false, Relaxed::Null) => encoded["strict"] = Value::Null,
+            (false, Relaxed::Unsaid) if supported => encoded["strict"] = false.into(),
             (false, Relaxed::Unsaid) => {}
         }
-        Ok(told)
+        Ok(encoded)
     };
     let written: Result<Vec<Value>, strict::Inexpressible> = tools.iter().map(write).collect();
     written.map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))

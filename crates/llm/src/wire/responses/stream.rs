@@ -1,7 +1,7 @@
 //! Responses in the Responses format.
 //!
 //! An answer is a list of items: reasoning, messages and calls. Each is opened, grows, and comes once more as a whole at its end, which is what
-//! counts. Items may grow side by side; their number tells them apart.
+//! counts. Items may grow side by side; their index identifies them.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::convert;
-use super::error::{self, Failure, Manner, Told};
+use super::error::{self, Failure, Manner, ReportedError};
 use super::events::{ErrorEvent, Event, Item, Outcome, read_part};
 use super::grammar::GrammarTools;
 use crate::error::{LlmError, LlmErrorKind};
@@ -115,10 +115,11 @@ impl<M: Manner> ResponsesDecoder<M> {
                 let mut mended = String::new();
                 let event =
                     frame_json::read(data, &mut mended).map_or_else(|_| ErrorEvent::default(), |read| read.value);
-                let nested: Option<Told<'_>> = event.error.map(|error| read_part(Some(error), &mut scratch).value);
-                let told = nested.unwrap_or_else(|| serde_json::from_str(data).unwrap_or_default());
+                let nested: Option<ReportedError<'_>> =
+                    event.error.map(|error| read_part(Some(error), &mut scratch).value);
+                let reported = nested.unwrap_or_else(|| serde_json::from_str(data).unwrap_or_default());
                 let status = event.status.and_then(|n| StatusCode::from_u16(u16::try_from(n).ok()?).ok());
-                let error = self.manner.error_event(&self.reply.model, status, &told, data);
+                let error = self.manner.error_event(&self.reply.model, status, &reported, data);
                 self.reply.fail(error, emit);
             }
             _ => {}
@@ -176,7 +177,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         if fitting.next().is_some() { Err(Ambiguous) } else { Ok(first) }
     }
 
-    /// The same; that it cannot be told ends the answer.
+    /// The same; a failure to do so ends the answer.
     fn find_or_fail(
         &mut self,
         event: &Event<'_>,
@@ -368,7 +369,7 @@ impl<M: Manner> ResponsesDecoder<M> {
                 let model = &self.reply.model;
                 let error = match &outcome.error {
                     None => error::in_stream(model, None, None, "An unknown error occurred".into()),
-                    told => self.manner.failed(model, &Failure { error: told.clone(), incomplete: None }),
+                    reported => self.manner.failed(model, &Failure { error: reported.clone(), incomplete: None }),
                 };
                 self.reply.fail(error, emit);
             }
@@ -390,21 +391,21 @@ impl<M: Manner> ResponsesDecoder<M> {
     }
 
     fn usage(&mut self, outcome: &Outcome<'_>, emit: &mut Emit) {
-        let Some(told) = &outcome.usage else { return };
-        let details = told.input_tokens_details.as_ref();
-        let cached = details.and_then(|details| details.cached_tokens).or(told.cached_tokens).unwrap_or(0);
+        let Some(reported) = &outcome.usage else { return };
+        let details = reported.input_tokens_details.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens).or(reported.cached_tokens).unwrap_or(0);
         let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
-        let reasoning = told.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+        let reasoning = reported.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
         let mut usage = Usage {
-            input: told.input_tokens.unwrap_or(0).saturating_sub(cached).saturating_sub(written),
-            output: told.output_tokens.unwrap_or(0),
+            input: reported.input_tokens.unwrap_or(0).saturating_sub(cached).saturating_sub(written),
+            output: reported.output_tokens.unwrap_or(0),
             cache_read: cached,
             cache_write: written,
             reasoning: Some(reasoning.unwrap_or(0)),
             ..Usage::default()
         };
         let sum = || usage.input.saturating_add(usage.output).saturating_add(cached).saturating_add(written);
-        usage.total_tokens = told.total_tokens.unwrap_or_else(sum);
+        usage.total_tokens = reported.total_tokens.unwrap_or_else(sum);
         let factor = self.manner.price_factor(&self.reply.model, outcome.service_tier.non_empty());
         if factor != 1.0 {
             self.reply.rates = Some(self.reply.model.rates.scaled(factor));
