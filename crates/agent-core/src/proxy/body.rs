@@ -47,10 +47,10 @@ fn write_model(model: &Model) -> Value {
 }
 
 fn write_options(options: &CallOptions) -> Value {
-    let mut told = Map::new();
+    let mut encoded = Map::new();
     let mut put = |name: &str, value: Value| {
         if !value.is_null() {
-            told.insert(name.to_owned(), value);
+            encoded.insert(name.to_owned(), value);
         }
     };
     put("temperature", json!(options.temperature));
@@ -80,7 +80,7 @@ fn write_options(options: &CallOptions) -> Value {
         let ThinkingBudgets { minimal, low, medium, high } = options.thinking_budgets;
         put("thinkingBudgets", json!({"minimal": minimal, "low": low, "medium": medium, "high": high}));
     }
-    Value::Object(told)
+    Value::Object(encoded)
 }
 
 /// A request as a client sent it. Observers and timeouts are not part of it: the server sets its own.
@@ -178,15 +178,15 @@ impl ProxyCall {
     }
 }
 
-fn read_options(told: &Value) -> CallOptions {
-    let retention = RETENTIONS.iter().find(|(_, word)| told["cacheRetention"] == *word);
-    let headers = told["headers"].as_object().into_iter().flatten();
-    let native = NATIVE.iter().filter_map(|name| Some(((*name).to_owned(), told.get(*name)?.clone())));
-    let budget = |level: &str| told["thinkingBudgets"][level].as_u64();
+fn read_options(encoded: &Value) -> CallOptions {
+    let retention = RETENTIONS.iter().find(|(_, word)| encoded["cacheRetention"] == *word);
+    let headers = encoded["headers"].as_object().into_iter().flatten();
+    let native = NATIVE.iter().filter_map(|name| Some(((*name).to_owned(), encoded.get(*name)?.clone())));
+    let budget = |level: &str| encoded["thinkingBudgets"][level].as_u64();
     let mut options = CallOptions::default();
-    options.temperature = told["temperature"].as_f64();
-    options.max_tokens = told["maxTokens"].as_u64();
-    options.thinking = read_thinking(told);
+    options.temperature = encoded["temperature"].as_f64();
+    options.max_tokens = encoded["maxTokens"].as_u64();
+    options.thinking = read_thinking(encoded);
     options.thinking_budgets = ThinkingBudgets {
         minimal: budget("minimal"),
         low: budget("low"),
@@ -194,20 +194,20 @@ fn read_options(told: &Value) -> CallOptions {
         high: budget("high"),
     };
     options.cache_retention = retention.map(|(retention, _)| *retention);
-    options.tool_choice = ToolChoice::from_value(&told["toolChoice"]);
-    options.response_format = ResponseFormat::from_value(&told["responseFormat"]);
-    options.session_id = told["sessionId"].as_str().map(str::to_owned);
+    options.tool_choice = ToolChoice::from_value(&encoded["toolChoice"]);
+    options.response_format = ResponseFormat::from_value(&encoded["responseFormat"]);
+    options.session_id = encoded["sessionId"].as_str().map(str::to_owned);
     options.headers = headers
         .filter(|(_, value)| value.is_string() || value.is_null())
         .map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned)))
         .collect();
-    options.metadata = told["metadata"].as_object().cloned();
+    options.metadata = encoded["metadata"].as_object().cloned();
     options.native = native.collect();
     options
 }
 
-fn read_thinking(told: &Value) -> ThinkingChoice {
-    match &told["thinking"] {
+fn read_thinking(encoded: &Value) -> ThinkingChoice {
+    match &encoded["thinking"] {
         Value::String(word) if word == "unset" => ThinkingChoice::Unset,
         Value::Object(native) => {
             let text = |name: &str| native.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -218,6 +218,6 @@ fn read_thinking(told: &Value) -> ThinkingChoice {
                 display: text("display"),
             })
         }
-        _ => ThinkingChoice::Level(told["reasoning"].as_str().and_then(ThinkingLevel::parse).unwrap_or_default()),
+        _ => ThinkingChoice::Level(encoded["reasoning"].as_str().and_then(ThinkingLevel::parse).unwrap_or_default()),
     }
 }

@@ -1,4 +1,4 @@
-//! Typed errors between server and client. What stands beneath an error (`source`) stays on the server.
+//! Typed errors between server and client. The cause of an error (`source`) stays on the server.
 
 use std::time::Duration;
 
@@ -41,15 +41,15 @@ pub(super) fn write(error: &LlmError) -> Value {
 }
 
 /// Reads an error; `None` if the value is not one.
-pub(super) fn read(told: &Value) -> Option<LlmError> {
-    let text = |member: &str| told[member].as_str().map(str::to_owned);
-    let kind = KINDS.iter().find(|(_, word)| told["kind"] == *word).map(|(kind, _)| *kind)?;
-    let status = told["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+pub(super) fn read(reported: &Value) -> Option<LlmError> {
+    let text = |member: &str| reported[member].as_str().map(str::to_owned);
+    let kind = KINDS.iter().find(|(_, word)| reported["kind"] == *word).map(|(kind, _)| *kind)?;
+    let status = reported["status"].as_u64().and_then(|status| u16::try_from(status).ok());
     let mut error = LlmError::new(text("provider")?.into(), kind, text("text")?);
     error.status = status.and_then(|status| StatusCode::from_u16(status).ok());
     error.code = text("code");
     error.request_id = text("requestId");
-    error.retry_after = told["retryAfterMs"].as_u64().map(Duration::from_millis);
-    error.should_retry = told["shouldRetry"].as_bool();
+    error.retry_after = reported["retryAfterMs"].as_u64().map(Duration::from_millis);
+    error.should_retry = reported["shouldRetry"].as_bool();
     Some(error)
 }

@@ -225,9 +225,9 @@ fn block_of(block: &Value) -> Result<Block, Broken> {
 
 /// The message of an event, with this content unless it brings its own.
 fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<AssistantMessage>>, Broken> {
-    let Some(told) = event.get("message").filter(|told| told.is_object()) else { return Ok(None) };
-    let brings_content = told.get("content").is_some();
-    match Message::from_value(told) {
+    let Some(reported) = event.get("message").filter(|reported| reported.is_object()) else { return Ok(None) };
+    let brings_content = reported.get("content").is_some();
+    match Message::from_value(reported) {
         Ok(Message::Assistant(message)) if brings_content => Ok(Some(message)),
         Ok(Message::Assistant(message)) => {
             let mut message = Arc::unwrap_or_clone(message);

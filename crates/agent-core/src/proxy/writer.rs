@@ -35,7 +35,7 @@ impl LineWriter {
 
     /// The line of the next event.
     pub fn line(&mut self, event: &StreamEvent) -> String {
-        let told = match event {
+        let encoded = match event {
             StreamEvent::Start(message) => json!({"type": "start", "message": head(message)}),
             StreamEvent::BlockStart { index, kind } => self.block_start(*index, kind),
             StreamEvent::Delta { index, text } => {
@@ -46,7 +46,7 @@ impl LineWriter {
             StreamEvent::End(finished) => self.end(finished),
         };
         self.fold.push(event);
-        format!("data: {told}\n\n")
+        format!("data: {encoded}\n\n")
     }
 
     fn name(&self, index: usize) -> &'static str {
@@ -54,7 +54,7 @@ impl LineWriter {
     }
 
     fn block_start(&mut self, index: usize, kind: &BlockKind) -> Value {
-        let (name, told) = match kind {
+        let (name, encoded) = match kind {
             BlockKind::Text => ("text", json!({"type": "text_start", "contentIndex": index})),
             BlockKind::Thinking { redacted: false } => {
                 ("thinking", json!({"type": "thinking_start", "contentIndex": index}))
@@ -68,24 +68,24 @@ impl LineWriter {
             ),
         };
         self.names.push(name);
-        told
+        encoded
     }
 
     fn block_end(&self, index: usize, block: &Arc<Block>) -> Value {
-        let mut told = json!({"type": format!("{}_end", self.name(index)), "contentIndex": index});
+        let mut encoded = json!({"type": format!("{}_end", self.name(index)), "contentIndex": index});
         if let Some(signature) = signature_of(block) {
-            told["contentSignature"] = signature.into();
+            encoded["contentSignature"] = signature.into();
         }
         if rebuilt(&self.fold, index, signature_of(block)).as_ref() != Some(&**block) {
-            told["block"] = json!(**block);
+            encoded["block"] = json!(**block);
         }
-        told
+        encoded
     }
 
     fn end(&self, finished: &Finished) -> Value {
         let message = &finished.message;
         let reason = message.stop_reason.as_str();
-        let mut told = match message.stop_reason.is_failure() {
+        let mut encoded = match message.stop_reason.is_failure() {
             false => json!({"type": "done", "reason": reason, "usage": message.usage}),
             true => json!({
                 "type": "error", "reason": reason, "errorMessage": message.error_message, "usage": message.usage,
@@ -95,11 +95,11 @@ impl LineWriter {
         if self.fold.message().content != message.content {
             head.insert("content".into(), message.content.iter().map(|block| json!(**block)).collect());
         }
-        told["message"] = head.into();
+        encoded["message"] = head.into();
         if let Some(error) = &finished.error {
-            told["error"] = failure::write(error);
+            encoded["error"] = failure::write(error);
         }
-        told
+        encoded
     }
 }
 

@@ -150,7 +150,7 @@ fn start_of(call: &ToolCall) -> ToolStart {
     ToolStart { id: call.id.clone(), name: call.name.clone(), args: Arc::new(call.arguments.clone()) }
 }
 
-/// The text that tells a model its call was cut off, as pi 0.87.1 words it.
+/// The text that informs a model that its call was cut off, in pi 0.87.1's words.
 fn cut_off(call: &ToolCall) -> ToolError {
     ToolError::new(format!(
         "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may be truncated. \
