@@ -250,7 +250,7 @@ impl Incoming {
     }
 }
 
-/// What stands at the other end, when something answered that is not the server that was meant. `None` for all other failures.
+/// What answered instead of the intended server, for example a proxy. `None` for all other failures.
 async fn what_answered(error: &reqwest::Error, url: &str, env: &Env) -> Option<HttpError> {
     let cause = root_cause(error);
     // reqwest has no names for these failures.

@@ -43,7 +43,8 @@ pub fn without_secrets(url: &str) -> String {
     }
 }
 
-/// Whether a host is a domain or lies under it. A domain that ends in a dot, such as `api.moonshot.`, stands for all that begin so.
+/// Whether a host is a domain or a subdomain of it. A domain that ends in a dot, such as `api.moonshot.`, matches every host
+/// with that prefix.
 pub fn is_under(host: &str, domain: &str) -> bool {
     if domain.ends_with('.') {
         return host.starts_with(domain) || host.contains(&format!(".{domain}"));

@@ -111,7 +111,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// What stands before the next payload; `None` when it is not there yet.
+    /// The header of the next frame; `None` if it is not complete yet.
     fn head(&self) -> Result<Option<Head>, Broken> {
         let bytes = &self.buffer[self.read..];
         let &[first, second, ..] = bytes else { return Ok(None) };
