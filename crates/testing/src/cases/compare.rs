@@ -22,7 +22,7 @@ pub fn contains(expected: &Value, actual: &Value) -> Result<(), String> {
         .map_or(Ok(()), |at| Err(format!("{at}\n  expected at least {expected}\n  actual {actual}")))
 }
 
-/// Whether everything that `expected` names holds in `actual`, where null stands for an absent member.
+/// Whether everything that `expected` names holds in `actual`, where null means an absent member.
 ///
 /// # Errors
 ///

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use regex::Regex;
 use serde_json::Value;
 
-/// Expands `@repeat:c:n` wherever it stands.
+/// Expands `@repeat:c:n` anywhere.
 pub fn expand(value: &mut Value) {
     each_text(value, &mut |text| {
         if let Some(repeated) = text.strip_prefix("@repeat:").and_then(repeat) {
@@ -82,7 +82,7 @@ pub fn without_our_blocks(summary: &str) -> String {
     out
 }
 
-/// Whether two values are equal under one assignment of the placeholders. A value that stands in the input is none that was made at run time.
+/// Whether two values are equal under one assignment of the placeholders. A value from the input does not count as created at run time.
 ///
 /// # Errors
 ///

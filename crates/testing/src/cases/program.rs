@@ -81,7 +81,7 @@ impl ProgramOutput {
         }
     }
 
-    /// What stands for the directories and the port in what a case expects.
+    /// Placeholders for the directories and the port in what a case expects.
     pub fn put_in(&self, expected: &mut Value) {
         let port = self.port.to_string();
         let cwd_dir = format!("--{}--", self.cwd.trim_start_matches(['/', '\\']).replace(['/', '\\', ':'], "-"));

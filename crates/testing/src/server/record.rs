@@ -33,7 +33,7 @@ impl Recorded {
     }
 }
 
-/// What stands in front of a body.
+/// Everything before a body.
 struct Head {
     request: Recorded,
     bytes: usize,

@@ -97,7 +97,7 @@ impl<'a> Talk<'a> {
         self.mark = self.said.len();
         self.n_written += 1;
         let input = self.input.as_mut().ok_or("standard input is closed")?;
-        // A program that has ended cannot be told; what it said before counts.
+        // A program that has ended cannot be written to; its earlier output counts.
         drop(input.write_all(format!("{line}\n").as_bytes()).await);
         Ok(())
     }

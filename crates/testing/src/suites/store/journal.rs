@@ -28,7 +28,7 @@ pub(super) fn order(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-/// Lines that come back changed when somebody parses and writes them on the way.
+/// Lines that come back changed if a store parses and rewrites them.
 const ODD: &str = concat!(
     "{ \"type\" :\"x\",\"id\":\"1\", \"n\":1.0, \"e\":1e400,\"z\":-0 }\n",
     "{\"id\":\"2\",\"type\":\"future\",\"type\":\"future\",\"é\":\"\\u00e9\\ud83d\",\"path\":\"a\\/b\"}\r\n",

@@ -326,7 +326,7 @@ pub(super) fn parallel(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-/// Says something again and again; returns how many foreign entries were told, and how many there are before the last own one.
+/// Appends messages repeatedly; returns how many foreign entries were reported, and how many precede the last own one.
 async fn converse(place: &dyn Place, at: &SessionRef, program: u64, start: &Barrier) -> Result<(usize, usize), String> {
     let start = StartTogether(start);
     let mut log = open(place, at, 10 + program).await?;

@@ -114,7 +114,7 @@ pub(super) async fn is_there(place: &dyn Place, at: &SessionRef) -> Result<bool,
     match loaded {
         Ok(()) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(format!("a session that is not there is told as {error:?}")),
+        Err(error) => Err(format!("a missing session is reported as {error:?}")),
     }
 }
 

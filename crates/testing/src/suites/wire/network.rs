@@ -210,7 +210,7 @@ pub(super) fn header_deadline(wire: &dyn Wire) -> Result<(), String> {
         let (end, _) = end_with(wire, Reply::fault(Fault::Hang), timeouts).await?;
         let error = end.error.ok_or("a silent server is a good answer")?;
         equal("error", (error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Request timed out."))?;
-        // Zero is no limit, and the limit of the headers does not cut a stream that runs.
+        // Zero means no limit, and the limit for the headers does not cut off a running stream.
         let timeouts = Timeouts::default().with_headers(Some(SHORT * 4)).with_total(Some(Duration::ZERO));
         let mut reply = events(wire);
         for frame in wire.frames(&answer()) {

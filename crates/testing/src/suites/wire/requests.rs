@@ -75,7 +75,7 @@ fn call(id: &str, path: &str) -> Part {
     Part::call(id, "read", &json!({"path": path}).to_string())
 }
 
-/// The conversation that an answer stands in, with the results of its calls.
+/// The conversation that contains an answer, with the results of its calls.
 fn conversation(answer: &AssistantMessage) -> Result<Vec<Message>, String> {
     let mut messages = vec![Message::user("asked", 1), Message::Assistant(Arc::new(answer.clone()))];
     for call in answer.tool_calls() {
@@ -264,7 +264,7 @@ pub(super) fn output_limit(wire: &dyn Wire) -> Result<(), String> {
         let limit = limit_of(&body).ok_or("no limit is sent")?;
         ensure(expected.contains(&limit), || format!("limit {limit} in a window of {window}, expected {expected:?}"))?;
     }
-    // A record that does not know a limit is no reason to ask for no tokens.
+    // A model without a known limit must not lead to a request for zero tokens.
     let unknown = request(wire, &json!({"maxTokens": 0}), vec![Message::user("hi", 1)]);
     let limit = limit_of(&encode(wire, &unknown)?.body);
     ensure(limit != Some(0), || "an answer of no tokens is asked for".into())
