@@ -1,7 +1,7 @@
 //! `cargo xtask cases`: runs black-box case files recorded from pi and OpenClaw.
 //!
-//! One executor serves one kind of case. It may look at everything a case gives, never at its id: the same files are run by others on cases
-//! nobody here has seen.
+//! One executor serves one kind of case. It may look at everything a case gives, never at its id: other people run the same executors on
+//! cases that are not in this repository.
 
 mod agent_loop;
 mod agent_session;
@@ -85,7 +85,7 @@ struct Tally {
 ///
 /// # Errors
 ///
-/// A file cannot be read or is no case file, or the output cannot be written.
+/// If a file cannot be read or is not a case file, or the output cannot be written.
 pub fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<bool> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
     let default = [folder.clone()];
@@ -120,7 +120,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<bool> {
     }
     write_tables(&suites, out)?;
     let mut ok = suites.values().flat_map(BTreeMap::values).all(|tally| tally.failed == 0);
-    // Files and cases that somebody chose say nothing about how many there are in all.
+    // The total is only known if no files or cases were selected.
     if args.paths.is_empty() && args.only.is_none() {
         let path = folder.join("pending.toml");
         let allowed = pending::read(&path)?;

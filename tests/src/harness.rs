@@ -119,7 +119,7 @@ impl Options {
 pub fn run(options: &Options, test: impl FnOnce() -> Result<String, String>, out: &mut impl Write) -> ExitCode {
     match run_and_write(options, test, out) {
         Ok(true) => ExitCode::SUCCESS,
-        // Also when nobody reads the output any more.
+        // Also if the output is no longer read.
         Ok(false) | Err(_) => ExitCode::from(FAILED),
     }
 }

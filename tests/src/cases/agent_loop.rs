@@ -211,7 +211,7 @@ async fn run(input: &Value) -> Map<String, Value> {
     out
 }
 
-/// What a second prompt is told; here the borrow checker says it first.
+/// The error of a second prompt; here the borrow checker rules it out.
 const BUSY: &str =
     "Agent is already processing a prompt. Use steer() or followUp() to queue messages, or wait for completion.";
 

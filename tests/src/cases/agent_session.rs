@@ -99,7 +99,7 @@ async fn run(input: &Value) -> Result<Map<String, Value>, String> {
 impl Scene {
     async fn new(input: &Value, folder: &std::path::Path) -> Result<Self, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
-        // Time goes on with every look at it: a scripted answer must not come in the millisecond of its prompt.
+        // The clock advances with every reading: a scripted answer must not have the same time as its prompt.
         let host = Host::builder().clock(1_800_000_000_000, 1).build();
         let file = folder.join("settings.json");
         let given = input.get("settings").cloned().unwrap_or_else(|| json!({}));

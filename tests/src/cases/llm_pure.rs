@@ -78,7 +78,7 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 fn validated(case: &Value) -> Result<(), String> {
-    // What is no object arrives as a model would send it: as JSON text, read as the arguments of a stream are.
+    // Anything but an object is given as a model would send it: as JSON text, read like the arguments of a stream.
     let arguments = match &case["arguments"] {
         Value::Object(arguments) => arguments.clone(),
         other => parse_streaming(&other.to_string()),

@@ -44,7 +44,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         .map_or(Outcome::NotImplemented, Outcome::from)
 }
 
-/// The group a case stands in.
+/// The group of a case.
 fn group_of<'a>(case: &Case<'a>) -> &'a Value {
     let groups = case.file["groups"].as_array().map_or(&[][..], Vec::as_slice);
     let holds = |group: &&Value| {

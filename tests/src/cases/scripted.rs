@@ -12,7 +12,7 @@ use pinch_agent_core::llm::schema::Schema;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-/// Reads one reply of a script. `usage` N stands for totalTokens N, output 10, input N-10.
+/// Reads one reply of a script. `usage` N means totalTokens N, output 10, input N-10.
 pub(crate) fn reply(item: &Value) -> Reply {
     if let Some(text) = item["failBeforeStart"].as_str().or_else(|| item["throw"].as_str()) {
         return Reply { fail_before_start: Some(text.to_owned()), ..Reply::default() };

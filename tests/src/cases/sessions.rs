@@ -14,10 +14,10 @@ mod open;
 mod ops;
 mod pure;
 
-/// What stands for the directory in which the process runs.
+/// Placeholder for the directory in which the process runs.
 const PROCESS_CWD: &str = "/process/cwd";
 
-/// A case at work: its folder and its input with the notation expanded.
+/// A running case: its directory and its input with the notation expanded.
 struct World {
     host: Host,
     dir: tempfile::TempDir,
@@ -25,7 +25,7 @@ struct World {
 }
 
 impl World {
-    /// The path of a file in the case's folder.
+    /// The path of a file in the case's directory.
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -98,7 +98,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, String> {
     Ok(runtime.block_on(future))
 }
 
-/// The lines of a file as JSON; null when there is no file.
+/// The lines of a file as JSON; null if there is no file.
 fn parsed_lines(path: &Path) -> Value {
     let Ok(text) = std::fs::read_to_string(path) else { return Value::Null };
     let lines = text.trim().split('\n').filter(|line| !line.trim().is_empty());

@@ -102,7 +102,7 @@ fn content_value(content: &[Arc<Block>]) -> Value {
 fn read_usage(raw: &Value) -> Option<Usage> {
     let get = |names: &[&str]| {
         let number = names.iter().find_map(|name| raw.get(*name)?.as_f64()).filter(|n| n.is_finite() && *n > 0.0);
-        // Whole tokens: a fraction is nobody's.
+        // Whole tokens: there are no fractions of a token.
         number.map_or(0, |n| n as u64)
     };
     let usage = Usage {

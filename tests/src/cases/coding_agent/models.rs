@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::auth::headers_of;
 use crate::cases::{Case, Outcome};
 
-/// The provider of the fixture that nobody has credentials for.
+/// The provider of the fixture without credentials.
 const WITHOUT_AUTH: &str = "cerebras";
 
 /// Runs a case; `None` when it is of another kind.
@@ -185,7 +185,7 @@ fn register(input: &Value, wanted: &Value) -> Result<(), String> {
     let name = input["name"].as_str().unwrap_or_default();
     let config = &input["config"];
     let document = config.as_object().cloned().unwrap_or_default();
-    // A function of the host stands for a stream or a login.
+    // A function of the host replaces a stream or a login.
     let stream = config.get("streamSimple").is_some().then(|| Arc::new(ScriptedProvider::new([])) as _);
     let config = ProviderConfig { document, stream, oauth: None };
     match registry.register_provider(name, config) {

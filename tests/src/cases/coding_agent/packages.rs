@@ -59,7 +59,7 @@ fn command(input: &Value, wanted: &Value) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
     let got = runtime.block_on(ran(input))?;
     let mut wanted = wanted.clone();
-    // The name of the program in usage and help lines stands for ours.
+    // The name of the program in usage and help lines is replaced by ours.
     for stream in ["stdout", "stderr"] {
         let text = wanted[stream].as_str().unwrap_or_default().trim();
         let text = text

@@ -92,7 +92,7 @@ fn truncation(cut: &Truncation) -> Value {
     shown
 }
 
-/// What a model is told of a command the user ran.
+/// How a command that the user ran is presented to a model.
 fn bash_text(input: &Value) -> Result<Value, String> {
     let mut record = input.clone();
     record["role"] = "bashExecution".into();

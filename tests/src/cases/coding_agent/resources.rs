@@ -34,7 +34,7 @@ pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
     Some(done.into())
 }
 
-/// The files of a case in a folder that the case calls `$CWD`.
+/// The files of a case in a directory that the case calls `$CWD`.
 fn in_folder(input: &Value, look: impl FnOnce(&Path) -> Value) -> Result<Value, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let root = folder.path().canonicalize().map_err(|error| error.to_string())?;
@@ -136,7 +136,7 @@ fn whole_prompt(input: &Value) -> String {
     Prompt::coding(&parts).whole()
 }
 
-/// The tools of a case with what is said of them; advice of the case stands with the last.
+/// The tools of a case with their descriptions; the advice of the case belongs to the last one.
 fn notes(input: &Value) -> Vec<ToolNote> {
     let names = match input["selectedTools"].is_array() {
         true => texts(&input["selectedTools"]),
@@ -162,7 +162,7 @@ fn lists(input: &Value, wanted: &Value) -> Result<(), String> {
     fits(&expected("guidelines").into(), &lines(prompt::rule_lines(&notes)))
 }
 
-/// Whether a text is what a case says; `{{NAME}}` stands for words of ours.
+/// Whether a text is what a case expects; `{{NAME}}` is replaced by our own words.
 fn fits(expected: &Value, got: &str) -> Result<(), String> {
     let expected = expected.as_str().unwrap_or_default();
     let mut pattern = String::from("^");

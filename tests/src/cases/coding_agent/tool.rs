@@ -1,4 +1,4 @@
-//! Cases of kind `tool`: one call of a built-in tool in a folder of its own.
+//! Cases of kind `tool`: one call of a built-in tool in its own directory.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ fn compare(case: &Value, wanted: &Value, actual: Value) -> Result<(), String> {
             block["data"] = "$re:^[A-Za-z0-9+/]+=*$".into();
         }
     }
-    // Of details cases name what they compare; a text that was cut stands in the content already.
+    // Cases name the details that they compare; a text that was cut is in the content already.
     let details = |side: &mut Value| -> Option<Value> {
         let mut details = side.as_object_mut()?.shift_remove("details")?;
         if let Some(truncation) = details.get_mut("truncation").and_then(Value::as_object_mut) {

@@ -15,7 +15,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
         Ok(ran) => ran,
         Err(why) => return Outcome::Failed(why),
     };
-    // With several runs, what is expected of the last one stands by itself.
+    // With several runs, what is expected of the last one is separate.
     let wanted = wanted["runs"].as_array().and_then(|runs| runs.last()).unwrap_or(wanted);
     let Some(wanted) = wanted.as_object() else { return Outcome::NotImplemented };
     let what = case.case["valueIs"].as_str();
@@ -55,8 +55,8 @@ fn compare(expected: &Value, actual: Value) -> Result<(), String> {
     notation::matches(&expected, &actual, "")
 }
 
-/// What a case calls its value, in its own words. Several things are told apart by semicolons or `and`, each with its name or in the order
-/// of the expected members. Nothing for words that nobody here knows.
+/// What a case calls its value, in its own words. Several things are separated by semicolons or `and`, each with its name or in the order
+/// of the expected members. `None` for unknown words.
 pub(super) fn value(what: &str, expected: &Value, ran: &ProgramOutput, input: &Value) -> Option<Value> {
     let Some(members) = expected.as_object().filter(|members| !members.contains_key("role")) else {
         return one(what, expected, ran, input);
@@ -136,7 +136,7 @@ fn asks_with_own_prompt(body: &Value, input: &Value) -> bool {
     own.any(|(_, text)| text.as_str().is_some_and(|text| system.contains(text.trim())))
 }
 
-/// Answers, and how a run that is repeated goes on.
+/// Answers, and how a repeated run continues.
 fn story(ran: &ProgramOutput) -> Value {
     let told = |line: &Value| match line["type"].as_str()? {
         "agent_end" => Some(json!({"type": "agent_end", "willRetry": line["willRetry"]})),

@@ -64,7 +64,7 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     }
 }
 
-/// What a case calls its value, in its own words; nothing for words that nobody here knows.
+/// What a case calls its value, in its own words; `None` for unknown words.
 fn value(what: &str, expected: &Value, ran: &program::ProgramOutput, input: &Value) -> Option<Value> {
     let request = |n: usize| ran.requests.get(n).map(|request| request.json()).unwrap_or_default();
     if what.contains("last message of the second request") {
@@ -134,7 +134,7 @@ fn shortened(path: &str, mut body: Value, expected: &Value) -> Value {
             *tool = short_tool(tool);
         }
     }
-    // Nothing stands where nothing is sent.
+    // There is no value if nothing was sent.
     if let Some(map) = body.as_object_mut() {
         map.retain(|_, value| !value.is_null());
     }

@@ -83,8 +83,8 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().filter(|line| !line.trim().is_empty()).map(line).collect()
 }
 
-/// What a case calls its value, in its own words. Several things are told apart by semicolons, each with its name or in the order of the
-/// expected members. Nothing for words that nobody here knows.
+/// What a case calls its value, in its own words. Several things are separated by semicolons, each with its name or in the order of the
+/// expected members. `None` for unknown words.
 fn value(what: &str, expected: &Value, seen: &Seen<'_>) -> Option<Value> {
     let general = || super::value::of(what, expected, seen.ran);
     let Some(members) = expected.as_object() else { return one(what, expected, seen).or_else(general) };
@@ -180,7 +180,7 @@ fn member_of_line(line: &Value, name: &str) -> Value {
     if own.is_null() { line["message"][name].clone() } else { own.clone() }
 }
 
-/// A member of a message, or whether a text stands in it.
+/// A member of a message, or whether it contains a text.
 fn cell(message: &Value, column: &str, input: &Value) -> Value {
     let Some(text) = column.strip_prefix("contains ") else { return message[column].clone() };
     let text = text.trim_start_matches("the ");

@@ -4,7 +4,7 @@ use pinch_testing::cases::program::{ProgramOutput, lines};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// The value that the words ask for; nothing for words that nobody here knows.
+/// The value that the words ask for; `None` for unknown words.
 pub(super) fn of(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let has = |word: &str| what.contains(word);
     if let Some(counts) = counts(what, expected, ran) {
@@ -45,7 +45,7 @@ fn place(what: &str) -> Option<usize> {
     by_word.or_else(by_number)
 }
 
-/// One count, or several told apart by commas: `number of requests, number of compaction_start events`.
+/// One count, or several separated by commas: `number of requests, number of compaction_start events`.
 fn counts(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let parts: Vec<&str> = what.split([',', ';']).map(str::trim).map(|part| part.trim_start_matches("and ")).collect();
     let counted = parts.iter().map(|part| count(part, ran)).collect::<Option<Vec<_>>>()?;
@@ -129,7 +129,7 @@ fn of_request(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value
     }
 }
 
-/// What stands for a member that is not there: null, or the word.
+/// How a missing member is written: null, or the word.
 fn absent(expected: &Value) -> Value {
     if expected == "absent" { "absent".into() } else { Value::Null }
 }

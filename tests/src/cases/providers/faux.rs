@@ -17,7 +17,7 @@ use super::wire::{check, events_of};
 use super::{setup, wanted};
 use crate::cases::{Case, Outcome};
 
-/// Runs a case about a wire format that nobody registered.
+/// Runs a case about a wire format that is not registered.
 pub(super) fn run_registry(case: &Case<'_>) -> Outcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
     let adapter = ["adapter", "adapterApi", "api"].into_iter().find_map(|name| given[name].as_str());

@@ -252,7 +252,7 @@ async fn login(flow: &dyn OAuthFlow, given: &Value, expect: &Value) -> Result<()
     Ok(())
 }
 
-/// `*` stands for any value in a URL.
+/// `*` matches any value in a URL.
 fn as_pattern(expected: &Value) -> Value {
     let escaped = regex::escape(expected.as_str().unwrap_or_default()).replace(r"\*", "[^/&]+");
     format!("$re:^{escaped}$").into()

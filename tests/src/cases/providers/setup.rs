@@ -81,7 +81,7 @@ pub(super) fn request(case: &Case<'_>, given: &Value, model: Model) -> Result<Re
         .with_host(Host::builder().clock(NOW, 0).env(env(&given["env"])).build()))
 }
 
-/// The key of a case that names none; that of codex is a token with an account in it, and stands in another case.
+/// The key of a case that names none; codex needs a token that contains an account, which another case has.
 fn default_key(case: &Case<'_>) -> String {
     let token = || {
         let mut cases = case.file["cases"].as_array()?.iter();

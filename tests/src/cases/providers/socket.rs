@@ -219,7 +219,7 @@ fn in_json(stats: &SocketStats) -> Value {
     told
 }
 
-/// Whether a case holds; the outer error is the name of a member that nobody here compares.
+/// Whether a case holds; the outer error is the name of a member that is not compared here.
 fn check(given: &Value, expect: &Value, played: &Played) -> Result<Result<(), String>, String> {
     let handshake = played.requests.first();
     let texts = played.log.texts();

@@ -55,7 +55,7 @@ pub(super) fn outcome(called: Called, check: impl FnOnce(Seen) -> Checked) -> Ou
     }
 }
 
-/// Whether a case holds; the outer error is the name of a member that nobody here compares.
+/// Whether a case holds; the outer error is the name of a member that is not compared here.
 pub(super) type Checked = Result<Result<(), String>, String>;
 
 /// What became of the attempt to call.

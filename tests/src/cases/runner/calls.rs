@@ -126,7 +126,7 @@ fn compare_options(expect: &Value, options: CallOptions) -> Result<(), String> {
     }
 }
 
-/// A text of a case: `{"repeat": [text, times]}` stands for a repeated text, a list for its parts in one.
+/// A text of a case: `{"repeat": [text, times]}` means a repeated text, a list its parts joined.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -153,7 +153,7 @@ fn truncation(given: &Value, expect: &Value) -> Result<(), String> {
     let cut = shortened(&blocks, limit);
     let is_unchanged = cut.is_none();
     let out = cut.unwrap_or(blocks);
-    // What stands before the notice.
+    // The text before the notice.
     let heads: Vec<&str> =
         out.iter().filter_map(Block::as_text).map(|text| text.split("\n\n[… ").next().unwrap_or(text)).collect();
     let first = heads.first().copied().unwrap_or("");

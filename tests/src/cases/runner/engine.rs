@@ -64,7 +64,7 @@ fn model() -> Value {
 /// A runtime whose one attempt yields events, and then ends or stays as it is.
 struct Fixed {
     events: Vec<SessionEvent>,
-    /// The attempt goes on until it is notified.
+    /// The attempt continues until it is notified.
     held: Option<Arc<Held>>,
     last: Option<Arc<AssistantMessage>>,
     /// What the scope of the run held.
@@ -449,7 +449,7 @@ fn prompt_override(given: &Value, expect: &Value) -> Result<(), String> {
     })
 }
 
-/// The time limit of a request in milliseconds; the longest one stands for none.
+/// The time limit of a request in milliseconds; the longest one means no limit.
 fn timeouts(given: &Value) -> Result<u64, String> {
     let document = match given.get("configSeconds") {
         Some(seconds) => json!({"agents": {"defaults": {"timeoutSeconds": seconds}}}),

@@ -37,13 +37,13 @@ pub(super) fn write(dir: &Path, path: &str, content: &Value) -> Result<(), Strin
     write_atomic(&path, content.to_string().as_bytes(), Access::Private).map_err(|error| error.to_string())
 }
 
-/// Starts building the engine of a case: its clock stands still.
+/// Starts building the engine of a case, with a stopped clock.
 pub(super) fn builder(dir: &Path, document: Value) -> EngineBuilder {
     let host = Host::builder().clock(NOW, 0).home(dir).temp(dir).build();
     Engine::builder(dir.join("state")).host(host).config(config(document))
 }
 
-/// Runs a case on a runtime whose clock runs ahead whenever nothing else can go on.
+/// Runs a case on a runtime whose clock advances whenever nothing else can run.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.map_err(|error| error.to_string())?.block_on(work)

@@ -56,7 +56,7 @@ struct Work<'a> {
 type Step = Result<Option<String>, StoreError>;
 
 impl Work<'_> {
-    /// An id in an operation: `$name` stands for what an earlier one returned.
+    /// An id in an operation: `$name` is what an earlier one returned.
     fn id(&self, op: &Value, key: &str) -> Option<EntryId> {
         let text = op[key].as_str()?;
         let named = text.strip_prefix('$').and_then(|name| self.names.get(name));
