@@ -60,7 +60,7 @@ struct Row {
 
 /// All formats that are built in, then the peers if they are wanted and can be built.
 pub(super) fn measure(with_peers: bool) -> anyhow::Result<Vec<Figure>> {
-    // First: building is no company for a measurement.
+    // Built first, because a build would disturb the measurement.
     let program = if with_peers { peers::build()? } else { None };
     let mut rows = Vec::new();
     for format in wire::builtin() {

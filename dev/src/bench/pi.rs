@@ -50,7 +50,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     }
     let path = folder.path().join("compacted.jsonl");
     let ours = Child::run(&path, 1, N_APPENDS)?.append_us;
-    // We lock the file and look whether somebody else wrote; pi does neither.
+    // We lock the file and check whether another process wrote to it; pi does neither.
     row("append one entry", "µs", ours, pi.append(&path)?, 0.5);
     let sessions = folder.path().join("sessions");
     write_sessions(&sessions)?;

@@ -47,7 +47,7 @@ pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<Ran> {
     Ok(Ran { time, peak_mb, n_bytes })
 }
 
-/// How a program answered that goes on until nobody asks any more.
+/// The answers of a program that runs until its input ends.
 pub(super) struct Answered {
     /// From its start to the end of its first line.
     pub(super) time: Duration,
@@ -75,7 +75,7 @@ pub(super) fn answer(command: &mut Command, question: &str) -> anyhow::Result<An
     Ok(Answered { time, peak_mb })
 }
 
-/// Most memory a program has in use, in megabytes, when it has done its work and wants to print it: nobody reads, so that it has to wait.
+/// Peak memory of a program in megabytes, measured while it waits to print its result, which is not read.
 pub(super) fn peak_before_output(command: &mut Command) -> anyhow::Result<f64> {
     let (mut ours, mut theirs) = UnixStream::pair()?;
     theirs.set_nonblocking(true)?;

@@ -17,7 +17,7 @@ use super::{Figure, median, process};
 
 const N_ENTRIES: usize = 20_000;
 const N_BYTES: usize = 46_000_000;
-/// The entry before which a compaction stands in the session that has one: such a session is what people have who work that long.
+/// The entry that follows the compaction in the session that has one: sessions of this length usually have been compacted.
 const COMPACTED_AT: usize = N_ENTRIES / 10 * 9;
 const N_APPENDS: usize = 2_000;
 

@@ -8,7 +8,7 @@ pub(super) const N_SHOWN: usize = 14;
 /// A picture of one red point.
 const RED: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
-/// The session. `server` is an address where somebody listens whom the page must not ask.
+/// The session. `server` is the address of a server that the page must not contact.
 pub(super) fn session(server: &str) -> String {
     let header = json!({"type": "session", "version": 3, "id": "0197-sample", "timestamp": "2025-06-01T10:00:00.000Z", "cwd": "/home/me/parser"});
     let mut lines = vec![header.to_string()];

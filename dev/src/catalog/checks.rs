@@ -8,7 +8,7 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::{ProviderRegistry, UnknownApi};
 use serde_json::Value;
 
-/// Dollars for a million tokens that no model costs: a price per token that somebody multiplied once too often.
+/// A price in dollars per million tokens that no model reaches: above it a price was multiplied once too often.
 const MAX_PRICE: f64 = 2_000.0;
 /// Tokens that no window has.
 const MAX_WINDOW: u64 = 100_000_000;

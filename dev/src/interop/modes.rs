@@ -113,7 +113,7 @@ fn compare(known: &mut KnownList, scenario: &str, aspect: &str, theirs: &Value, 
 mod tests {
     use super::*;
 
-    /// A name that nobody has would hide that a difference is gone.
+    /// An unused name would hide that a difference is gone.
     #[test]
     fn every_scenario_is_one_and_every_known_difference_has_one() {
         let scenarios = scenarios::all();

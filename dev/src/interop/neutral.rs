@@ -84,7 +84,7 @@ impl Neutral {
 
     fn members(&mut self, members: &Map<String, Value>) -> Value {
         let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
-        // An entry's own id comes before those it names, and lists after what stands beside them.
+        // An entry's own id comes before those it names, and lists after the members next to them.
         sorted.sort_by_key(|(name, value)| (name.as_str() != "id", value.is_array() || value.is_object(), *name));
         let is_system = members.get("role").is_some_and(|role| role == "system");
         let member = |(name, value): (&String, &Value)| {
@@ -220,7 +220,7 @@ pub(super) struct KnownList {
 }
 
 impl KnownList {
-    /// What stands in several lists.
+    /// Differences that are in several lists.
     pub(super) fn new(lists: &[&'static [Known]]) -> Self {
         let list: Vec<&'static Known> = lists.iter().copied().flatten().collect();
         Self { shown: vec![false; list.len()], list }

@@ -141,7 +141,7 @@ fn write_in_turn(programs: &mut [&mut dyn Program; 2], folder: &Path, scenario: 
             turn += 1;
             programs[turn % 2].open(&path)?;
         }
-        // Where a program stands is not written: it appends before the other one is asked.
+        // The current leaf of a program is not stored: it appends before it is the other one's turn.
         moved = step.get("moveTo").is_some();
         take(programs[turn % 2], folder, step, &mut ids)?;
         let after = std::fs::read(&path)?;
@@ -254,7 +254,7 @@ fn same_bytes(pinch: &mut Pinch, pi: &mut dyn Program, scenario: &Scenario) -> C
     }
 }
 
-/// The lines of a file without what is different each time: ids by their order, times, the folder.
+/// The lines of a file without what is different each time: ids by their order, times, the directory.
 fn neutral(text: &str, folder: &Path) -> anyhow::Result<Vec<String>> {
     let times = Regex::new(r"\d{4}-\d\d-\d\dT\d\d[:-]\d\d[:-]\d\d[.-]\d{3}Z")?;
     let uuids = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")?;

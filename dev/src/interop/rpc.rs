@@ -102,7 +102,7 @@ async fn talk(installed: &Installed, version: Version, cli: &Path, pinch: &Path)
     let forgotten = names(&end["methods"]).into_iter().filter(is_forgotten).collect();
     let mut neutral = Neutral::new(&places)?;
     for row in &mut rows {
-        // A step stands for itself: what is missing before it changes no number in it.
+        // Steps are independent: what is missing before one changes no number in it.
         neutral.forget_ids();
         let lines = row["lines"].as_array().map_or(&[][..], Vec::as_slice);
         row["lines"] = events::compared(lines).into();

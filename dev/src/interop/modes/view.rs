@@ -59,7 +59,7 @@ pub(super) fn of(ran: &ProgramOutput) -> anyhow::Result<Value> {
     let mut view = Map::new();
     for (name, mut value) in ASPECTS.into_iter().zip(all) {
         listed_sections(&mut value);
-        // An aspect stands for itself: what is missing in one changes no number in another.
+        // Aspects are independent: what is missing in one changes no number in another.
         neutral.forget_ids();
         view.insert(name.to_owned(), neutral.value(&value));
     }
@@ -165,7 +165,7 @@ impl OwnWords {
         for tool in body["tools"].as_array_mut().into_iter().flatten() {
             undescribed(tool);
         }
-        // Nothing stands where nothing is sent.
+        // There is no value if nothing was sent.
         if let Some(members) = body.as_object_mut() {
             members.retain(|_, value| !value.is_null());
         }

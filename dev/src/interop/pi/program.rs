@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 /// A program that writes and reads sessions; one session is open at a time.
 pub(super) trait Program {
-    /// Begins a session in a folder.
+    /// Creates a session in a directory.
     fn create(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()>;
     /// Takes a session up.
     fn open(&mut self, path: &Path) -> anyhow::Result<()>;

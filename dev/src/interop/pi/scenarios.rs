@@ -1,6 +1,6 @@
 //! Sessions that are written by one program and read by the other.
 //!
-//! A step is an entry by its own members, or a movement. `#n` stands for the id of the entry that step n appended, counted from 0.
+//! A step is an entry by its own members, or a movement. `#n` is the id of the entry that step n appended, counted from 0.
 
 mod known;
 

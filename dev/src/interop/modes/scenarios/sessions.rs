@@ -1,4 +1,4 @@
-//! Sessions: which one is taken, how it goes on, and when it is summed up.
+//! Sessions: which one is resumed, how it continues, and when it is compacted.
 
 use serde_json::{Value, json};
 

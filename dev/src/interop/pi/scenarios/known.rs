@@ -3,7 +3,7 @@
 /// A difference between pinch and a version of pi.
 pub(in super::super) struct Known {
     pub(in super::super) version: &'static str,
-    /// `*` stands for all.
+    /// `*` means all.
     pub(in super::super) scenario: &'static str,
     /// Members of the view of which one at least differs; none: the session cannot be written by this version.
     pub(in super::super) members: &'static [&'static str],
