@@ -1,4 +1,4 @@
-//! How files begin, and what stands in none.
+//! How files begin, and what they must not contain.
 
 use super::{Report, Source};
 

@@ -48,12 +48,12 @@ fn is_allowed(from: &str, to: &str, is_dev: bool) -> bool {
     let rank = |name: &str| ORDER.iter().position(|known| *known == name);
     match (from, to) {
         (from, _) if FREE.contains(&from) => true,
-        // Built whenever somebody types `cargo xtask`.
+        // Built on every `cargo xtask`.
         ("xtask", _) => false,
         // The demo of the program runs against a scripted server.
         ("pinch-cli", "pinch-testing") => true,
         (_, "pinch-testing") => is_dev,
-        // The terminal draws what a session tells; it knows nothing of embedding.
+        // The terminal draws the events of a session; it does not depend on embedding.
         ("pinch-tui", "pinch-embed") => false,
         // A crate may switch its own features on for its tests.
         (from, to) if from == to => is_dev,

@@ -102,7 +102,7 @@ impl<'a> Tree<'a> {
         module
     }
 
-    /// Where two modules part: the name on either side, and whether the other stands above; `None` when one holds the other.
+    /// Where two modules part: the name on either side, and whether the other one is above; `None` when one holds the other.
     fn compare(&self, own: &[String], other: &[String]) -> Option<(String, String, bool)> {
         let n_common = own.iter().zip(other).take_while(|(a, b)| a == b).count();
         let (a, b) = (own.get(n_common)?, other.get(n_common)?);

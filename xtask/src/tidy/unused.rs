@@ -47,7 +47,7 @@ pub(super) fn check(sources: &[Source]) -> Report {
     report
 }
 
-/// Whether what stands in a file runs in a program.
+/// Whether the code of a file runs in a program.
 fn is_used_code(source: &Source) -> bool {
     let path = &source.path;
     path.starts_with("tests/fork/src/")

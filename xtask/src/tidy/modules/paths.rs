@@ -46,7 +46,7 @@ pub(super) fn passed_on(
     paths
 }
 
-/// Names, `::`, and single characters; comments and what stands in quotes are left out.
+/// Names, `::`, and single characters; comments and quoted text are left out.
 fn tokens(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
