@@ -5,5 +5,7 @@
 pub mod extension;
 pub mod format;
 pub mod machine;
+pub mod replies;
+pub mod runtime;
 pub mod store;
 pub mod tools;

@@ -11,7 +11,7 @@ use pinch_llm::error::Emitted;
 use pinch_llm::event::StreamEvent;
 use pinch_llm::message::{AssistantMessage, Usage, block};
 
-use super::outcome::{ToolFailure, ToolRun};
+use super::outcome::{AttemptEnd, AttemptOutcome, ToolFailure, ToolRun};
 use crate::replies::is_mirror;
 
 /// Maximum length of a tool's error text, in characters.
@@ -74,6 +74,24 @@ impl Facts {
                 self.compactions.pending_retries += u32::from(*will_retry);
             }
             _ => {}
+        }
+    }
+
+    /// The outcome of an attempt from what its events said and how it ended. Oversized tool results, calls of tools that the caller runs, and
+    /// turns that yielded are not in events: a runtime that has them sets these fields itself.
+    pub fn into_outcome(self, end: AttemptEnd) -> AttemptOutcome {
+        let has_payload = self.last_assistant.as_ref().is_some_and(|answer| !answer.text("").trim().is_empty());
+        AttemptOutcome {
+            last_assistant: self.last_assistant,
+            usage: self.usage,
+            last_call_usage: self.last_call_usage,
+            n_answers: self.n_answers,
+            tools: self.tools,
+            last_tool_error: self.last_tool_error,
+            compactions: self.compactions.count,
+            emitted: self.emitted,
+            has_payload,
+            ..AttemptOutcome::new(end)
         }
     }
 

@@ -37,26 +37,12 @@ impl Watcher {
     /// The facts, after the last event. `messages` is the conversation as it stands.
     pub(super) fn finish(self, cancel: &Cancel, messages: &[Arc<Message>]) -> AttemptOutcome {
         let end = self.attempt_end(cancel);
-        let facts = self.facts;
-        let has_payload = facts.last_assistant.as_ref().is_some_and(|answer| !answer.text("").trim().is_empty());
         let limit = per_result_limit(self.context_window);
         let is_oversized = |message: &Arc<Message>| {
             matches!(&**message, Message::ToolResult(result)
                 if block::join_text(&result.content, "").chars().count() > limit)
         };
-        AttemptOutcome {
-            last_assistant: facts.last_assistant,
-            usage: facts.usage,
-            last_call_usage: facts.last_call_usage,
-            n_answers: facts.n_answers,
-            tools: facts.tools,
-            last_tool_error: facts.last_tool_error,
-            compactions: facts.compactions.count,
-            emitted: facts.emitted,
-            has_payload,
-            oversized_tool_results: messages.iter().any(is_oversized),
-            ..AttemptOutcome::new(end)
-        }
+        AttemptOutcome { oversized_tool_results: messages.iter().any(is_oversized), ..self.facts.into_outcome(end) }
     }
 
     fn attempt_end(&self, cancel: &Cancel) -> AttemptEnd {
