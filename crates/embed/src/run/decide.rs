@@ -327,3 +327,6 @@ fn is_long(state: &RunState, outcome: &AttemptOutcome) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod properties;

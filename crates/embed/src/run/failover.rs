@@ -303,6 +303,9 @@ fn exhausted(state: &FailoverState) -> RunError {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
