@@ -4,6 +4,7 @@
 
 mod control;
 mod delivery;
+mod dropped;
 mod ending;
 mod failover;
 mod host;
