@@ -12,7 +12,7 @@ use pinch_agent_core::tool::ToolEffect;
 use pinch_agent_core::{Agent, AgentEvent, EndReason, RunEnd};
 use pinch_coding_agent::auth::{Authorised, RequestAuth};
 use pinch_coding_agent::event::SessionEvent;
-use pinch_embed::run::decide::{Repair, Repaired};
+use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::facts::Facts;
 use pinch_embed::run::outcome::{AttemptStart, FailureStage};
 use pinch_embed::run::scope::RunScope;
@@ -171,11 +171,18 @@ impl Attempts for MemoryAttempts<'_> {
         }))
     }
 
-    fn repair<'a>(&'a mut self, repair: &'a Repair, _: Arc<dyn RequestAuth>, _: Cancel) -> BoxFuture<'a, Repaired> {
+    fn repair<'a>(
+        &'a mut self,
+        repair: &'a Repair,
+        _: Arc<dyn RequestAuth>,
+        _: Cancel,
+    ) -> BoxFuture<'a, RepairOutcome> {
         // Neither is asked for: conversations cannot be compacted, and no outcome reports oversized tool results.
         Box::pin(ready(match repair {
-            Repair::Compact { .. } => Repaired::NotCompacted { why: "conversations in memory stay whole".to_owned() },
-            Repair::TruncateToolResults => Repaired::NotTruncated,
+            Repair::Compact { .. } => {
+                RepairOutcome::NotCompacted { why: "conversations in memory stay whole".to_owned() }
+            }
+            Repair::TruncateToolResults => RepairOutcome::NotTruncated,
         }))
     }
 

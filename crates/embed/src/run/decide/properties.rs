@@ -20,7 +20,7 @@ use crate::run::request::Budget;
 struct Step {
     outcome: AttemptOutcome,
     has_credential: bool,
-    repaired: Repaired,
+    repaired: RepairOutcome,
     /// The run is stopped before the step ends.
     stop: Option<CancelReason>,
     takes: Duration,
@@ -110,12 +110,12 @@ fn any_outcome() -> impl Strategy<Value = AttemptOutcome> {
     )
 }
 
-fn any_repaired() -> impl Strategy<Value = Repaired> {
+fn any_repaired() -> impl Strategy<Value = RepairOutcome> {
     prop_oneof![
-        3 => Just(Repaired::Compacted),
-        1 => Just(Repaired::NotCompacted { why: "no".into() }),
-        1 => Just(Repaired::Truncated { count: 1 }),
-        1 => Just(Repaired::NotTruncated),
+        3 => Just(RepairOutcome::Compacted),
+        1 => Just(RepairOutcome::NotCompacted { why: "no".into() }),
+        1 => Just(RepairOutcome::Truncated { count: 1 }),
+        1 => Just(RepairOutcome::NotTruncated),
     ]
 }
 
@@ -203,7 +203,7 @@ fn play(terms: RunTerms, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut state = RunState::new(terms);
     let mut seen = Record::default();
     let mut usable: Vec<bool> = state.terms.profiles.iter().map(|slot| slot.usable).collect();
-    let mut decision = decide(&mut state, Seen::Start);
+    let mut decision = decide(&mut state, Observation::Start);
     check_marks(&decision, None, None)?;
     for step in steps.iter().cycle().take(most_decisions) {
         let action = decision.action;
@@ -228,12 +228,12 @@ fn play(terms: RunTerms, steps: &[Step]) -> Result<(), TestCaseError> {
                     let is_stopped =
                         matches!(step.outcome.end, AttemptEnd::Aborted(_)) || (step.stop.is_some() && !is_good);
                     seen.before.as_mut().into_iter().for_each(|b| b.has_changed = step.outcome.compactions > 0);
-                    let next = decide(&mut state, Seen::Attempt(&step.outcome));
+                    let next = decide(&mut state, Observation::Attempt(&step.outcome));
                     check_marks(&next, plan.profile.as_ref(), Some(&step.outcome))?;
                     (next, is_stopped)
                 } else {
                     usable = state.terms.profiles.iter().map(|slot| slot.usable).collect();
-                    let next = decide(&mut state, Seen::NoCredential { message: "no key" });
+                    let next = decide(&mut state, Observation::NoCredential { message: "no key" });
                     check_marks(&next, None, None)?;
                     (next, false)
                 }
@@ -250,13 +250,15 @@ fn play(terms: RunTerms, steps: &[Step]) -> Result<(), TestCaseError> {
                     Repair::TruncateToolResults => 2,
                 }] += 1;
                 let repaired = match (&step.repaired, is_compaction) {
-                    (Repaired::Truncated { .. } | Repaired::NotTruncated, true) => Repaired::Compacted,
-                    (Repaired::Compacted | Repaired::NotCompacted { .. }, false) => Repaired::Truncated { count: 1 },
+                    (RepairOutcome::Truncated { .. } | RepairOutcome::NotTruncated, true) => RepairOutcome::Compacted,
+                    (RepairOutcome::Compacted | RepairOutcome::NotCompacted { .. }, false) => {
+                        RepairOutcome::Truncated { count: 1 }
+                    }
                     (repaired, _) => repaired.clone(),
                 };
-                let has_changed = matches!(repaired, Repaired::Compacted | Repaired::Truncated { .. });
-                let report = step.stop.map_or(Seen::Repaired(&repaired), Seen::Stopped);
-                seen.compactions += u32::from(step.stop.is_none() && repaired == Repaired::Compacted);
+                let has_changed = matches!(repaired, RepairOutcome::Compacted | RepairOutcome::Truncated { .. });
+                let report = step.stop.map_or(Observation::Repaired(&repaired), Observation::Stopped);
+                seen.compactions += u32::from(step.stop.is_none() && repaired == RepairOutcome::Compacted);
                 seen.before.as_mut().into_iter().for_each(|before| before.has_changed |= has_changed);
                 let next = decide(&mut state, report);
                 check_marks(&next, None, None)?;
@@ -265,7 +267,7 @@ fn play(terms: RunTerms, steps: &[Step]) -> Result<(), TestCaseError> {
             Action::Wait(wait) => {
                 check_wait(&state.terms, wait)?;
                 seen.before.as_mut().into_iter().for_each(|before| before.has_changed = true);
-                let next = decide(&mut state, step.stop.map_or(Seen::Waited, Seen::Stopped));
+                let next = decide(&mut state, step.stop.map_or(Observation::Waited, Observation::Stopped));
                 check_marks(&next, None, None)?;
                 (next, step.stop.is_some())
             }

@@ -64,10 +64,10 @@ proptest! {
         let mut state = FailoverState::new(models.clone()).windows(windows.clone()).locked(is_locked);
         let mut throttle = ProbeThrottle::default();
         let health = |model: &ModelRef| rows[place(model)].2;
-        let mut next = next_candidate(&mut state, CandidateSeen::Start, &mut throttle, 0, health);
+        let mut next = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, health);
         let mut last = None;
         let mut min_window = 0;
-        while let Next::Run(candidate) = next {
+        while let NextCandidate::Run(candidate) = next {
             let at = place(&candidate.model);
             prop_assert!(last.is_none_or(|last| last < at), "{} after {last:?}", at);
             prop_assert!(min_window == 0 || windows[at] > min_window, "an overflow leads to a window that is not larger");
@@ -81,13 +81,13 @@ proptest! {
 
             let failure = &rows[at].3;
             let error = failure.error();
-            let seen = CandidateSeen::Failed { error: &error, duration_ms: 1 };
+            let seen = CandidateObservation::Failed { error: &error, duration_ms: 1 };
             next = next_candidate(&mut state, seen, &mut throttle, 0, health);
             let ends = match failure {
                 Failure::Other => true,
                 Failure::Failover { is_overflow, .. } => *is_overflow && !follows,
             };
-            prop_assert!(!ends || matches!(next, Next::Fail(_)), "{:?} leads to {:?}", failure, next);
+            prop_assert!(!ends || matches!(next, NextCandidate::Fail(_)), "{:?} leads to {:?}", failure, next);
             if matches!(failure, Failure::Failover { is_overflow: true, .. }) {
                 min_window = windows[at];
             }
