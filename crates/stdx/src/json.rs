@@ -19,4 +19,4 @@ pub mod jsonc;
 pub mod walk;
 
 pub use lossy::{from_slice, from_str};
-pub use write::{to_pretty, to_string, to_vec};
+pub use write::{to_pretty, to_string, to_vec, write_pretty};

@@ -17,7 +17,7 @@ use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::run_embedded_agent;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::embedded::{self, FailureContext};
 use crate::exit::{Blame, Failure, tell, unwritten, warn_of};
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     run_once(args).await.map_err(|stopped| {
         if as_json {
             // If nobody reads it, the message on standard error and the exit code have to do.
-            let _unread = write_out(&payloads::failure_json(stopped.kind, &stopped.failure.text));
+            let _unread = write_json(&payloads::failure_json(stopped.kind, &stopped.failure.text));
         }
         stopped.failure
     })
@@ -149,19 +149,21 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         (Err(stopped), None) => return Err(stopped),
         (Err(stopped), Some(code)) => {
             if args.json {
-                let _unread = write_out(&payloads::failure_json(stopped.kind, &stopped.failure.text));
+                let _unread = write_json(&payloads::failure_json(stopped.kind, &stopped.failure.text));
             }
             tell(&stopped.failure);
             return Ok(code);
         }
     };
-    print(&result, args.json).map_err(|error| unwritten(&error))?;
+    let incomplete = embedded::incomplete(&result);
+    let failed = embedded::failed(&result);
+    print(result, args.json).map_err(|error| unwritten(&error))?;
     if code.is_none()
-        && let Some(failure) = embedded::incomplete(&result)
+        && let Some(failure) = incomplete
     {
         tell(&failure);
     }
-    Ok(code.unwrap_or_else(|| embedded::failed(&result).map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
+    Ok(code.unwrap_or_else(|| failed.map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
 }
 
 /// A value that is not blank.
@@ -169,8 +171,16 @@ fn given(value: Option<&str>) -> Option<&str> {
     value.map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn print(result: &RunResult, as_json: bool) -> io::Result<()> {
-    write_out(&if as_json { payloads::json(result) } else { payloads::text(result) })
+fn print(result: RunResult, as_json: bool) -> io::Result<()> {
+    if as_json { write_json(&payloads::json(result)) } else { write_out(&payloads::text(&result)) }
+}
+
+/// Writes a value and a line feed to standard output as it is serialized: a long answer is not held as text once more.
+fn write_json(value: &Value) -> io::Result<()> {
+    let mut out = io::BufWriter::new(output::stdout());
+    pinch_embed::stdx::json::write_pretty(&mut out, value)?;
+    writeln!(out)?;
+    out.flush()
 }
 
 /// Writes a text and a line feed to standard output; nothing for an empty text.

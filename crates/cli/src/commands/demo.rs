@@ -170,7 +170,7 @@ fn conclusion(paths: &DemoPaths, result: &RunResult) -> String {
 fn result_line(paths: &DemoPaths, result: &RunResult) -> String {
     let line = json!({
         "type": "result",
-        "result": result.to_json(),
+        "result": result.clone().into_json(),
         "file": saved_file(paths),
         "session": session_file(paths),
     });

@@ -2,40 +2,34 @@
 
 use pinch_embed::run::RunResult;
 use pinch_embed::run::payloads::Payload;
-use pinch_embed::stdx::json;
 use serde_json::{Map, Value, json};
 
 /// The result as `pinch agent --json` prints it: `{payloads, meta}`, or `{ok: false, error: {kind, message}, payloads, meta}` if it reports a
 /// failure.
-pub(crate) fn json(result: &RunResult) -> String {
+pub(crate) fn json(result: RunResult) -> Value {
     let mut root = Map::new();
     if let Some(failure) = result.failure() {
         put_failure(&mut root, failure.kind.as_str(), &failure.message);
     }
     root.insert("payloads".into(), json!([]));
-    if let Value::Object(members) = result.to_json() {
+    if let Value::Object(members) = result.into_json() {
         root.extend(members);
     }
-    pretty(root)
+    Value::Object(root)
 }
 
 /// The failure of a run without a result, in the same form.
-pub(crate) fn failure_json(kind: &str, message: &str) -> String {
+pub(crate) fn failure_json(kind: &str, message: &str) -> Value {
     let mut root = Map::new();
     put_failure(&mut root, kind, message);
     root.insert("payloads".into(), json!([]));
     root.insert("meta".into(), json!({}));
-    pretty(root)
+    Value::Object(root)
 }
 
 fn put_failure(root: &mut Map<String, Value>, kind: &str, message: &str) {
     root.insert("ok".into(), false.into());
     root.insert("error".into(), json!({"kind": kind, "message": message}));
-}
-
-fn pretty(root: Map<String, Value>) -> String {
-    let value = Value::Object(root);
-    json::to_pretty(&value).unwrap_or_else(|_| value.to_string())
 }
 
 /// The texts with a blank line between payloads; media as lines of their own. The failure of an answer that broke off goes to

@@ -11,8 +11,20 @@ const MIN_COMPARED: usize = 10;
 
 /// Text as it is compared: lower case, no emoji, white space collapsed.
 pub fn normal_form(text: &str) -> String {
-    let text: String = text.to_lowercase().chars().filter(|c| !is_emoji(*c)).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut normal = String::with_capacity(text.len());
+    let mut is_apart = false;
+    // In one pass: an answer may be long.
+    for c in text.chars().flat_map(char::to_lowercase).filter(|c| !is_emoji(*c)) {
+        if c.is_whitespace() {
+            is_apart = !normal.is_empty();
+            continue;
+        }
+        if std::mem::take(&mut is_apart) {
+            normal.push(' ');
+        }
+        normal.push(c);
+    }
+    normal
 }
 
 /// Pictures shown as emoji by themselves.
@@ -25,6 +37,9 @@ fn is_emoji(c: char) -> bool {
 
 /// Whether a text says what was sent already: one contains the other. A short text that was sent does not silence a long answer.
 pub fn is_duplicate<S: AsRef<str>>(text: &str, sent: &[S]) -> bool {
+    if sent.is_empty() {
+        return false;
+    }
     let text = normal_form(text);
     let n_text = text.chars().count();
     n_text >= MIN_COMPARED

@@ -19,18 +19,14 @@ pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> String {
     let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
     let mut texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     let text = if texts.len() == 1 { texts.swap_remove(0) } else { trimmed(texts.join("\n")) };
-    match sanitised(&text) {
+    match sanitise(&text) {
         Cow::Borrowed(same) if same.len() == text.len() => text,
         part => part.into_owned(),
     }
 }
 
 /// Cleans an answer. Text about errors is left alone: only a provider's own error payload, marked as one, is put in words.
-pub fn sanitise(text: &str) -> String {
-    sanitised(text).into_owned()
-}
-
-fn sanitised(text: &str) -> Cow<'_, str> {
+pub fn sanitise(text: &str) -> Cow<'_, str> {
     let text = without_scaffolding(text);
     if text.trim().is_empty() {
         return Cow::default();

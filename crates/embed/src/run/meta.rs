@@ -1,13 +1,17 @@
 //! Metadata of a run.
 
-use pinch_llm::message::Usage;
+use std::sync::Arc;
+
+use pinch_llm::message::{AssistantMessage, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::outcome::FailureStage;
 use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
 use crate::replies::ReasoningLevel;
+use crate::replies::scan::FinalTag;
 use crate::replies::tool_notes::Verbose;
+use crate::replies::user_text::visible_text;
 
 mod json;
 
@@ -79,13 +83,24 @@ impl Liveness {
     }
 }
 
-/// The texts of the last answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FinalAnswer {
-    /// Without reasoning and leaked markup; directives are kept.
-    pub visible: String,
-    /// As the model wrote it.
-    pub raw: String,
+/// The last answer. It shares the message: its texts are made when they are asked for, so that a long answer is not kept three times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FinalAnswer(Arc<AssistantMessage>);
+
+impl FinalAnswer {
+    pub(crate) fn new(answer: Arc<AssistantMessage>) -> Self {
+        Self(answer)
+    }
+
+    /// The text without reasoning and leaked markup; directives are kept.
+    pub fn visible(&self) -> String {
+        visible_text(&self.0.content, FinalTag::Optional)
+    }
+
+    /// The text as the model wrote it.
+    pub fn raw(&self) -> String {
+        self.0.text("\n")
+    }
 }
 
 /// The settings of a run's model requests.

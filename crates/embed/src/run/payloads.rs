@@ -153,7 +153,7 @@ fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
     payloads.retain_mut(|payload| {
         let has_more = !payload.reply.media_urls.is_empty();
         if !payload.is_error && !payload.reply.is_reasoning {
-            match normalise_reply(&payload.reply.text, has_more, None) {
+            match normalise_reply(std::mem::take(&mut payload.reply.text), has_more, None) {
                 Some(text) => payload.reply.text = text,
                 None => return false,
             }
@@ -204,11 +204,10 @@ fn drop_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
 
 /// The last step for any reply: removes tokens and scaffolding and adds the prefix; `None` if nothing is left to send. `has_more` is set if
 /// the payload has media or channel data.
-pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Option<String> {
+pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -> Option<String> {
     if text.trim().is_empty() && !has_more {
         return None;
     }
-    let mut text = text.to_owned();
     if is_silent(&text) {
         if !has_more {
             return None;
@@ -226,7 +225,12 @@ pub fn normalise_reply(text: &str, has_more: bool, prefix: Option<&str>) -> Opti
         }
         text = stripped.text;
     }
-    text = sanitise(&text);
+    // A long answer that is clean already is not copied.
+    let changed = match sanitise(&text) {
+        Cow::Borrowed(same) if same.len() == text.len() => None,
+        other => Some(other.into_owned()),
+    };
+    text = changed.unwrap_or(text);
     if text.trim().is_empty() && !has_more {
         return None;
     }

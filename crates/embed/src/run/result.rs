@@ -16,6 +16,7 @@ use super::payloads::Payload;
 use crate::models::window::{MIN_WINDOW, Window};
 use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
+use crate::replies::markup::trimmed;
 use crate::replies::sent::SentTarget;
 
 /// The result of a run.
@@ -129,13 +130,13 @@ impl FailoverError {
 }
 
 impl RunResult {
-    /// The JSON form. Members without a value are omitted.
-    pub fn to_json(&self) -> Value {
+    /// The JSON form. Members without a value are omitted. Long texts are moved, not copied.
+    pub fn into_json(self) -> Value {
         let mut root = Map::new();
         if !self.payloads.is_empty() {
-            root.insert("payloads".into(), self.payloads.iter().map(payload_json).collect());
+            root.insert("payloads".into(), self.payloads.into_iter().map(payload_json).collect());
         }
-        root.insert("meta".into(), self.meta.to_json());
+        root.insert("meta".into(), self.meta.into_json());
         if self.messaging.did_send() {
             root.insert("didSendViaMessagingTool".into(), true.into());
         }
@@ -156,10 +157,11 @@ impl RunResult {
 }
 
 /// The JSON form: `text` and `mediaUrl` are always present, other members only if set.
-pub fn payload_json(payload: &Payload) -> Value {
-    let reply = &payload.reply;
+pub fn payload_json(payload: Payload) -> Value {
+    let Payload { mut reply, .. } = payload;
+    let text = trimmed(std::mem::take(&mut reply.text));
     let mut object = Map::new();
-    object.insert("text".into(), json!(Some(reply.text.trim()).filter(|text| !text.is_empty())));
+    object.insert("text".into(), if text.is_empty() { Value::Null } else { text.into() });
     object.insert("mediaUrl".into(), json!(reply.media_urls.first()));
     if !reply.media_urls.is_empty() {
         object.insert("mediaUrls".into(), json!(reply.media_urls));
@@ -189,7 +191,7 @@ mod tests {
     fn what_says_nothing_is_left_out() {
         let mut result = RunResult::default();
         result.meta.agent.session_id = "s1".into();
-        let json = result.to_json();
+        let json = result.clone().into_json();
         assert_eq!(json.as_object().map(|root| root.keys().collect::<Vec<_>>()), Some(vec![&"meta".to_owned()]));
         assert_eq!(json["meta"]["agentMeta"].to_string(), r#"{"sessionId":"s1","provider":"","model":""}"#);
         for absent in ["completion", "toolSummary", "finalAssistantRawText", "timeoutPhase", "error"] {
@@ -199,7 +201,7 @@ mod tests {
         result.meta.agent.usage = Usage { input: 10, output: 4, ..Usage::default() };
         result.meta.agent.last_call_usage = Some(Usage { input: 3, output: 1, ..Usage::default() });
         result.meta.error = Some(MetaError { kind: RunErrorKind::ContextOverflow, message: "raw".into() });
-        let json = result.to_json();
+        let json = result.clone().into_json();
         assert_eq!(json["payloads"].to_string(), r#"[{"text":"no","mediaUrl":null,"isError":true}]"#);
         assert_eq!(json["meta"]["agentMeta"]["usage"].to_string(), r#"{"input":10,"output":4,"total":4}"#);
         assert_eq!(json["meta"]["agentMeta"]["promptTokens"], 3);

@@ -8,8 +8,6 @@ use pinch_llm::model::{Model, thinking};
 use super::{Runner, millis};
 use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
-use crate::replies::scan::FinalTag;
-use crate::replies::user_text::visible_text;
 use crate::run::decide::{Action, Finish, RunState, Wait, WaitFor};
 use crate::run::failover::CandidateAttempt;
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
@@ -42,10 +40,7 @@ impl Runner<'_> {
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
         meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());
         meta.final_prompt.clone_from(&self.scope.request.prompt);
-        meta.final_answer = answer.map(|answer| FinalAnswer {
-            visible: visible_text(&answer.content, FinalTag::Optional),
-            raw: answer.text("\n"),
-        });
+        meta.final_answer = answer.map(|answer| FinalAnswer::new(Arc::clone(answer)));
         meta.agent = self.agent_meta(state, model);
         meta.error = error_of(finish);
         if let Some(call) = last.and_then(|outcome| outcome.client_tool_call.as_ref()) {

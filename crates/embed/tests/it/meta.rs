@@ -7,7 +7,7 @@ use crate::world::{FALLBACK, World, answer, call, fallback_answer, refusal, stre
 
 /// The meta of a run as JSON, without times.
 async fn meta(world: &World) -> Value {
-    let mut meta = world.ask("s1", "go").await.unwrap().to_json()["meta"].take();
+    let mut meta = world.ask("s1", "go").await.unwrap().into_json()["meta"].take();
     for attempt in meta["executionTrace"]["attempts"].as_array_mut().unwrap() {
         assert!(attempt["elapsedMs"].take().is_u64());
     }

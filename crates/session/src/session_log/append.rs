@@ -12,6 +12,9 @@ use crate::entry::migrate::fresh_id;
 use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::{Appended, StoreError};
 
+/// Bytes of unused capacity that an entry in memory may keep.
+const MAX_SPARE: usize = 64 * 1024;
+
 /// What one append writes.
 struct Batch {
     entries: Vec<(EntryId, EntryBody)>,
@@ -111,6 +114,10 @@ impl SessionLog {
             lines.reserve_exact(1);
             lines.push(b'\n');
             entries.push(Arc::new(entry));
+        }
+        // Room that a long entry left over would be kept as long as the session.
+        if lines.capacity() - lines.len() > MAX_SPARE {
+            lines.shrink_to_fit();
         }
         let lines = Bytes::from(lines);
         if let Some(journal) = &mut self.journal {

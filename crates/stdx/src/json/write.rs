@@ -40,8 +40,16 @@ pub fn append<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(
 /// As [`to_string`].
 pub fn to_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(128);
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, JsNumbers(PrettyFormatter::new())))?;
+    write_pretty(&mut bytes, value)?;
     into_text(bytes)
+}
+
+/// Writes a value as `JSON.stringify(value, null, 2)` does to a writer, which should be buffered.
+///
+/// # Errors
+/// As [`to_string`], and when the writer fails.
+pub fn write_pretty<T: Serialize + ?Sized>(writer: impl io::Write, value: &T) -> Result<(), serde_json::Error> {
+    value.serialize(&mut Serializer::with_formatter(writer, JsNumbers(PrettyFormatter::new())))
 }
 
 fn into_text(bytes: Vec<u8>) -> Result<String, serde_json::Error> {

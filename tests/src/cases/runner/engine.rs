@@ -377,7 +377,7 @@ async fn payloads(given: &Value) -> Result<Vec<Value>, String> {
         _ => ReasoningLevel::Off,
     };
     let result = engine.run(request).finish().await.map_err(|error| error.to_string())?;
-    Ok(result.to_json()["payloads"].as_array().cloned().unwrap_or_default())
+    Ok(result.into_json()["payloads"].as_array().cloned().unwrap_or_default())
 }
 
 fn check_payloads(expect: &Value, made: &[Value]) -> Result<(), String> {

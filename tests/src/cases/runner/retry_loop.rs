@@ -214,7 +214,7 @@ fn compare(expect: &Value, actual: &Value, n_attempts: u64) -> Result<(), String
 
 /// A result as cases write it.
 fn result_value(result: &RunResult) -> Value {
-    let value = result.to_json();
+    let value = result.clone().into_json();
     let payloads = value["payloads"].as_array().cloned().unwrap_or_default();
     let first = payloads.first().cloned().unwrap_or(Value::Null);
     let text = payloads.iter().rev().find(|payload| payload["isError"] != true).map(|payload| payload["text"].clone());

@@ -165,7 +165,7 @@ fn normalise(input: &Value) -> Value {
     let has_media = !reply.media_urls.is_empty() || payload["mediaUrl"].is_string();
     let has_more = has_media || payload.get("channelData").is_some_and(|data| !data.is_null());
     match pinch_embed::run::payloads::normalise_reply(
-        &reply.text,
+        reply.text.clone(),
         has_more,
         input["options"]["responsePrefix"].as_str(),
     ) {

@@ -12,8 +12,8 @@ use crate::replies::tool_notes::Verbose;
 use crate::run::outcome::FailureStage;
 
 impl RunMeta {
-    /// The JSON form.
-    pub fn to_json(&self) -> Value {
+    /// The JSON form. Long texts are moved, not copied.
+    pub fn into_json(mut self) -> Value {
         let mut object = Map::new();
         object.insert("durationMs".into(), self.duration_ms.into());
         object.insert("aborted".into(), self.aborted.into());
@@ -59,10 +59,10 @@ impl RunMeta {
         if !self.tools.is_empty() {
             object.insert("toolSummary".into(), self.tool_summary());
         }
-        object.insert("finalPromptText".into(), self.final_prompt.as_str().into());
-        if let Some(answer) = &self.final_answer {
-            object.insert("finalAssistantVisibleText".into(), answer.visible.as_str().into());
-            object.insert("finalAssistantRawText".into(), answer.raw.as_str().into());
+        object.insert("finalPromptText".into(), std::mem::take(&mut self.final_prompt).into());
+        if let Some(answer) = self.final_answer.take() {
+            object.insert("finalAssistantVisibleText".into(), answer.visible().into());
+            object.insert("finalAssistantRawText".into(), answer.raw().into());
         }
         object.insert("replayInvalid".into(), self.replay_invalid.into());
         object.insert("livenessState".into(), self.liveness.as_str().into());
