@@ -26,7 +26,7 @@ pub struct CallContext {
     pub host: Host,
 }
 
-/// A tool made of a function; see [`tool_fn`] and [`FnTool::new`].
+/// A tool made of a function; see `tool_fn` and [`FnTool::new`].
 pub struct FnTool {
     spec: ToolSpec,
     run: Box<Run>,
