@@ -43,7 +43,7 @@ pub use roles::convert_to_llm;
 use crate::entry::migrate::migrate;
 use crate::entry::scan::{self, LineKind};
 use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
-use crate::store::{Appended, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, StoredText, aside};
+use crate::store::{Appended, Fence, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, StoredText, aside};
 use index::Index;
 
 /// How often a write is retried because another process wrote in between.
@@ -251,6 +251,13 @@ impl SessionLog {
     pub fn with_cwd(mut self, cwd: &str) -> Self {
         cwd.clone_into(&mut self.cwd);
         self
+    }
+
+    /// From now on nothing is appended unless `fence` is current; appends then fail with [`StoreError::Fenced`].
+    pub fn set_fence(&mut self, fence: Arc<dyn Fence>) {
+        if let Some(journal) = &mut self.journal {
+            journal.set_fence(fence);
+        }
     }
 
     /// Makes sure that what was appended survives a loss of power, when the store is set to do so at the end of turns.

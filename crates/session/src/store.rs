@@ -98,8 +98,21 @@ pub trait StoredText: fmt::Debug + Send + Sync {
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
+/// The right to write to a session, which its holder can lose, for example to a run that took over an abandoned lease.
+pub trait Fence: fmt::Debug + Send + Sync {
+    /// A number that is greater for every later holder, for stores that compare it within their own transaction.
+    fn epoch(&self) -> u64;
+
+    /// Whether the holder still has it.
+    fn is_current(&self) -> bool;
+}
+
 /// The ordered lines of one session.
 pub trait Journal: Send + Sync {
+    /// From now on nothing is written unless `fence` is current. It is checked where no other writer can come between the check and the
+    /// write; otherwise the result is [`StoreError::Fenced`].
+    fn set_fence(&mut self, fence: Arc<dyn Fence>);
+
     /// In place of [`Journal::load`] for texts so long that a copy in memory would be a waste; `None` for all others.
     fn stored(&mut self) -> Option<Arc<dyn StoredText>> {
         None
@@ -129,6 +142,14 @@ pub trait Journal: Send + Sync {
     /// The file, when the session is one.
     fn path(&self) -> Option<&Path> {
         None
+    }
+}
+
+/// Fails when a journal is fenced off.
+pub(crate) fn check_fence(fence: Option<&Arc<dyn Fence>>, path: impl FnOnce() -> PathBuf) -> Result<(), StoreError> {
+    match fence {
+        Some(fence) if !fence.is_current() => Err(StoreError::Fenced { path: path() }),
+        _ => Ok(()),
     }
 }
 
@@ -258,6 +279,12 @@ pub enum StoreError {
     #[error("Session is larger than 4 GB: {}", path.display())]
     TooLarge {
         /// The file.
+        path: PathBuf,
+    },
+    /// The writer has lost its right to write to the session; nothing was written.
+    #[error("another run has taken over the session: {}", path.display())]
+    Fenced {
+        /// The file, or the id of the session.
         path: PathBuf,
     },
     /// Other writers were faster again and again.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, ready};
 use pinch_session::entry::Header;
 use pinch_session::store::list::{sort, summarise};
-use pinch_session::store::{Appended, Journal, ListScope, SessionRef, SessionStore, SessionSummary, StoreError};
+use pinch_session::store::{Appended, Fence, Journal, ListScope, SessionRef, SessionStore, SessionSummary, StoreError};
 
 /// The rows of each session, by its id.
 type Rows = BTreeMap<String, Vec<Bytes>>;
@@ -54,7 +54,7 @@ impl SessionStore for Table {
     }
 
     fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
-        let journal = TableJournal { table: self.clone(), id: id_of(at), exists: false };
+        let journal = TableJournal { table: self.clone(), id: id_of(at), exists: false, fence: None };
         Box::pin(ready(Ok(Box::new(journal) as Box<dyn Journal>)))
     }
 
@@ -70,15 +70,25 @@ struct TableJournal {
     id: String,
     /// The session was there when it was loaded, or was begun here.
     exists: bool,
+    fence: Option<Arc<dyn Fence>>,
 }
 
 impl TableJournal {
+    /// A database compares epochs in its own transaction; here the lock of the table is the transaction.
+    fn check_fence(&self) -> Result<(), StoreError> {
+        match &self.fence {
+            Some(fence) if !fence.is_current() => Err(StoreError::Fenced { path: self.path() }),
+            _ => Ok(()),
+        }
+    }
+
     fn path(&self) -> PathBuf {
         self.id.clone().into()
     }
 
     fn append_rows(&mut self, lines: Bytes, end: u64) -> Result<Appended, StoreError> {
         let mut table = self.table.rows();
+        self.check_fence()?;
         let rows = match table.get_mut(&self.id) {
             Some(_) if !self.exists => return Err(StoreError::Exists { path: self.path() }),
             None if self.exists || end > 0 => return Err(StoreError::Cut { path: self.path() }),
@@ -98,6 +108,7 @@ impl TableJournal {
 
     fn replace_rows(&mut self, lines: Bytes, end: u64) -> Result<Appended, StoreError> {
         let mut table = self.table.rows();
+        self.check_fence()?;
         let rows = table.get_mut(&self.id).ok_or_else(|| StoreError::NotFound { name: self.id.clone() })?;
         if let Some(moved) = foreign(rows, end) {
             return moved.ok_or_else(|| StoreError::Cut { path: self.id.clone().into() });
@@ -123,6 +134,10 @@ fn foreign(rows: &[Bytes], end: u64) -> Option<Option<Appended>> {
 }
 
 impl Journal for TableJournal {
+    fn set_fence(&mut self, fence: Arc<dyn Fence>) {
+        self.fence = Some(fence);
+    }
+
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
         let text = self.table.rows().get(&self.id).map(|rows| Bytes::from(rows.concat()));
         self.exists = text.is_some();

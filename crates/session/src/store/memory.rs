@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::{BoxFuture, ready};
 
 use super::list::{self, SessionSummary};
-use super::{Appended, Journal, ListScope, SessionRef, SessionStore, StoreError};
+use super::{Appended, Fence, Journal, ListScope, SessionRef, SessionStore, StoreError, check_fence};
 use crate::entry::Header;
 
 type Texts = Arc<Mutex<BTreeMap<String, BytesMut>>>;
@@ -55,7 +55,7 @@ impl SessionStore for MemoryStore {
     }
 
     fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>> {
-        let journal = MemoryJournal { texts: Arc::clone(&self.texts), id: name(at), exists: false };
+        let journal = MemoryJournal { texts: Arc::clone(&self.texts), id: name(at), exists: false, fence: None };
         Box::pin(ready(Ok(Box::new(journal) as Box<dyn Journal>)))
     }
 
@@ -71,12 +71,14 @@ struct MemoryJournal {
     id: String,
     /// The session existed when it was loaded or has been begun here.
     exists: bool,
+    fence: Option<Arc<dyn Fence>>,
 }
 
 impl MemoryJournal {
     fn append_now(&mut self, lines: &[u8], end: u64) -> Result<Appended, StoreError> {
         let mut texts = lock(&self.texts);
         let path = || self.id.clone().into();
+        check_fence(self.fence.as_ref(), path)?;
         let text = match texts.get_mut(&self.id) {
             Some(_) if !self.exists => return Err(StoreError::Exists { path: path() }),
             None if self.exists || end > 0 => return Err(StoreError::Cut { path: path() }),
@@ -98,6 +100,7 @@ impl MemoryJournal {
 
     fn replace_now(&mut self, lines: &[u8], end: u64) -> Result<Appended, StoreError> {
         let mut texts = lock(&self.texts);
+        check_fence(self.fence.as_ref(), || self.id.clone().into())?;
         let text = texts.get_mut(&self.id).ok_or_else(|| StoreError::NotFound { name: self.id.clone() })?;
         if text.len() as u64 != end {
             let tail = usize::try_from(end).ok().and_then(|end| text.get(end..)).unwrap_or_default();
@@ -109,6 +112,10 @@ impl MemoryJournal {
 }
 
 impl Journal for MemoryJournal {
+    fn set_fence(&mut self, fence: Arc<dyn Fence>) {
+        self.fence = Some(fence);
+    }
+
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
         let text = lock(&self.texts).get(&self.id).map(|text| Bytes::copy_from_slice(text));
         self.exists = text.is_some();

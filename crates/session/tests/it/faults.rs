@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use pinch_session::entry::{BranchSummary, Entry, Header};
 use pinch_session::session_log::{NewSession, SessionLog};
 use pinch_session::store::{
-    Appended, Journal, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
+    Appended, Fence, Journal, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
 };
 
 use pinch_testing::logs::{answer, append, bash, host, result, shown, user};
@@ -52,6 +52,10 @@ impl SessionStore for Flaky {
 }
 
 impl Journal for FlakyJournal {
+    fn set_fence(&mut self, fence: Arc<dyn Fence>) {
+        self.0.set_fence(fence);
+    }
+
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
         self.0.load()
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_session::entry::Header;
 use pinch_session::store::{
-    Appended, Journal, JsonlStore, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
+    Appended, Fence, Journal, JsonlStore, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
 };
 use pinch_testing::suites::store::{Place, Scenario};
 
@@ -163,6 +163,10 @@ impl FaultyJournal {
 }
 
 impl Journal for FaultyJournal {
+    fn set_fence(&mut self, fence: Arc<dyn Fence>) {
+        self.0.set_fence(fence);
+    }
+
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>> {
         self.0.load()
     }

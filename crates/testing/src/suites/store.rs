@@ -113,6 +113,8 @@ scenarios! {
     Replaced => journal::replaced,
     /// A removed session is gone, and only that one; no later write brings it back.
     Removed => journal::removed,
+    /// A writer that has lost its lease writes nothing.
+    Fenced => journal::fenced,
     /// Forcing lines to the disk changes nothing that is seen.
     Synced => journal::synced,
     /// An append that is dropped halfway wrote all its lines or none.
@@ -194,7 +196,7 @@ macro_rules! store_suite {
                 $crate::store_suite!(@scenarios $place;
                     order Order, bytes Bytes, huge_line HugeLine, lazy_begin LazyBegin, missing Missing,
                     begun_twice BegunTwice, moved Moved, cut_short CutShort, missing_newline MissingNewline,
-                    replaced Replaced, removed Removed, synced Synced, dropped Dropped, parallel Parallel,
+                    replaced Replaced, removed Removed, fenced Fenced, synced Synced, dropped Dropped, parallel Parallel,
                     summaries Summaries, scopes Scopes, fresh Fresh, many Many, reopen Reopen, torn_tail TornTail,
                     finished_meanwhile FinishedMeanwhile, empty Empty, no_session NoSession, migrated Migrated,
                     unknown Unknown, branched Branched, guard Guard, followed Followed, beside Beside,

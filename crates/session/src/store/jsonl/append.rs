@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_stdx::fs::{Access, create_private_dir, creating_private, make_private, write_atomic};
 
-use super::super::{Appended, Durability, Journal, StoreError, StoredText, aside};
+use super::super::{Appended, Durability, Fence, Journal, StoreError, StoredText, aside, check_fence};
 
 /// Number of attempts to lock a file, and the delay between them: five seconds in all.
 const LOCK_TRIES: u32 = 500;
@@ -33,6 +33,7 @@ pub(super) struct JsonlJournal {
     line_end: Option<u64>,
     /// The length of the file with the rest of a failed append that could not be cut off. The next append cuts it.
     left_over: Option<u64>,
+    fence: Option<Arc<dyn Fence>>,
 }
 
 /// The calls that fail on a bad disk only.
@@ -59,6 +60,7 @@ impl JsonlJournal {
             is_name_new: false,
             line_end: None,
             left_over: None,
+            fence: None,
         }
     }
 
@@ -89,6 +91,7 @@ impl JsonlJournal {
     async fn append_locked(&mut self, lines: &[u8], end: u64) -> Result<Appended, StoreError> {
         let file = self.file()?;
         let file = Locked::take(&file, &self.path).await?;
+        check_fence(self.fence.as_ref(), || self.path.clone())?;
         let io = |action| StoreError::io(action, &self.path);
         let meta = file.0.metadata().map_err(io("read"))?;
         let mut now = meta.len();
@@ -147,6 +150,7 @@ impl JsonlJournal {
         for _ in 0..OPEN_TRIES {
             let file = self.file()?;
             let locked = Locked::take(&file, &path).await?;
+            check_fence(self.fence.as_ref(), || path.clone())?;
             let meta = locked.0.metadata().map_err(StoreError::io("read", &path))?;
             if !is_at(&meta, &path) {
                 self.file = None;
@@ -245,6 +249,10 @@ impl Drop for Locked<'_> {
 }
 
 impl Journal for JsonlJournal {
+    fn set_fence(&mut self, fence: Arc<dyn Fence>) {
+        self.fence = Some(fence);
+    }
+
     fn stored(&mut self) -> Option<Arc<dyn StoredText>> {
         let stored = super::long_file::LongFile::open(&self.path)?;
         self.exists = true;

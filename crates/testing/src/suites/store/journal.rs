@@ -1,11 +1,12 @@
 //! What journals do, one append at a time.
 
 use std::pin::pin;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use pinch_session::store::Appended;
+use pinch_session::store::{Appended, Fence, StoreError};
 
 use super::Place;
 use super::support::{
@@ -113,6 +114,42 @@ pub(super) fn cut_short(place: &dyn Place) -> Result<(), String> {
         ensure(answer.is_err(), || format!("an append to a session that was cut short: {answer:?}"))?;
         equal_bytes("what was left", &stored(place, &at).await?, header_line("s").as_bytes())
     })
+}
+
+pub(super) fn fenced(place: &dyn Place) -> Result<(), String> {
+    run(async {
+        let (mut journal, end) = begun(place, "s").await?;
+        let lease = Arc::new(Lease(AtomicBool::new(true)));
+        journal.set_fence(lease.clone());
+        let end = add(&mut *journal, &line("a", None, "x", 1), end).await?;
+        let before = stored(place, &id("s")).await?;
+        lease.0.store(false, Ordering::SeqCst);
+        let appended = journal.append(Bytes::from(line("b", Some("a"), "x", 1)), end).await;
+        ensure(matches!(appended, Err(StoreError::Fenced { .. })), || {
+            format!("an append without a lease: {appended:?}")
+        })?;
+        let replaced = journal.replace(Bytes::from(header_line("s")), end, "backup").await;
+        ensure(matches!(replaced, Err(StoreError::Fenced { .. })), || {
+            format!("a replacement without a lease: {replaced:?}")
+        })?;
+        equal_bytes("what was left", &stored(place, &id("s")).await?, &before)?;
+        lease.0.store(true, Ordering::SeqCst);
+        add(&mut *journal, &line("c", Some("a"), "x", 1), end).await.map(drop)
+    })
+}
+
+/// A lease that can be lost.
+#[derive(Debug)]
+struct Lease(AtomicBool);
+
+impl Fence for Lease {
+    fn epoch(&self) -> u64 {
+        1
+    }
+
+    fn is_current(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 pub(super) fn missing_newline(place: &dyn Place) -> Result<(), String> {
