@@ -18,7 +18,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
         "pinch-coding-agent",
         &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-session", "pinch-export", "pinch-machine"],
     ),
-    ("pinch-ports", &[]),
+    ("pinch-ports", &["pinch-stdx", "pinch-session"]),
     ("pinch-embed", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent", "pinch-ports"]),
     ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     (
@@ -34,7 +34,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
         ],
     ),
     // Its suites see a layer only through the feature of that name.
-    ("pinch-testing", &["pinch-llm", "pinch-session"]),
+    ("pinch-testing", &["pinch-llm", "pinch-session", "pinch-ports"]),
 ];
 const FREE: [&str; 2] = ["pinch-dev", "pinch-tests"];
 

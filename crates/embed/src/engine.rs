@@ -12,8 +12,6 @@ use pinch_stdx::cancel::{CancelReason, Deadline};
 use tokio::time::Instant;
 
 use crate::delivery::{EngineEvents, Lifecycle, ReplyEvent};
-use crate::key;
-use crate::lanes::LaneError;
 use crate::parts::Parts;
 pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::run::{RunError, RunRequest, RunResult};
@@ -22,12 +20,11 @@ use crate::runner::{RunEvent, Runner, millis};
 mod published;
 mod engine_run;
 mod resolve;
-mod session_lock;
+mod leasing;
 mod builder;
 
 pub use builder::EngineBuilder;
 pub use engine_run::{DeliveredRun, EngineRun, ReplyDelivery};
-use session_lock::SessionLock;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
 #[derive(Clone)]
@@ -116,7 +113,7 @@ pub async fn run_embedded_agent(engine: &Engine, request: RunRequest) -> Result<
     engine.run(request).finish().await
 }
 
-/// Carries out one run: waits for its lanes, resolves the request and starts the runner.
+/// Carries out one run: waits for its lease, resolves the request and starts the runner.
 async fn carry_out(
     parts: &Arc<Parts>,
     request: RunRequest,
@@ -128,11 +125,10 @@ async fn carry_out(
     }
     let cancel = request.cancel.child();
     let asked = Instant::now();
-    let session_lane = key::session_lane(request.session_key.as_deref(), &request.session_id);
-    let global_lane = key::global_lane(request.lane.as_deref());
-    let _permits = parts.lanes.enter(&session_lane, global_lane, &cancel).await.map_err(lane_error)?;
+    let runtime = resolve::runtime(parts, &request)?;
+    let lease = leasing::acquire(parts, &request, &*runtime, emitter, &cancel).await?;
     let waited_ms = millis(asked.elapsed());
-    let resolved = resolve::scope(parts, request)?;
+    let resolved = resolve::scope(parts, request, lease.fence())?;
     emitter.emit(RunEvent::Granted { waited_ms }).await;
     *has_started = true;
     let started_at_ms = parts.host.now_ms();
@@ -144,15 +140,11 @@ async fn carry_out(
         None => cancel.child(),
     };
     let active = parts.active.register(request, cancel.clone());
-    // Released before the lanes, however the run ends.
-    let _locked = match resolved.runtime.session_file(request) {
-        Some(file) => Some(SessionLock::acquire(&file, parts.lock_patience, &parts.host, &cancel).await?),
-        None => None,
-    };
     let mut runner = Runner {
         parts,
         scope: &resolved.scope,
-        runtime: &*resolved.runtime,
+        runtime: &*runtime,
+        lease: &*lease,
         active: &active,
         emitter,
         cancel: limited,
@@ -166,12 +158,5 @@ async fn carry_out(
         has_fallbacks: false,
         failed_candidates: Vec::new(),
     };
-    runner.run(&resolved.candidates).await
-}
-
-fn lane_error(error: LaneError) -> RunError {
-    match error {
-        LaneError::Cancelled(reason) => RunError::Cancelled(reason),
-        other => RunError::Busy(other.to_string()),
-    }
+    leasing::run(&mut runner, &resolved.candidates, &*lease).await
 }

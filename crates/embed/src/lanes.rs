@@ -13,7 +13,7 @@
 //! use pinch_embed::stdx::cancel::Cancel;
 //!
 //! let lanes = Lanes::default();
-//! let permit = lanes.enter("session:s1", "main", &Cancel::new()).await.unwrap();
+//! let permit = lanes.acquire("main", "session:s1", &Cancel::new()).await.unwrap();
 //! assert_eq!(lanes.size("main"), 1);
 //! drop(permit);
 //! assert_eq!(lanes.size("main"), 0);
@@ -42,14 +42,6 @@ pub struct Lanes(Arc<Mutex<Queues>>);
 pub struct Permit {
     lanes: Lanes,
     lane: String,
-}
-
-/// The slots of one run.
-#[derive(Debug)]
-pub struct RunPermit {
-    // Dropped in this order: the session's next run must find a free global slot.
-    _global: Permit,
-    _session: Permit,
 }
 
 /// Why a waiter got no slot.
@@ -83,6 +75,17 @@ impl Lanes {
     /// # Errors
     /// [`LaneError`]; nothing is held and nothing is queued then, nor when the future is dropped.
     pub async fn acquire(&self, lane: &str, session: &str, cancel: &Cancel) -> Result<Permit, LaneError> {
+        self.acquire_with(lane, session, cancel, &|_| {}).await
+    }
+
+    /// Like [`Lanes::acquire`]; calls `on_wait` with the number of runs ahead if there is no free slot.
+    pub(crate) async fn acquire_with(
+        &self,
+        lane: &str,
+        session: &str,
+        cancel: &Cancel,
+        on_wait: &(dyn Fn(usize) + Sync),
+    ) -> Result<Permit, LaneError> {
         let (send, mut receive) = oneshot::channel();
         let (ticket, ahead, granted) = {
             let mut queues = self.lock();
@@ -91,6 +94,10 @@ impl Lanes {
         };
         let _leave = Leave { lanes: self, lane, ticket };
         self.hand_out(lane, granted);
+        if let Ok(permit) = receive.try_recv() {
+            return Ok(permit);
+        }
+        on_wait(ahead);
         let wait = async {
             match tokio::time::timeout(WARN_AFTER, &mut receive).await {
                 Ok(granted) => granted,
@@ -105,16 +112,6 @@ impl Lanes {
             Ok(Err(_)) => Err(LaneError::Cleared),
             Err(cancelled) => Err(LaneError::Cancelled(cancelled.reason)),
         }
-    }
-
-    /// Waits for the session's lane, then for a slot in a global lane.
-    ///
-    /// # Errors
-    /// [`LaneError`]; nothing is held then.
-    pub async fn enter(&self, session: &str, global: &str, cancel: &Cancel) -> Result<RunPermit, LaneError> {
-        let session_permit = self.acquire(session, session, cancel).await?;
-        let global_permit = self.acquire(global, session, cancel).await?;
-        Ok(RunPermit { _global: global_permit, _session: session_permit })
     }
 
     /// Ends all waits of a lane with [`LaneError::Cleared`]; admitted runs continue. Returns the number of waiters.
@@ -200,6 +197,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_stream_of_new_sessions_does_not_starve_an_old_one() {
+        let lanes = Lanes::default();
+        let cancel = Cancel::new();
+        let mut held = lanes.acquire("main", "old", &cancel).await.unwrap();
+        let mut old = Box::pin(lanes.acquire("main", "old", &cancel));
+        assert!((&mut old).now_or_never().is_none());
+        for n in 0..100 {
+            let name = format!("new {n}");
+            let mut new = Box::pin(lanes.acquire("main", &name, &cancel));
+            assert!((&mut new).now_or_never().is_none());
+            drop(held);
+            if (&mut old).now_or_never().is_some() {
+                assert!(n > 3, "the session that was served last does not go first");
+                return;
+            }
+            held = new.await.unwrap();
+        }
+        panic!("the old session was overtaken a hundred times");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_dropped_or_cancelled_waiter_leaves_the_queue() {
         let lanes = Lanes::default();
         let cancel = Cancel::new();
@@ -247,17 +265,5 @@ mod tests {
         assert_eq!(lanes.size("main"), 2);
         drop(got);
         assert_eq!(lanes.size("main"), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_run_dropped_while_it_waits_for_the_global_lane_frees_its_session() {
-        let lanes = Lanes::default();
-        let cancel = Cancel::new();
-        let _held = lanes.acquire("main", "x", &cancel).await.unwrap();
-        let mut waiting = Box::pin(lanes.enter("session:s", "main", &cancel));
-        assert!((&mut waiting).now_or_never().is_none());
-        assert_eq!((lanes.size("session:s"), lanes.size("main")), (1, 2));
-        drop(waiting);
-        assert_eq!((lanes.size("session:s"), lanes.size("main")), (0, 1));
     }
 }

@@ -4,6 +4,8 @@ pub mod key;
 
 pub mod lanes;
 
+pub mod ports;
+
 pub mod replies;
 
 pub mod reason;
@@ -36,7 +38,6 @@ pub use engine::{Engine, EngineBuilder, EngineRun, QueueError, RunTarget, run_em
 pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;
-pub use pinch_ports as ports;
 pub use ports::{Caller, Sender};
 pub use run::request::BlockReplies;
 pub use run::{RunError, RunRequest, RunResult};

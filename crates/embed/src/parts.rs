@@ -15,12 +15,12 @@ use pinch_stdx::host::Host;
 
 use crate::config::Config;
 use crate::delivery::EventBus;
-use crate::lanes::Lanes;
 use crate::replies::{ReplyOptions, Stage};
 use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
+use pinch_ports::RunLeases;
 
 pub(crate) mod credentials;
 pub(crate) mod toolbox;
@@ -55,14 +55,14 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) registry: Arc<ModelRegistry>,
     pub(crate) profiles: Credentials,
-    pub(crate) lanes: Lanes,
+    pub(crate) leases: Arc<dyn RunLeases>,
     pub(crate) bus: EventBus,
     pub(crate) throttle: Mutex<ProbeThrottle>,
     pub(crate) runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
     pub(crate) registered: HostParts,
     pub(crate) active: ActiveRuns,
     /// How long a run waits for a locked session file.
-    pub(crate) lock_patience: Duration,
+    pub(crate) wait_limit: Option<Duration>,
     pub(crate) state_dir: PathBuf,
     pub(crate) agent_dir: PathBuf,
 }

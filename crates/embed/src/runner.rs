@@ -13,6 +13,7 @@ use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
 use pinch_llm::request::Auth;
+use pinch_ports::{LeaseError, LeaseWait, RunLease};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::Emitter;
 use tokio::time::Instant;
@@ -44,7 +45,9 @@ pub(crate) use finish::terminal_event;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// Both lanes were granted.
+    /// The run has to wait before it can begin.
+    Waiting(LeaseWait),
+    /// The run may begin: it has its session and a slot of its lane.
     Granted {
         /// How long that took, in milliseconds.
         waited_ms: u64,
@@ -91,6 +94,7 @@ pub(crate) struct Runner<'r> {
     pub(crate) parts: &'r Parts,
     pub(crate) scope: &'r RunScope,
     pub(crate) runtime: &'r dyn AttemptRuntime,
+    pub(crate) lease: &'r dyn RunLease,
     pub(crate) active: &'r Registered,
     pub(crate) emitter: &'r Emitter<RunEvent>,
     /// Stops the run, also when its time limit passes.
@@ -199,7 +203,11 @@ impl Runner<'_> {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
             return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
         }
-        let mut attempts = self.runtime.open(self.scope, Arc::clone(model)).await?;
+        let mut attempts = tokio::select! {
+            biased;
+            opened = self.runtime.open(self.scope, Arc::clone(model)) => opened?,
+            reason = hard_end(&self.cancel) => return Err(RunError::Cancelled(reason)),
+        };
         self.active.attach(attempts.control());
         let mut auth: Option<Arc<dyn RequestAuth>> = None;
         let mut decision = decide(&mut state, Observation::Start);
@@ -226,12 +234,9 @@ impl Runner<'_> {
                 Action::Wait(wait) => {
                     self.emitter.emit(RunEvent::Wait(wait)).await;
                     let delay = wait.jittered(self.scope.host.ids().fraction());
-                    let waited = self.cancel.run(tokio::time::sleep(delay)).await;
+                    let stopped = sleep(delay, self.lease, &self.cancel).await?;
                     self.look_at_the_clock(&mut state);
-                    decide(
-                        &mut state,
-                        waited.map_or_else(|stop| Observation::Stopped(stop.reason), |()| Observation::Waited),
-                    )
+                    decide(&mut state, stopped.map_or(Observation::Waited, Observation::Stopped))
                 }
                 Action::Finish(finish) => {
                     let finish = match auth.filter(|_| self.lacks_reply(&finish)) {
@@ -408,8 +413,26 @@ impl Runner<'_> {
     }
 }
 
+/// A run that sleeps for at least this long gives its slot back.
+const WORTH_A_SLOT: Duration = Duration::from_secs(1);
+
 /// How long an attempt or a repair may continue after the run was stopped.
 const HARD_END: Duration = Duration::from_secs(10);
+
+/// Sleeps unless the run is stopped; then the reason. Other runs may use its slot meanwhile.
+async fn sleep(delay: Duration, lease: &dyn RunLease, cancel: &Cancel) -> Result<Option<CancelReason>, RunError> {
+    if delay >= WORTH_A_SLOT {
+        lease.release_slot();
+    }
+    if let Err(stop) = cancel.run(tokio::time::sleep(delay)).await {
+        return Ok(Some(stop.reason));
+    }
+    match lease.retake_slot(cancel).await {
+        Ok(()) => Ok(None),
+        Err(LeaseError::Cancelled(reason)) => Ok(Some(reason)),
+        Err(error) => Err(RunError::Busy(error.to_string())),
+    }
+}
 
 /// Completes [`HARD_END`] after the run was stopped, with the reason.
 async fn hard_end(cancel: &Cancel) -> CancelReason {

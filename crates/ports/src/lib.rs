@@ -1,5 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod caller;
+mod error;
+mod lease;
+mod health;
+mod index;
 
 pub use caller::{Caller, Sender};
+pub use error::{BoxError, PortError};
+pub use health::{HealthRecords, HealthStore};
+pub use index::{OverrideSource, SessionEntry, SessionIndex, SessionRoute};
+pub use lease::{LeaseError, LeaseRequest, LeaseWait, RunLease, RunLeases};
+pub use pinch_session::store::Fence;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use futures::StreamExt;
 use pinch_embed::coding_agent::models::local_servers;
 use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::{Config, ProviderConfig};
@@ -14,14 +15,14 @@ use pinch_embed::llm::model::Model;
 use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::{RunError, RunRequest, RunResult};
-use pinch_embed::run_embedded_agent;
+use pinch_embed::runner::RunEvent;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
 use crate::embedded::{self, FailureContext};
 use crate::exit::{Blame, Failure, tell, unwritten, warn_of};
-use crate::show::payloads;
+use crate::show::{payloads, waits_for};
 use crate::{folders, output, signals};
 
 /// What `pinch agent` takes.
@@ -132,13 +133,13 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         let of_config = |config| engine(&state_dir, &host, config);
         let engine = of_config(config.clone());
         warn_of(engine.problems());
-        let mut done = run_embedded_agent(&engine, request(&args, message, &target, &engine, &cancel)?).await;
+        let mut done = finish(&engine, request(&args, message, &target, &engine, &cancel)?).await;
         // Without a key, fall back to the model of a local server.
         if matches!(done, Err(RunError::NoModel))
             && let Some(model) = local_servers::find(&host).await.iter().find_map(|server| server.models.first())
         {
             let engine = of_config(with_model(config, model));
-            done = run_embedded_agent(&engine, request(&args, message, &target, &engine, &cancel)?).await;
+            done = finish(&engine, request(&args, message, &target, &engine, &cancel)?).await;
         }
         let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
         done.map_err(|error| Stopped { kind: error.kind().as_str(), failure: embedded::failure(&error, &around) })
@@ -164,6 +165,17 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         tell(&failure);
     }
     Ok(code.unwrap_or_else(|| failed.map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
+}
+
+/// Runs a request to its end. Waiting for another process is reported on standard error.
+async fn finish(engine: &Engine, request: RunRequest) -> Result<RunResult, RunError> {
+    let mut run = engine.run(request);
+    while let Some(event) = run.next().await {
+        if let RunEvent::Waiting(wait) = event {
+            tell(&format_args!("Waiting for {}", waits_for(&wait)));
+        }
+    }
+    run.result()
 }
 
 /// A value that is not blank.

@@ -1,5 +1,6 @@
 //! A run as lines of JSON.
 
+use super::waits_for;
 use pinch_embed::coding_agent::protocol::EventWriter;
 use pinch_embed::delivery::ReplyEvent;
 use pinch_embed::run::decide::{Repair, RepairOutcome};
@@ -26,6 +27,7 @@ impl EventLines {
                     .map(|line| String::from_utf8_lossy(line).into_owned())
                     .unwrap_or_default();
             }
+            RunEvent::Waiting(wait) => json!({"type": "run_waiting", "for": waits_for(wait)}),
             RunEvent::Granted { waited_ms } => json!({"type": "run_granted", "waitedMs": waited_ms}),
             RunEvent::Model { provider, model } => json!({"type": "run_model", "provider": provider, "model": model}),
             RunEvent::Attempt(plan) => json!({

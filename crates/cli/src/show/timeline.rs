@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use super::waits_for;
 use pinch_embed::agent_core::AgentEvent;
 use pinch_embed::coding_agent::event::SessionEvent;
 use pinch_embed::delivery::ReplyEvent;
@@ -30,6 +31,7 @@ impl Timeline {
     pub(crate) fn lines(&mut self, event: &RunEvent) -> String {
         let mut out = String::new();
         match event {
+            RunEvent::Waiting(wait) => self.line(&mut out, "lanes", &format!("waiting for {}", waits_for(wait))),
             RunEvent::Granted { waited_ms } => self.line(&mut out, "lanes", &format!("granted after {waited_ms} ms")),
             RunEvent::Model { provider, model } => self.model = format!("{provider}/{model}"),
             RunEvent::Attempt(plan) => {

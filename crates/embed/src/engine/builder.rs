@@ -14,9 +14,10 @@ use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
+use pinch_ports::RunLeases;
 use pinch_stdx::host::Host;
 
-use super::{Engine, resolve, session_lock};
+use super::{Engine, resolve};
 use crate::config::Config;
 use crate::delivery::EventBus;
 use crate::key;
@@ -25,6 +26,7 @@ use crate::parts::active::ActiveRuns;
 use crate::parts::credentials::Credentials;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
 use crate::parts::{HostParts, MachineFor, Parts, PromptMaker};
+use crate::ports::LocalLeases;
 use crate::replies::{ReplyOptions, Stage};
 use crate::run::RunRequest;
 use crate::run::scope::PromptInputs;
@@ -44,7 +46,8 @@ pub struct EngineBuilder {
     providers: ProviderRegistry,
     store: Option<Arc<dyn SessionStore>>,
     runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
-    lock_patience: Duration,
+    wait_limit: Option<Duration>,
+    leases: Option<Arc<dyn RunLeases>>,
     parts: HostParts,
 }
 
@@ -58,7 +61,8 @@ impl EngineBuilder {
             providers: ProviderRegistry::builtin(),
             store: None,
             runtimes: BTreeMap::new(),
-            lock_patience: session_lock::PATIENCE,
+            wait_limit: None,
+            leases: None,
             parts: HostParts {
                 toolbox: Toolbox::default(),
                 machine_for: Arc::new(|_| Arc::new(LocalMachine)),
@@ -167,10 +171,17 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how long a run waits for a session file that another process has locked; it then ends with
-    /// [`RunError::Busy`](crate::run::RunError::Busy). 10 s by default.
-    pub fn lock_patience(mut self, patience: Duration) -> Self {
-        self.lock_patience = patience;
+    /// Limits how long a run waits before it may begin: for earlier runs of its session, for other processes that work on the session, and
+    /// for a slot of its lane. It then ends with [`RunError::Busy`](crate::run::RunError::Busy). By default a run waits as long as its own
+    /// time limit.
+    pub fn wait_limit(mut self, limit: Duration) -> Self {
+        self.wait_limit = Some(limit);
+        self
+    }
+
+    /// Replaces what decides when runs may begin, for engines that share sessions with other hosts. By default [`LocalLeases`].
+    pub fn leases(mut self, leases: Arc<dyn RunLeases>) -> Self {
+        self.leases = Some(leases);
         self
     }
 
@@ -206,23 +217,20 @@ impl EngineBuilder {
         runtimes
             .entry(crate::runtime::NATIVE.to_owned())
             .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, store)));
-        let lanes = Lanes::default();
-        if let Some(places) = config.agents.defaults.max_concurrent {
-            lanes.set_concurrency(key::global_lane(None), places);
-        }
+        let leases = self.leases.unwrap_or_else(|| Arc::new(LocalLeases::new(lanes(&config), host.clone())));
         let parts = Parts {
             host,
             config,
             settings,
             registry,
             profiles,
-            lanes,
+            leases,
             bus: EventBus::default(),
             throttle: Mutex::default(),
             runtimes,
             registered: self.parts,
             active: ActiveRuns::default(),
-            lock_patience: self.lock_patience,
+            wait_limit: self.wait_limit,
             state_dir: self.state_dir,
             agent_dir,
         };
@@ -234,6 +242,15 @@ impl fmt::Debug for EngineBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EngineBuilder").field("state_dir", &self.state_dir).finish_non_exhaustive()
     }
+}
+
+/// The lanes with the sizes of the configuration.
+fn lanes(config: &Config) -> Lanes {
+    let lanes = Lanes::default();
+    if let Some(places) = config.agents.defaults.max_concurrent {
+        lanes.set_concurrency(key::global_lane(None), places);
+    }
+    lanes
 }
 
 /// The default store: files of the state directory, with the durability of the settings.

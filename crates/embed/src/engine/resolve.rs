@@ -17,6 +17,7 @@ use pinch_coding_agent::tools::path::Place;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
+use pinch_ports::Fence;
 use serde_json::Value;
 
 use crate::config::agents::Agents;
@@ -116,7 +117,6 @@ fn is_below(at: &str, member: &str) -> bool {
 /// A run with its surroundings, and the models it may use.
 pub(super) struct Resolved {
     pub(super) scope: RunScope,
-    pub(super) runtime: Arc<dyn AttemptRuntime>,
     pub(super) candidates: Vec<Arc<Model>>,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn request(
 }
 
 /// Resolves everything an attempt may use. Creates the workspace if it does not exist.
-pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, RunError> {
+pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence>) -> Result<Resolved, RunError> {
     // Checked first: a run without a runtime must not create anything.
     let candidates = candidates(parts, &request)?;
     let RunWorkspace { dir: workspace, fallback, agent_id, agent_source } = workspace(parts, &request)?;
@@ -152,7 +152,6 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, 
         tracing::debug!(reason, source, agent = agent_id.as_str(), "the run works in the directory of its agent");
     }
     let policy = tool_policy(&parts.config, &agent_id)?;
-    let runtime = runtime(parts, &request)?;
     request.caller.agent = Some(agent_id.as_str().to_owned());
     request.caller.session_key.clone_from(&request.session_key);
     pinch_stdx::fs::create_private_dir(&workspace)
@@ -193,9 +192,10 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest) -> Result<Resolved, 
             .collect(),
         timeouts: parts.settings.timeouts,
         host: parts.host.clone(),
+        fence,
         request,
     };
-    Ok(Resolved { scope, runtime, candidates })
+    Ok(Resolved { scope, candidates })
 }
 
 /// The extensions of a run's session: those of the host, then the limit of its history.
@@ -221,7 +221,7 @@ fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path) -> PromptFor {
 }
 
 /// The runtime that the request or the configuration names; `native` by default. `pi` is an alias of `native`.
-fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime>, RunError> {
+pub(super) fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime>, RunError> {
     let agents = &parts.config.agents;
     let of_agent = agents.get(&agent_id_of(agents, request));
     let named = request

@@ -1,6 +1,6 @@
 //! The queues behind the lanes: state without any waiting.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tokio::sync::oneshot;
 
@@ -22,7 +22,9 @@ pub(super) struct Queues {
 struct Lane {
     active: usize,
     waiters: Vec<Waiter>,
-    /// When each session was served last; forgotten with the lane when it is idle.
+    /// Number of runs admitted so far.
+    n_admitted: u64,
+    /// When sessions were served last, as numbers of admissions; forgotten with the lane when it is idle.
     served: HashMap<String, u64>,
 }
 
@@ -30,7 +32,44 @@ struct Lane {
 struct Waiter {
     ticket: Ticket,
     session: String,
+    /// The number of admissions when its turn within its session came, or when it was queued, if that was later.
+    since: u64,
     grant: oneshot::Sender<Permit>,
+}
+
+/// A run whose turn it is within its session goes first when so many others were admitted meanwhile: otherwise a stream of new sessions,
+/// none of which was served before, would keep it waiting.
+const MAX_OVERTAKEN: u64 = 16;
+/// How many sessions a lane remembers. The rest count as never served.
+const MAX_SERVED: usize = 1024;
+
+impl Lane {
+    /// The waiter to admit next: the first of the session that was served longest ago.
+    fn next(&self) -> Option<usize> {
+        let mut sessions = HashSet::new();
+        let first_of_session = self.waiters.iter().enumerate().filter(|(_, waiter)| sessions.insert(&waiter.session));
+        let urgency = |waiter: &Waiter| match waiter.since + MAX_OVERTAKEN <= self.n_admitted {
+            true => (false, waiter.since),
+            false => (true, self.served.get(&waiter.session).copied().unwrap_or(0)),
+        };
+        // `min_by_key` returns the first of equal elements, which keeps the order of arrival.
+        first_of_session.min_by_key(|(_, waiter)| urgency(waiter)).map(|(index, _)| index)
+    }
+
+    fn admit(&mut self, index: usize) -> oneshot::Sender<Permit> {
+        let waiter = self.waiters.remove(index);
+        self.n_admitted += 1;
+        self.active += 1;
+        for next in self.waiters.iter_mut().filter(|next| next.session == waiter.session) {
+            next.since = self.n_admitted;
+        }
+        self.served.insert(waiter.session, self.n_admitted);
+        if self.served.len() > MAX_SERVED {
+            let newest = self.n_admitted - MAX_SERVED as u64 / 2;
+            self.served.retain(|_, at| *at > newest);
+        }
+        waiter.grant
+    }
 }
 
 impl Queues {
@@ -44,7 +83,8 @@ impl Queues {
         let ticket = Ticket(self.clock);
         let lane = self.lanes.entry(lane.to_owned()).or_default();
         let ahead = lane.active + lane.waiters.len();
-        lane.waiters.push(Waiter { ticket, session: session.to_owned(), grant });
+        let since = lane.n_admitted;
+        lane.waiters.push(Waiter { ticket, session: session.to_owned(), since, grant });
         (ticket, ahead)
     }
 
@@ -53,17 +93,10 @@ impl Queues {
         let places = self.places.get(name).copied().unwrap_or(1);
         let Some(lane) = self.lanes.get_mut(name) else { return Vec::new() };
         let mut granted = Vec::new();
-        while lane.active < places {
-            // `min_by_key` returns the first of equal elements, which keeps the order within a session.
-            let served = |waiter: &Waiter| lane.served.get(&waiter.session).copied().unwrap_or(0);
-            let Some((next, _)) = lane.waiters.iter().enumerate().min_by_key(|(_, waiter)| served(waiter)) else {
-                break;
-            };
-            let waiter = lane.waiters.remove(next);
-            self.clock += 1;
-            lane.served.insert(waiter.session, self.clock);
-            lane.active += 1;
-            granted.push(waiter.grant);
+        while lane.active < places
+            && let Some(next) = lane.next()
+        {
+            granted.push(lane.admit(next));
         }
         granted
     }

@@ -14,6 +14,7 @@ use pinch_coding_agent::tools::CODING;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::model::Model;
 use pinch_llm::request::Timeouts;
+use pinch_ports::Fence;
 use pinch_stdx::host::Host;
 
 use super::request::{RunRequest, StreamParams};
@@ -62,6 +63,8 @@ pub struct RunScope {
     pub timeouts: Timeouts,
     /// Clock, ids and environment.
     pub host: Host,
+    /// The lease of the run, which its session's log checks at every write.
+    pub fence: Arc<dyn Fence>,
 }
 
 impl RunScope {

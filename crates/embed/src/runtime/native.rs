@@ -55,9 +55,10 @@ impl NativeRuntime {
             id: Some(request.session_id.clone()),
             parent_session: None,
         };
-        let log = SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &request.session, new)
+        let mut log = SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &request.session, new)
             .await
             .map_err(store_error)?;
+        log.set_fence(Arc::clone(&scope.fence));
         let mut options = CallOptions::default().with_timeouts(scope.timeouts);
         let params = scope.stream_params(&model);
         options.temperature = params.temperature;
@@ -270,7 +271,9 @@ fn session_error(error: SessionError) -> RunError {
 
 fn store_error(error: StoreError) -> RunError {
     match error {
-        StoreError::Locked { .. } | StoreError::Contended => RunError::Busy(error.to_string()),
+        StoreError::Locked { .. } | StoreError::Contended | StoreError::Fenced { .. } => {
+            RunError::Busy(error.to_string())
+        }
         StoreError::NotASession { .. } | StoreError::BadId { .. } => RunError::Config(error.to_string()),
         other => {
             // What the operating system said stands underneath.

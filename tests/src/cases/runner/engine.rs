@@ -321,7 +321,7 @@ fn lock_and_run(file: &Path, lock: &Path, pid: u32, given: &Value) -> Locked {
         let mut document = model();
         document["models"]["providers"]["mock"]["baseUrl"] = server.url().into();
         document["models"]["providers"]["mock"]["api"] = "anthropic-messages".into();
-        let engine = world::builder(dir, document).lock_patience(patience).build();
+        let engine = world::builder(dir, document).wait_limit(patience).build();
         let session = pinch_coding_agent::store::SessionRef::Path(file.to_owned());
         Ok(engine.run(RunRequest::new("s1", session, "hi")).finish().await.map(drop))
     })

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::join_all;
-use pinch_embed::lanes::{LaneError, Lanes};
+use pinch_embed::lanes::Lanes;
+use pinch_embed::ports::{LeaseRequest, LocalLeases, RunLeases as _};
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 
 use super::check;
@@ -27,6 +29,7 @@ async fn play(given: &Value) -> Value {
     for (lane, places) in given["lanes"].as_object().into_iter().flatten() {
         lanes.set_concurrency(lane, places.as_u64().unwrap_or(1) as usize);
     }
+    let leases = LocalLeases::new(lanes.clone(), Host::builder().build());
     let failing: BTreeSet<&str> = given["fail"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let blocks = given["all_block_until"].is_string() || given["while_running"].is_string();
     let release = Cancel::new();
@@ -36,16 +39,17 @@ async fn play(given: &Value) -> Value {
     let started = Arc::new(Mutex::new(Vec::new()));
     let tasks = given["enqueue"].as_array().into_iter().flatten().map(|entry| {
         let (name, session) = (entry[0].as_str().unwrap_or(""), entry[1].as_str().unwrap_or(""));
-        let (lanes, release, started, failing) = (lanes.clone(), release.clone(), Arc::clone(&started), &failing);
+        let (leases, release, started, failing) = (&leases, release.clone(), Arc::clone(&started), &failing);
         async move {
-            let permit = lanes.enter(&format!("session:{session}"), "main", &Cancel::new()).await;
-            let outcome = match permit {
-                Ok(_permit) => {
+            let (session, cancel) = (format!("session:{session}"), Cancel::new());
+            let lease = leases.acquire(LeaseRequest::new(&session, "main", &cancel)).await;
+            let outcome = match lease {
+                Ok(_lease) => {
                     started.lock().unwrap_or_else(PoisonError::into_inner).push(name.to_owned());
                     release.cancelled().await;
                     if failing.contains(name) { "rejected" } else { "resolved" }
                 }
-                Err(LaneError::Cleared | LaneError::Cancelled(_)) => "rejected",
+                Err(_) => "rejected",
             };
             (name.to_owned(), Value::from(outcome))
         }

@@ -5,30 +5,22 @@
 //! times. The session log needs neither lock; it locks each append and detects foreign ones.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
-use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::lock::is_still;
 use pinch_stdx::fs::{create_private_dir, creating_private};
 use pinch_stdx::host::{Host, ms_from_iso};
 use pinch_stdx::process;
 use serde_json::{Value, json};
-use tokio::time::Instant;
-
-use crate::run::RunError;
 
 #[cfg(test)]
 mod tests;
 
-/// How long to wait for a lock by default.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// An older lock is abandoned, unless it is locked by the kernel.
 const STALE_MS: i64 = 30 * 60 * 1000;
-/// The first pause between two attempts; each further one is longer by the same amount, up to [`LONGEST_PAUSE`].
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often a lock that disappears meanwhile is inspected again without a pause.
 const MAX_INSPECTIONS: u32 = 4;
 /// Largest lock file that is read, in bytes.
@@ -36,55 +28,41 @@ const MAX_TEXT: u64 = 4096;
 
 /// Exclusive access to a session file, released on drop.
 #[derive(Debug)]
-pub(super) struct SessionLock {
+pub(super) struct SessionLock(Arc<LockFile>);
+
+/// The lock file, locked by the kernel.
+#[derive(Debug)]
+pub(super) struct LockFile {
     path: PathBuf,
-    text: String,
-    /// Holds the kernel lock.
     file: File,
 }
 
+impl LockFile {
+    /// Whether the file is still where it was created; a program that considers the lock stale may have replaced it.
+    pub(super) fn is_ours(&self) -> bool {
+        is_still(&self.file, &self.path).unwrap_or(false)
+    }
+}
+
 impl SessionLock {
-    /// Locks a session file, which need not exist yet; its directory is created.
+    /// The lock file of a session file, which need not exist yet; its directory is created. It is the same for all paths to a session file.
     ///
     /// # Errors
-    /// [`RunError::Busy`] if the lock was not released within `patience`, [`RunError::Cancelled`], and [`RunError::Internal`] if the lock
-    /// file cannot be created.
-    pub(super) async fn acquire(
-        session_file: &Path,
-        patience: Duration,
-        host: &Host,
-        cancel: &Cancel,
-    ) -> Result<Self, RunError> {
-        let failed = |error: io::Error| {
-            RunError::Internal(format!("cannot lock the session file {}: {error}", session_file.display()))
-        };
-        let path = lock_path(session_file).map_err(failed)?;
-        let began = Instant::now();
-        let mut pause = Duration::ZERO;
-        loop {
-            let owner = match Self::try_acquire(&path, host).map_err(failed)? {
-                LockAttempt::Held(lock) => return Ok(lock),
-                LockAttempt::Busy { owner } => owner,
-            };
-            let left = patience.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                let owner = owner.map_or_else(|| "unknown".to_owned(), |pid| format!("pid={pid}"));
-                let (ms, path) = (patience.as_millis(), path.display());
-                return Err(RunError::Busy(format!("session file locked (timeout {ms}ms): {owner} {path}")));
-            }
-            pause = (pause + PAUSE).min(LONGEST_PAUSE);
-            let waited = cancel.run(tokio::time::sleep(pause.min(left))).await;
-            waited.map_err(|cancelled| RunError::Cancelled(cancelled.reason))?;
-        }
+    /// If the directory cannot be created or read.
+    pub(super) fn path_for(session_file: &Path) -> io::Result<PathBuf> {
+        lock_path(session_file)
     }
 
-    fn try_acquire(path: &Path, host: &Host) -> io::Result<LockAttempt> {
+    /// Locks a session file unless another process has locked it.
+    ///
+    /// # Errors
+    /// If the lock file cannot be created or read.
+    pub(super) fn try_acquire(path: &Path, host: &Host) -> io::Result<LockAttempt> {
         for _ in 0..MAX_INSPECTIONS {
             match inspect(path, host)? {
                 LockState::Missing => {
-                    let text = text(host);
-                    if let Some(file) = create(path, &text)? {
-                        return Ok(LockAttempt::Held(Self { path: path.to_owned(), text, file }));
+                    if let Some(file) = create(path, &text(host))? {
+                        return Ok(LockAttempt::Held(Self(Arc::new(LockFile { path: path.to_owned(), file }))));
                     }
                 }
                 LockState::Abandoned => {}
@@ -94,25 +72,43 @@ impl SessionLock {
         Ok(LockAttempt::Busy { owner: None })
     }
 
-    /// Whether the lock file is still ours; a program that considers it stale may have replaced it.
-    fn is_ours(&self) -> bool {
-        is_still(&self.file, &self.path).unwrap_or(false)
-            && fs::read_to_string(&self.path).is_ok_and(|text| text == self.text)
+    /// The lock file.
+    pub(super) fn file(&self) -> &Arc<LockFile> {
+        &self.0
+    }
+
+    /// Writes the current time into the lock file, so that no other program considers it stale. `false` if the lock was lost.
+    pub(super) fn renew(&self, host: &Host) -> bool {
+        if !self.0.is_ours() {
+            return false;
+        }
+        // As long as before, so that no reader sees half of it.
+        if let Err(error) = overwrite(&self.0.file, text(host).as_bytes()) {
+            tracing::warn!(%error, lock = %self.0.path.display(), "a session lock could not be renewed");
+        }
+        true
     }
 }
 
 impl Drop for SessionLock {
     fn drop(&mut self) {
-        if self.is_ours() {
+        if self.0.is_ours() {
             // A file that cannot be removed is recognised as abandoned later.
-            drop(fs::remove_file(&self.path));
+            drop(fs::remove_file(&self.0.path));
         }
+        // Fences keep the file open.
+        drop(self.0.file.unlock());
     }
 }
 
-enum LockAttempt {
+pub(super) enum LockAttempt {
     Held(SessionLock),
     Busy { owner: Option<u32> },
+}
+
+fn overwrite(mut file: &File, text: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(text)
 }
 
 /// `<canonical directory>/<name>.lock`: the same for all paths to a session file.

@@ -1,0 +1,99 @@
+//! Waits until a run may begin, and keeps its lease while it works.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinch_llm::model::Model;
+use pinch_ports::{LeaseError, LeaseRequest, LeaseWait, RunLease};
+use pinch_stdx::cancel::{Cancel, CancelReason, Deadline};
+use pinch_stdx::pull::Emitter;
+use tokio::sync::mpsc;
+
+use crate::key;
+use crate::parts::Parts;
+use crate::run::{RunError, RunRequest, RunResult};
+use crate::runner::{RunEvent, Runner};
+use crate::runtime::AttemptRuntime;
+
+#[cfg(test)]
+mod tests;
+
+/// How many notices about waiting may be under way to the listener; more are dropped.
+const MAX_NOTICES: usize = 16;
+
+/// Waits for the lease of a run, as long as the run's own time limit allows, and tells the listener what it waits for.
+pub(super) async fn acquire(
+    parts: &Parts,
+    request: &RunRequest,
+    runtime: &dyn AttemptRuntime,
+    emitter: &Emitter<RunEvent>,
+    cancel: &Cancel,
+) -> Result<Box<dyn RunLease>, RunError> {
+    let session = key::session_lane(request.session_key.as_deref(), &request.session_id);
+    let file = runtime.session_file(request);
+    let limit = request.timeout.into_iter().chain(parts.wait_limit).min();
+    let limited = limit.map_or_else(|| cancel.child(), |limit| cancel.child_until(Deadline::after(limit)));
+    let last = Mutex::new(None);
+    let (sender, mut notices) = mpsc::channel(MAX_NOTICES);
+    let on_wait = |wait: LeaseWait| {
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(wait.clone());
+        // A listener that does not keep up misses notices, nothing else.
+        drop(sender.try_send(wait));
+    };
+    let wanted = LeaseRequest::new(&session, key::global_lane(request.lane.as_deref()), &limited)
+        .file(file.as_deref())
+        .on_wait(&on_wait);
+    let mut acquiring = parts.leases.acquire(wanted);
+    let acquired = loop {
+        tokio::select! {
+            biased;
+            acquired = &mut acquiring => break acquired,
+            Some(wait) = notices.recv() => emitter.emit(RunEvent::Waiting(wait)).await,
+        }
+    };
+    drop(acquiring);
+    acquired.map_err(|error| match (error, limit) {
+        (LeaseError::Cancelled(CancelReason::Deadline), Some(limit)) if cancel.reason().is_none() => {
+            let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+            RunError::Busy(gave_up(last, u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
+        }
+        (error, _) => lease_error(error),
+    })
+}
+
+/// What a run was waiting for when its time limit passed. The text about a locked file is OpenClaw's.
+fn gave_up(last: Option<LeaseWait>, ms: u64) -> String {
+    match last {
+        Some(LeaseWait::Process { owner, lock }) => {
+            let owner = owner.map_or_else(|| "unknown".to_owned(), |pid| format!("pid={pid}"));
+            format!("session file locked (timeout {ms}ms): {owner} {}", lock.display())
+        }
+        Some(LeaseWait::Slot { .. }) => format!("all slots of the lane were taken for {ms} ms"),
+        _ => format!("another run of this session did not end within {ms} ms"),
+    }
+}
+
+pub(super) fn lease_error(error: LeaseError) -> RunError {
+    match error {
+        LeaseError::Cancelled(reason) => RunError::Cancelled(reason),
+        LeaseError::Cleared => RunError::Busy(error.to_string()),
+        error => RunError::Internal(error.to_string()),
+    }
+}
+
+/// Carries out a run and renews its lease meanwhile. A run whose lease passes to another process is stopped: it could write nothing.
+pub(super) async fn run(
+    runner: &mut Runner<'_>,
+    candidates: &[Arc<Model>],
+    lease: &dyn RunLease,
+) -> Result<RunResult, RunError> {
+    let stop = runner.stop.clone();
+    let mut running = Box::pin(runner.run(candidates));
+    tokio::select! {
+        biased;
+        result = &mut running => return result,
+        () = lease.keep() => stop.cancel(CancelReason::Superseded),
+    }
+    // Its outcome does not count: the session belongs to another process.
+    drop(running.await);
+    Err(RunError::Busy("another process took over the session".to_owned()))
+}

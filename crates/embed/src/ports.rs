@@ -1,0 +1,8 @@
+//! State that engines on several hosts can share: the traits of `pinch-ports`, and what an engine uses by default.
+
+pub use pinch_ports::*;
+
+mod session_lock;
+mod leases;
+
+pub use leases::LocalLeases;
