@@ -128,6 +128,7 @@ async fn carry_out(
     let runtime = resolve::runtime(parts, &request)?;
     let lease = leasing::acquire(parts, &request, &*runtime, emitter, &cancel).await?;
     let waited_ms = millis(asked.elapsed());
+    parts.profiles.refresh().await;
     let resolved = resolve::scope(parts, request, lease.fence())?;
     emitter.emit(RunEvent::Granted { waited_ms }).await;
     *has_started = true;

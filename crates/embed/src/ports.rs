@@ -4,5 +4,9 @@ pub use pinch_ports::*;
 
 mod session_lock;
 mod leases;
+mod health;
+mod index;
 
+pub use health::{FileHealth, MemoryHealth};
+pub use index::FileIndex;
 pub use leases::LocalLeases;

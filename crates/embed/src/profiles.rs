@@ -1,15 +1,16 @@
 //! Auth profiles: several credentials per provider, each with its health.
 //!
 //! Credentials come from `auth-profiles.json` and from the configuration; other credentials are found without a profile (pi's auth.json,
-//! models.json, the environment). Only health is ever written, and only to `auth-profiles.json`.
+//! models.json, the environment). Only health is ever written.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pinch_coding_agent::auth::{AuthError, RequestAuth};
 use pinch_coding_agent::document::Problem;
 use pinch_llm::ids::ProviderId;
+use pinch_stdx::fs::FileStamp;
 use pinch_stdx::host::Host;
 
 pub mod choice;
@@ -21,13 +22,14 @@ mod marks;
 
 pub use self::file::{Credential, Profile, ProfileFile};
 pub use self::health::Health;
-pub use self::marks::MarkError;
 pub use crate::key::ProfileId;
 
 use self::choice::ProfileChoice;
+use self::marks::Marks;
 use self::order::{NotConfigured, Selection};
 use self::resolve::ProfileAuth;
 use crate::config::{AuthConfig, normalise_provider};
+use crate::ports::{FileHealth, HealthStore, MemoryHealth};
 use crate::reason::FailoverReason;
 
 /// All profiles that one agent may use. Clones share them.
@@ -38,20 +40,61 @@ struct Parts {
     host: Host,
     config: AuthConfig,
     path: Option<PathBuf>,
-    file: Mutex<ProfileFile>,
+    file: Mutex<LoadedFile>,
+    marks: Marks,
     without_profile: Option<Arc<dyn RequestAuth>>,
 }
 
+/// The file as it was last read.
+#[derive(Default)]
+struct LoadedFile {
+    stamp: Option<FileStamp>,
+    content: Arc<ProfileFile>,
+}
+
 impl Profiles {
-    /// Reads `auth-profiles.json` at `path`; a missing one is empty. `without_profile` supplies credentials where no profile does.
+    /// Reads `auth-profiles.json` at `path`; a missing one is empty. `health` keeps health elsewhere than in that file.
+    /// `without_profile` supplies credentials where no profile does.
     pub fn load(
         host: Host,
         config: AuthConfig,
         path: Option<PathBuf>,
+        health: Option<Arc<dyn HealthStore>>,
         without_profile: Option<Arc<dyn RequestAuth>>,
     ) -> (Self, Vec<Problem>) {
-        let (file, problems) = path.as_deref().map(ProfileFile::load).unwrap_or_default();
-        (Self(Arc::new(Parts { host, config, path, file: Mutex::new(file), without_profile })), problems)
+        let stamp = path.as_deref().and_then(FileStamp::of);
+        let (content, problems) = path.as_deref().map(ProfileFile::load).unwrap_or_default();
+        let store = health.unwrap_or_else(|| match &path {
+            Some(path) => Arc::new(FileHealth::new(path.clone(), host.clone())),
+            None => Arc::new(MemoryHealth::default()),
+        });
+        let marks = Marks::new(store, FileHealth::records(content.document()));
+        let file = Mutex::new(LoadedFile { stamp, content: Arc::new(content) });
+        (Self(Arc::new(Parts { host, config, path, file, marks, without_profile })), problems)
+    }
+
+    /// Reads what other processes have changed: credentials, orders and health.
+    pub async fn refresh(&self) {
+        if let Some(path) = &self.0.path {
+            let stamp = FileStamp::of(path);
+            if self.0.file.lock().unwrap_or_else(PoisonError::into_inner).stamp != stamp {
+                let (content, problems) = ProfileFile::load(path);
+                match problems.first() {
+                    None => {
+                        let mut file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner);
+                        *file = LoadedFile { stamp, content: Arc::new(content) };
+                    }
+                    // What was read before stays in use.
+                    Some(problem) => tracing::warn!(%problem, "the profiles could not be read again"),
+                }
+            }
+        }
+        self.0.marks.refresh().await;
+    }
+
+    /// Waits until all marks are written.
+    pub async fn flush(&self) {
+        self.0.marks.flush().await;
     }
 
     /// Every profile with its credential: the configuration's, then the file's.
@@ -91,6 +134,7 @@ impl Profiles {
             preferred,
             profiles: &profiles,
             file: &file,
+            health: &self.0.marks.records(),
             config: &self.0.config,
             env: self.0.host.env(),
             now: self.0.host.now_ms(),
@@ -99,7 +143,7 @@ impl Profiles {
 
     /// The health of a profile.
     pub fn health(&self, id: &ProfileId) -> Health {
-        self.0.file().health(id)
+        self.0.marks.health(id)
     }
 
     /// Whether a profile can be used for a model now.
@@ -136,48 +180,47 @@ impl Profiles {
         Ok(Arc::new(ProfileAuth::new(self.clone(), profile)))
     }
 
-    /// Records that a profile failed. Changes that other programs made meanwhile are kept.
+    /// Records that a profile failed: in this process at once, and in the store a little later, with what other processes recorded meanwhile.
     ///
-    /// # Errors
-    /// [`MarkError`]: the mark counts in this process, but could not be written.
-    pub async fn mark_failure(
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn mark_failure(
         &self,
         id: &ProfileId,
         reason: FailoverReason,
         retry_after: Option<Duration>,
         model: Option<&str>,
-    ) -> Result<(), MarkError> {
-        let Some(profile) = self.get(id) else { return Ok(()) };
-        let now = self.0.host.now_ms();
-        let failure = health::ProfileFailure { reason, retry_after, model, provider: &profile.provider, now };
-        marks::change(&self.0, |file| {
-            let health = file.health(id).after_failure(&failure, &self.0.config.cooldowns);
-            file.set_health(id, &health);
-        })
-        .await
+    ) {
+        let Some(profile) = self.get(id) else { return };
+        let (id, model, now) = (id.clone(), model.map(str::to_owned), self.0.host.now_ms());
+        let cooldowns = self.0.config.cooldowns.clone();
+        self.0.marks.change(move |records| {
+            let (model, provider) = (model.as_deref(), &profile.provider);
+            let failure = health::ProfileFailure { reason, retry_after, model, provider, now };
+            marks::change_health(records, &id, |health| health.after_failure(&failure, &cooldowns));
+        });
     }
 
     /// Records that a profile worked with a provider: its failures are forgotten, and it becomes the provider's last good one. Does nothing
-    /// when the profile belongs to another provider.
+    /// when the profile belongs to another provider. Written like failures.
     ///
-    /// # Errors
-    /// [`MarkError`]: the mark counts in this process, but could not be written.
-    pub async fn mark_good(&self, id: &ProfileId, provider: &ProviderId) -> Result<(), MarkError> {
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn mark_good(&self, id: &ProfileId, provider: &ProviderId) {
         let is_of =
             |profile: &Profile| normalise_provider(profile.provider.as_str()) == normalise_provider(provider.as_str());
-        let Some(profile) = self.get(id).filter(is_of) else { return Ok(()) };
-        let now = self.0.host.now_ms();
-        marks::change(&self.0, |file| {
-            file.set_health(id, &file.health(id).after_success(now));
-            file.set_last_good(&profile.provider, id);
-        })
-        .await
+        let Some(profile) = self.get(id).filter(is_of) else { return };
+        let (id, now) = (id.clone(), self.0.host.now_ms());
+        self.0.marks.change(move |records| {
+            marks::change_health(records, &id, |health| health.after_success(now));
+            records.last_good.insert(profile.provider.to_string(), id.to_string());
+        });
     }
 }
 
 impl Parts {
-    fn file(&self) -> MutexGuard<'_, ProfileFile> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    fn file(&self) -> Arc<ProfileFile> {
+        Arc::clone(&self.file.lock().unwrap_or_else(PoisonError::into_inner).content)
     }
 }
 

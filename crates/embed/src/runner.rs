@@ -85,7 +85,7 @@ pub enum RunEvent {
         /// The next model, as `provider/model`.
         next: String,
     },
-    /// The health of a profile was recorded.
+    /// How a profile fared was recorded.
     Marked(Mark),
 }
 
@@ -401,14 +401,11 @@ impl Runner<'_> {
         repaired
     }
 
-    /// Records the marks of profiles. A mark that cannot be written is logged, and the run continues.
+    /// Records the marks of profiles.
     async fn mark(&mut self, marks: &[Mark], model: &Model) {
         for mark in marks {
-            match self.parts.profiles.mark(mark, model).await {
-                Ok(()) => self.emitter.emit(RunEvent::Marked(mark.clone())).await,
-                Err(_) if self.scope.request.is_probe() => {}
-                Err(error) => tracing::warn!(%error, ?mark, "a profile's health could not be written"),
-            }
+            self.parts.profiles.mark(mark, model);
+            self.emitter.emit(RunEvent::Marked(mark.clone())).await;
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pinch_session::store::Fence;
 use serde_json::{Map, Value};
 
 use crate::error::PortError;
@@ -20,9 +20,13 @@ pub struct HealthRecords {
     pub last_good: BTreeMap<String, String>,
 }
 
+/// A change of [`HealthRecords`]. It may be applied more than once, each time to what others wrote meanwhile.
+pub type HealthChange = Arc<dyn Fn(&mut HealthRecords) + Send + Sync>;
+
 /// Stores [`HealthRecords`].
 ///
-/// The default of an engine is `auth-profiles.json` of the agent directory, which OpenClaw reads and writes as well.
+/// The default of an engine is `auth-profiles.json` of the agent directory, which OpenClaw reads and writes as well. Calls carry no lease: how
+/// a credential fared is true whoever owns the session.
 pub trait HealthStore: fmt::Debug + Send + Sync {
     /// Everything recorded.
     ///
@@ -30,14 +34,9 @@ pub trait HealthStore: fmt::Debug + Send + Sync {
     /// [`PortError`].
     fn load(&self) -> BoxFuture<'_, Result<HealthRecords, PortError>>;
 
-    /// Reads, changes and writes the records as one step, and returns what was written. `change` may be called more than once, and gets what
-    /// others wrote meanwhile. `fence` is the lease of the run that reports, if a run does; a stale one is refused.
+    /// Reads, changes and writes the records as one step, and returns what was written.
     ///
     /// # Errors
     /// [`PortError`]; nothing was changed then.
-    fn update<'a>(
-        &'a self,
-        fence: Option<&'a dyn Fence>,
-        change: &'a (dyn Fn(&mut HealthRecords) + Send + Sync),
-    ) -> BoxFuture<'a, Result<HealthRecords, PortError>>;
+    fn update(&self, change: HealthChange) -> BoxFuture<'_, Result<HealthRecords, PortError>>;
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use pinch_session::store::Fence;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::PortError;
@@ -26,18 +27,21 @@ pub trait SessionIndex: fmt::Debug + Send + Sync {
     /// [`PortError`].
     fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<String, SessionEntry>, PortError>>;
 
-    /// Reads, changes and writes an entry as one step, and returns what was written. `change` may be called more than once; `None` stands for
-    /// no entry. `fence` is the lease of the run that reports, if a run does; a stale one is refused.
+    /// Reads, changes and writes an entry as one step, and returns what was written. `fence` is the lease of the run that reports, if a run
+    /// does; a stale one is refused.
     ///
     /// # Errors
     /// [`PortError`]; nothing was changed then.
     fn update<'a>(
         &'a self,
         key: &'a str,
-        fence: Option<&'a dyn Fence>,
-        change: &'a (dyn Fn(Option<SessionEntry>) -> Option<SessionEntry> + Send + Sync),
+        fence: Option<Arc<dyn Fence>>,
+        change: EntryChange,
     ) -> BoxFuture<'a, Result<Option<SessionEntry>, PortError>>;
 }
+
+/// A change of an entry; `None` stands for no entry. It may be applied more than once, each time to what others wrote meanwhile.
+pub type EntryChange = Arc<dyn Fn(Option<SessionEntry>) -> Option<SessionEntry> + Send + Sync>;
 
 /// What is remembered about the session of a key. Members in JSON are those of OpenClaw's `sessions.json`; times are milliseconds since the
 /// epoch.
@@ -51,6 +55,7 @@ pub struct SessionEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
     /// When a message last arrived.
+    #[serde(deserialize_with = "millis")]
     pub updated_at: i64,
     /// The label people see.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,4 +156,9 @@ impl SessionEntry {
     pub fn new(session_id: impl Into<String>, now_ms: i64) -> Self {
         Self { session_id: session_id.into(), updated_at: now_ms, ..Self::default() }
     }
+}
+
+/// Reads a time; JavaScript writes null for one it does not know.
+fn millis<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.map_or(0, |ms| ms as i64))
 }

@@ -8,7 +8,7 @@ mod index;
 
 pub use caller::{Caller, Sender};
 pub use error::{BoxError, PortError};
-pub use health::{HealthRecords, HealthStore};
-pub use index::{OverrideSource, SessionEntry, SessionIndex, SessionRoute};
+pub use health::{HealthChange, HealthRecords, HealthStore};
+pub use index::{EntryChange, OverrideSource, SessionEntry, SessionIndex, SessionRoute};
 pub use lease::{LeaseError, LeaseRequest, LeaseWait, RunLease, RunLeases};
 pub use pinch_session::store::Fence;

@@ -14,6 +14,8 @@ pub mod special;
 
 pub mod named;
 
+pub mod stamp;
+
 pub mod long;
 
 pub mod lock;
@@ -27,3 +29,4 @@ pub use long::read_long;
 pub use named::{write_named, write_named_with};
 pub use private::{Access, create_private_dir, creating_private, make_private};
 pub use special::{open_listed, open_regular, read_listed, read_regular, skip_hole, write_special};
+pub use stamp::FileStamp;

@@ -5,3 +5,6 @@ pub mod wire;
 
 #[cfg(feature = "session")]
 pub mod store;
+
+#[cfg(feature = "ports")]
+pub mod ports;

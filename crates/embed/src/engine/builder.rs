@@ -14,7 +14,7 @@ use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_ports::RunLeases;
+use pinch_ports::{HealthStore, RunLeases};
 use pinch_stdx::host::Host;
 
 use super::{Engine, resolve};
@@ -48,6 +48,7 @@ pub struct EngineBuilder {
     runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
     wait_limit: Option<Duration>,
     leases: Option<Arc<dyn RunLeases>>,
+    health: Option<Arc<dyn HealthStore>>,
     parts: HostParts,
 }
 
@@ -63,6 +64,7 @@ impl EngineBuilder {
             runtimes: BTreeMap::new(),
             wait_limit: None,
             leases: None,
+            health: None,
             parts: HostParts {
                 toolbox: Toolbox::default(),
                 machine_for: Arc::new(|_| Arc::new(LocalMachine)),
@@ -185,6 +187,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Stores the health of auth profiles elsewhere than in `auth-profiles.json` of the agent directory.
+    pub fn health_store(mut self, store: Arc<dyn HealthStore>) -> Self {
+        self.health = Some(store);
+        self
+    }
+
     /// Builds the engine. Mistakes in documents are reported by [`Engine::problems`]; everything else in them is used.
     pub fn build(self) -> Engine {
         let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
@@ -206,7 +214,8 @@ impl EngineBuilder {
         let (registry, found) = resolve::registry(&document("models.json"), &config);
         problems.extend(found);
         let registry = Arc::new(registry);
-        let (profiles, found) = Credentials::load(&agent_dir, &document("auth.json"), &config, &registry, &host);
+        let (profiles, found) =
+            Credentials::load(&agent_dir, &document("auth.json"), &config, &registry, self.health, &host);
         problems.extend(found);
         problems.extend(self.parts.toolbox.unknown().map(|name| {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))

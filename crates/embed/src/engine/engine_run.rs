@@ -43,6 +43,8 @@ impl EngineRun {
             let end = terminal_event(&done, now_ms);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(end))).await;
+            // After the last event, so that nobody waits for the disk with the answer at hand.
+            parts.profiles.flush().await;
         });
         Self { events, result, run_id, publisher }
     }

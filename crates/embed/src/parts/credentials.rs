@@ -12,9 +12,10 @@ use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 
 use crate::config::Config;
+use crate::ports::HealthStore;
 use crate::profiles::choice::ProfileChoice;
 use crate::profiles::order::{NotConfigured, Selection};
-use crate::profiles::{MarkError, ProfileId, Profiles};
+use crate::profiles::{ProfileId, Profiles};
 use crate::reason::FailoverReason;
 use crate::run::decide::Mark;
 use crate::run::failover::ProviderHealth;
@@ -32,13 +33,15 @@ impl Credentials {
         auth_json: &Path,
         config: &Config,
         registry: &Arc<ModelRegistry>,
+        health: Option<Arc<dyn HealthStore>>,
         host: &Host,
     ) -> (Self, Vec<Problem>) {
         let (storage, mut problems) = AuthStorage::load(auth_json);
         let plain = Arc::new(RegistryAuth::new(Arc::clone(registry), storage, None, host.clone()));
         let file = agent_dir.join("auth-profiles.json");
         let without_profile: Arc<dyn RequestAuth> = plain.clone();
-        let (profiles, more) = Profiles::load(host.clone(), config.auth.clone(), Some(file), Some(without_profile));
+        let (profiles, more) =
+            Profiles::load(host.clone(), config.auth.clone(), Some(file), health, Some(without_profile));
         problems.extend(more);
         (Self { profiles, plain }, problems)
     }
@@ -89,15 +92,25 @@ impl Credentials {
     }
 
     /// Records the outcome of using a profile.
-    pub(crate) async fn mark(&self, mark: &Mark, model: &Model) -> Result<(), MarkError> {
+    pub(crate) fn mark(&self, mark: &Mark, model: &Model) {
         match mark {
             Mark::Failure { profile, reason, retry_after } => {
-                self.profiles.mark_failure(profile, *reason, *retry_after, Some(model.id.as_str())).await
+                self.profiles.mark_failure(profile, *reason, *retry_after, Some(model.id.as_str()));
             }
-            Mark::Good { profile } => self.profiles.mark_good(profile, &model.provider).await,
+            Mark::Good { profile } => self.profiles.mark_good(profile, &model.provider),
             // Marking a profile as good also marks it as used.
-            Mark::Used { .. } => Ok(()),
+            Mark::Used { .. } => {}
         }
+    }
+
+    /// Reads what other processes have changed.
+    pub(crate) async fn refresh(&self) {
+        self.profiles.refresh().await;
+    }
+
+    /// Waits until all marks are written.
+    pub(crate) async fn flush(&self) {
+        self.profiles.flush().await;
     }
 }
 

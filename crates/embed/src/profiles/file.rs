@@ -5,9 +5,8 @@ use std::path::Path;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_llm::ids::ProviderId;
 use pinch_stdx::secret::Secret;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::health::Health;
 use crate::config::auth::{InlineCredential, InlineProfile, ProfileMode, clean_secret};
 use crate::config::normalise_provider;
 use crate::key::ProfileId;
@@ -129,29 +128,5 @@ impl ProfileFile {
         let texts = list.as_array()?.iter().filter_map(Value::as_str);
         let ids: Vec<ProfileId> = texts.map(str::trim).filter(|id| !id.is_empty()).map(ProfileId::new).collect();
         (!ids.is_empty()).then_some(ids)
-    }
-
-    /// The health of a profile.
-    pub fn health(&self, id: &ProfileId) -> Health {
-        Health::read(self.0.get("usageStats").and_then(|stats| stats.get(id.as_str())))
-    }
-
-    pub(super) fn set_health(&mut self, id: &ProfileId, health: &Health) {
-        self.edit("usageStats", |stats| drop(stats.insert(id.to_string(), health.to_json())));
-    }
-
-    pub(super) fn set_last_good(&mut self, provider: &ProviderId, id: &ProfileId) {
-        self.edit("lastGood", |good| drop(good.insert(provider.to_string(), json!(id.as_str()))));
-    }
-
-    /// Changes one object of the document, creating it if it is missing.
-    fn edit(&mut self, name: &str, edit: impl FnOnce(&mut Map<String, Value>)) {
-        if self.0.is_empty() {
-            self.0.insert("version".into(), 1.into());
-            self.0.insert("profiles".into(), Value::Object(Map::new()));
-        }
-        let mut object = self.0.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
-        edit(&mut object);
-        self.0.insert(name.to_owned(), Value::Object(object));
     }
 }

@@ -72,8 +72,8 @@ const KNOWN: [&str; 10] = [
 
 impl Health {
     /// Reads an entry of `usageStats`.
-    pub fn read(entry: Option<&Value>) -> Self {
-        let Some(entry) = entry.and_then(Value::as_object) else { return Self::default() };
+    pub fn read(entry: Option<&Map<String, Value>>) -> Self {
+        let Some(entry) = entry else { return Self::default() };
         let time = |name: &str| {
             entry.get(name).and_then(Value::as_f64).filter(|at| at.is_finite() && *at > 0.0).map(|at| at as i64)
         };
@@ -99,7 +99,7 @@ impl Health {
     }
 
     /// The entry of `usageStats`.
-    pub fn to_json(&self) -> Value {
+    pub fn to_entry(&self) -> Map<String, Value> {
         let mut entry = Map::new();
         let mut put = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
@@ -118,7 +118,7 @@ impl Health {
         put("disabledUntil", self.disabled_until.map(Value::from));
         put("disabledReason", self.disabled_reason.map(|reason| json!(reason.as_str())));
         entry.extend(self.extra.clone());
-        Value::Object(entry)
+        entry
     }
 
     /// Until when it cannot be used for some model; `None` if it can be used for all.

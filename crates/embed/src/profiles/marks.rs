@@ -1,27 +1,153 @@
-//! Writes health: reads, changes and writes the file under the lock that its other users take.
+//! Records how profiles fared: in memory at once, and in the store from a task of its own.
 
-use pinch_coding_agent::document::{self, Folder};
-use pinch_stdx::fs::Access;
-use pinch_stdx::fs::dir_lock::DirLockOptions;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Parts;
-use super::file::ProfileFile;
+use pinch_ports::{HealthChange, HealthRecords, HealthStore};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
-pub use pinch_coding_agent::auth::storage::StoreAuthError as MarkError;
+use super::Health;
+use crate::key::ProfileId;
 
-/// Applies a change in memory at once, and then to the file with what others have written meanwhile. If writing fails, the change in memory
-/// stays.
-pub(super) async fn change(parts: &Parts, change: impl Fn(&mut ProfileFile) + Send) -> Result<(), MarkError> {
-    change(&mut parts.file());
-    let Some(path) = parts.path.clone() else { return Ok(()) };
-    let mut file = ProfileFile::default();
-    let change_document = |root: &mut serde_json::Map<String, serde_json::Value>| {
-        file = ProfileFile::from_document(std::mem::take(root));
-        change(&mut file);
-        *root = file.document().clone();
-    };
-    let terms = (Folder::Private, Access::Private);
-    document::change(&path, terms, &DirLockOptions::PATIENT, &parts.host, change_document).await?;
-    *parts.file() = file;
-    Ok(())
+/// The health of all profiles as this process knows it. Changes that arrive while others are written are written together.
+pub(super) struct Marks {
+    shared: Arc<Shared>,
+    /// The task that writes; there is at most one.
+    writer: Mutex<JoinSet<()>>,
+}
+
+struct Shared {
+    store: Arc<dyn HealthStore>,
+    state: Mutex<MarkState>,
+    is_writing: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct MarkState {
+    records: HealthRecords,
+    pending: Vec<HealthChange>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Marks {
+    pub(super) fn new(store: Arc<dyn HealthStore>, records: HealthRecords) -> Self {
+        let state = Mutex::new(MarkState { records, pending: Vec::new() });
+        let shared = Shared { store, state, is_writing: watch::Sender::new(false) };
+        Self { shared: Arc::new(shared), writer: Mutex::default() }
+    }
+
+    /// What is known now.
+    pub(super) fn records(&self) -> HealthRecords {
+        locked(&self.shared.state).records.clone()
+    }
+
+    /// The health of a profile.
+    pub(super) fn health(&self, id: &ProfileId) -> Health {
+        health_of(&locked(&self.shared.state).records, id)
+    }
+
+    /// Applies a change at once, and hands it to the writer.
+    pub(super) fn change(&self, change: impl Fn(&mut HealthRecords) + Send + Sync + 'static) {
+        let change: HealthChange = Arc::new(change);
+        let mut state = locked(&self.shared.state);
+        change(&mut state.records);
+        state.pending.push(change);
+        let must_start = !self.shared.is_writing.send_replace(true);
+        drop(state);
+        if must_start {
+            let writing = Writing { shared: Arc::clone(&self.shared), is_finished: false };
+            let mut writer = locked(&self.writer);
+            while writer.try_join_next().is_some() {}
+            writer.spawn(writing.run());
+        }
+    }
+
+    /// Reads what other processes have recorded, unless a write is under way, which does the same.
+    pub(super) async fn refresh(&self) {
+        if *self.shared.is_writing.borrow() {
+            return;
+        }
+        match self.shared.store.load().await {
+            Ok(records) => {
+                let mut state = locked(&self.shared.state);
+                if !*self.shared.is_writing.borrow() && state.pending.is_empty() {
+                    state.records = records;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the health of profiles could not be read"),
+        }
+    }
+
+    /// Waits until everything is written.
+    pub(super) async fn flush(&self) {
+        let mut writing = self.shared.is_writing.subscribe();
+        // An error would mean that `self` is gone.
+        writing.wait_for(|is_writing| !is_writing).await.ok();
+    }
+}
+
+/// The writer. However it ends, those who wait for it are notified.
+struct Writing {
+    shared: Arc<Shared>,
+    is_finished: bool,
+}
+
+impl Writing {
+    async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            let batch = {
+                let mut state = locked(&shared.state);
+                if state.pending.is_empty() {
+                    // Under the lock: a change that arrives now starts another writer.
+                    shared.is_writing.send_replace(false);
+                    self.is_finished = true;
+                    return;
+                }
+                std::mem::take(&mut state.pending)
+            };
+            let written =
+                shared.store.update(Arc::new(move |records| batch.iter().for_each(|change| change(records)))).await;
+            let mut state = locked(&shared.state);
+            match written {
+                Ok(records) => {
+                    let state = &mut *state;
+                    state.records = records;
+                    state.pending.iter().for_each(|change| change(&mut state.records));
+                }
+                // The changes stay in memory.
+                Err(error) => tracing::warn!(%error, "the health of profiles could not be written"),
+            }
+        }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // Otherwise the task was cancelled, with its runtime.
+        if !self.is_finished {
+            self.shared.is_writing.send_replace(false);
+        }
+    }
+}
+
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Marks").field("store", &self.shared.store).finish_non_exhaustive()
+    }
+}
+
+/// The health of a profile in these records.
+pub(super) fn health_of(records: &HealthRecords, id: &ProfileId) -> Health {
+    Health::read(records.profiles.get(id.as_str()))
+}
+
+/// Changes the health of a profile in these records.
+pub(super) fn change_health(records: &mut HealthRecords, id: &ProfileId, change: impl FnOnce(&Health) -> Health) {
+    let health = change(&health_of(records, id));
+    records.profiles.insert(id.to_string(), health.to_entry());
 }

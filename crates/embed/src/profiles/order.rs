@@ -1,10 +1,12 @@
 //! The order in which profiles are tried.
 
 use pinch_llm::ids::ProviderId;
+use pinch_ports::HealthRecords;
 use pinch_stdx::host::Env;
 
 use super::choice::{ProfileChoice, ProfileSource};
 use super::file::{Profile, ProfileFile};
+use super::marks::health_of;
 use super::{never_cools, resolve};
 use crate::config::auth::ProfileMode;
 use crate::config::{AuthConfig, normalise_provider};
@@ -19,8 +21,10 @@ pub struct Order<'a> {
     pub preferred: Option<&'a ProfileId>,
     /// All profiles.
     pub profiles: &'a [Profile],
-    /// Explicit orders and health.
+    /// Explicit orders.
     pub file: &'a ProfileFile,
+    /// The health of the profiles.
+    pub health: &'a HealthRecords,
     /// Explicit orders and named profiles.
     pub config: &'a AuthConfig,
     /// The environment that `${NAME}` in the configuration refers to.
@@ -45,7 +49,7 @@ pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
         usable = of_provider(by, &provider, stored());
     }
     let until = |profile: &&Profile| {
-        if never_cools(&profile.provider) { None } else { by.file.health(&profile.id).cools_until(by.now) }
+        if never_cools(&profile.provider) { None } else { health_of(by.health, &profile.id).cools_until(by.now) }
     };
     let (mut healthy, mut resting): (Vec<&Profile>, Vec<&Profile>) =
         usable.into_iter().partition(|profile| until(profile).is_none());
@@ -56,7 +60,7 @@ pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
                 ProfileMode::Token => 1,
                 ProfileMode::ApiKey => 2,
             };
-            (kind, by.file.health(&profile.id).last_used.unwrap_or(0))
+            (kind, health_of(by.health, &profile.id).last_used.unwrap_or(0))
         });
     }
     resting.sort_by_key(until);

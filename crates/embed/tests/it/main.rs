@@ -11,6 +11,7 @@ mod host;
 mod listeners;
 mod meta;
 mod overflow;
+mod ports;
 mod replies;
 mod rotation;
 mod tools;

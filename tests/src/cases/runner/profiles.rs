@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pinch_embed::config::auth::clean_secret;
 use pinch_embed::config::{AuthConfig, Cooldowns};
+use pinch_embed::ports::FileHealth;
 use pinch_embed::profiles::health::{self, Health, ProfileFailure};
 use pinch_embed::profiles::order::{Order, order};
 use pinch_embed::profiles::resolve::resolve;
@@ -26,12 +27,12 @@ pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> O
             Err(why) => return Some(Err(why)),
         },
         "clear-expired" => {
-            let before = Health::read(Some(&given["stats"]));
+            let before = Health::read(given["stats"].as_object());
             with_unchanged(&before, &before.without_ended(now))
         }
         "unavailable-reason" => {
             let healths: Vec<Health> =
-                given["stats"].as_array().into_iter().flatten().map(|stats| Health::read(Some(stats))).collect();
+                given["stats"].as_array().into_iter().flatten().map(|stats| Health::read(stats.as_object())).collect();
             json!(health::unavailable_reason(&healths, now).map(FailoverReason::as_str))
         }
         "half-open" => half_open(given, now),
@@ -56,7 +57,7 @@ fn check_absent(expect: &Value, actual: &Value) -> Result<(), String> {
 }
 
 fn with_unchanged(before: &Health, after: &Health) -> Value {
-    let mut actual = after.to_json();
+    let mut actual = Value::Object(after.to_entry());
     actual["unchanged"] = (before == after).into();
     actual
 }
@@ -85,7 +86,7 @@ fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
         let reason = given["reason"].as_str().and_then(FailoverReason::parse).ok_or("an unknown reason")?;
         return check(expect, &mark_on_disk(id, Mark::Failure(reason), now)?);
     }
-    let before = Health::read(Some(&given["existing"]));
+    let before = Health::read(given["existing"].as_object());
     let provider = ProviderId::new(given["provider"].as_str().unwrap_or("openai"));
     let failure = ProfileFailure {
         reason: given["reason"].as_str().and_then(FailoverReason::parse).ok_or("an unknown reason")?,
@@ -109,7 +110,7 @@ fn mark_success(given: &Value, now: i64) -> Option<Result<Value, String>> {
         let provider = given["provider"].as_str().unwrap_or(OWNER);
         return Some(mark_on_disk(given["profile"].as_str()?, Mark::Good { provider }, now));
     }
-    Some(Ok(Health::read(Some(&given["existing"])).after_success(now).to_json()))
+    Some(Ok(Health::read(given["existing"].as_object()).after_success(now).to_entry().into()))
 }
 
 /// Whose profile is in the store of cases that mark one.
@@ -128,11 +129,11 @@ fn mark_on_disk(id: &str, mark: Mark<'_>, now: i64) -> Result<Value, String> {
     let id = ProfileId::new(id);
     block_on(async {
         match mark {
-            Mark::Failure(reason) => profiles.mark_failure(&id, reason, None, None).await,
-            Mark::Good { provider } => profiles.mark_good(&id, &ProviderId::new(provider)).await,
+            Mark::Failure(reason) => profiles.mark_failure(&id, reason, None, None),
+            Mark::Good { provider } => profiles.mark_good(&id, &ProviderId::new(provider)),
         }
-    })?
-    .map_err(|error| error.to_string())?;
+        profiles.flush().await;
+    })?;
     let mut after = read(&dir)?;
     after["unchanged"] = (after == store).into();
     Ok(after)
@@ -144,7 +145,7 @@ fn open(auth: &AuthConfig, store: &Value, env: Env, now: i64) -> Result<(Profile
     let path = dir.path().join("auth-profiles.json");
     write_atomic(&path, store.to_string().as_bytes(), Access::Private).map_err(|error| error.to_string())?;
     let host = Host::builder().clock(now, 0).env(env).build();
-    Ok((Profiles::load(host, auth.clone(), Some(path), None).0, dir))
+    Ok((Profiles::load(host, auth.clone(), Some(path), None, None).0, dir))
 }
 
 fn read(dir: &tempfile::TempDir) -> Result<Value, String> {
@@ -183,7 +184,9 @@ fn profile_order(group: &Value, given: &Value, now: i64) -> Value {
         "profiles": given.get("profiles").unwrap_or(&group["profiles"]),
         "order": given["order"], "usageStats": given["usageStats"],
     });
-    let file = ProfileFile::from_document(document.as_object().cloned().unwrap_or_default());
+    let document = document.as_object().cloned().unwrap_or_default();
+    let health = FileHealth::records(&document);
+    let file = ProfileFile::from_document(document);
     let profiles = file.profiles();
     let auth = config(json!({"auth": given["config"]})).auth;
     let preferred = given["preferred"].as_str().map(ProfileId::from);
@@ -192,6 +195,7 @@ fn profile_order(group: &Value, given: &Value, now: i64) -> Value {
         preferred: preferred.as_ref(),
         profiles: &profiles,
         file: &file,
+        health: &health,
         config: &auth,
         env: &Env::default(),
         now,
@@ -241,7 +245,10 @@ fn config_profiles(given: &Value, expect: &Value, now: i64) -> Result<(), String
         let key = profile.as_ref().and_then(|profile| resolve(profile, &env, now).ok());
         credentials.insert(id.to_string(), json!(key.as_ref().map(|key| key.reveal())));
         if let Some(profile) = profile {
-            block_on(profiles.mark_good(&id, &profile.provider))?.map_err(|error| error.to_string())?;
+            block_on(async {
+                profiles.mark_good(&id, &profile.provider);
+                profiles.flush().await;
+            })?;
         }
     }
     // Health is written, credentials are not.
