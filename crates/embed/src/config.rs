@@ -15,11 +15,15 @@ pub mod tools;
 pub mod channels;
 pub mod params;
 pub mod agents;
+pub mod sessions;
+pub mod messages;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};
 pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 use channels::ChannelsConfig;
+use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
+use sessions::SessionConfig;
 pub use tools::ToolsConfig;
 
 use self::node::Node;
@@ -40,6 +44,10 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// `channels`.
     pub channels: ChannelsConfig,
+    /// `session`.
+    pub session: SessionConfig,
+    /// `messages.queue`.
+    pub messages: QueueConfig,
     /// The file it was read from, if any.
     pub file: Option<PathBuf>,
     /// The whole document, for sections that are read elsewhere.
@@ -83,11 +91,13 @@ impl Config {
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
         let tools = ToolsConfig::read(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
+        let session = SessionConfig::read(&node.get("session"), &mut problems);
+        let messages = QueueConfig::read(&node.get("messages"), &mut problems);
         let document = match root {
             Value::Object(document) => document,
             _ => Map::new(),
         };
-        (Self { agents, auth, models, tools, channels, file: None, document }, problems)
+        (Self { agents, auth, models, tools, channels, session, messages, file: None, document }, problems)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The entry point: one engine per process or tenant, which runs agents.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +9,13 @@ use std::time::Duration;
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::document::Problem;
 use pinch_llm::message::Image;
+use pinch_ports::SessionEntry;
 use pinch_stdx::cancel::{CancelReason, Deadline};
 use tokio::time::Instant;
 
 use crate::delivery::{EngineEvents, Lifecycle, ReplyEvent};
+use crate::inbox::InboundMessage;
+use crate::key::{self, AgentId, Peer};
 use crate::parts::Parts;
 pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::run::{RunError, RunRequest, RunResult};
@@ -20,11 +24,14 @@ use crate::runner::{RunEvent, Runner, millis};
 mod published;
 mod engine_run;
 mod resolve;
+mod inbound;
 mod leasing;
+mod turns;
 mod builder;
 
 pub use builder::EngineBuilder;
 pub use engine_run::{DeliveredRun, EngineRun, ReplyDelivery};
+pub use turns::Turn;
 
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
 #[derive(Clone)]
@@ -53,6 +60,62 @@ impl Engine {
         prompt: &str,
     ) -> RunRequest {
         resolve::request(&self.parts, session_id, session_key, agent_id, prompt)
+    }
+
+    /// Creates the request of a message from its session key: of the session that the key means now, which begins if there is none or if the
+    /// configuration's reset rules say so, and with what is remembered about that session: model, thinking level, profile. A message that
+    /// begins with `/new` or `/reset` starts a new session, too.
+    ///
+    /// Names without `agent:` belong to the default agent, and `main` is its main session. [`Engine::session_key`] makes the key of a chat.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] if the key is malformed, or if the index of sessions cannot be read or written.
+    pub async fn message(&self, key: &str, text: &str) -> Result<RunRequest, RunError> {
+        inbound::message(&self.parts, key, text).await
+    }
+
+    /// Sends a message to a session that may be busy, and waits until it is clear what becomes of it: it gets a run of its own, which the
+    /// caller has to start, or a run that is under way reads it. `messages.queue` of the configuration decides, unless the message does;
+    /// see [`QueueMode`](crate::config::messages::QueueMode).
+    ///
+    /// A message that arrives while its session compacts or waits for a provider is read after that run. If this is dropped, the message is
+    /// withdrawn unless a run has read it.
+    ///
+    /// # Errors
+    /// As [`Engine::message`]; also if another message of the session had the same idempotency key.
+    pub async fn send(&self, message: InboundMessage) -> Result<Turn, RunError> {
+        turns::send(&self.parts, message).await
+    }
+
+    /// The session key of a chat, as `session.dmScope`, `session.mainKey` and `session.identityLinks` say. `agent`: the agent that the
+    /// message is for; `None`: the default one.
+    pub fn session_key(&self, agent: Option<&str>, peer: &Peer<'_>) -> String {
+        let config = &self.parts.config;
+        let agent = agent.map_or_else(|| config.agents.default_id(), AgentId::normalise);
+        let session = &config.session;
+        key::peer_key(&agent, peer, session.dm_scope, &session.main_key, &session.identity_links)
+    }
+
+    /// What is remembered about an agent's sessions, by key.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] if the index of sessions cannot be read.
+    pub async fn sessions(&self, agent: &str) -> Result<BTreeMap<String, SessionEntry>, RunError> {
+        self.parts.index.list(AgentId::normalise(agent).as_str()).await.map_err(inbound::port_error)
+    }
+
+    /// Changes what is remembered about a session, such as the model that its user chose; `None` stands for no entry. `change` may be called
+    /// more than once.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] if the key is malformed, or if the index of sessions cannot be read or written.
+    pub async fn update_session(
+        &self,
+        key: &str,
+        change: impl Fn(Option<SessionEntry>) -> Option<SessionEntry> + Send + Sync + 'static,
+    ) -> Result<Option<SessionEntry>, RunError> {
+        let key = inbound::canonical(&self.parts, key)?;
+        self.parts.index.update(&key, None, Arc::new(change)).await.map_err(inbound::port_error)
     }
 
     /// The runs under way, oldest first. Runs that still wait for a lane are not among them.
@@ -126,6 +189,8 @@ async fn carry_out(
     let cancel = request.cancel.child();
     let asked = Instant::now();
     let runtime = resolve::runtime(parts, &request)?;
+    // A run without a model neither waits nor creates anything.
+    resolve::candidates(parts, &request)?;
     let lease = leasing::acquire(parts, &request, &*runtime, emitter, &cancel).await?;
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
@@ -159,5 +224,9 @@ async fn carry_out(
         has_fallbacks: false,
         failed_candidates: Vec::new(),
     };
-    leasing::run(&mut runner, &resolved.candidates, &*lease).await
+    let result = leasing::run(&mut runner, &resolved.candidates, &*lease).await;
+    if let Ok(result) = &result {
+        inbound::record(parts, request, lease.fence(), result).await;
+    }
+    result
 }

@@ -145,6 +145,27 @@ pub fn peer_key(
     }
 }
 
+/// The whole form of a key, in lower case: names without an agent belong to `default_agent`, and an empty name or `main` is its main
+/// session. `None` if the key starts like the long form but is malformed.
+pub fn canonical(key: &str, default_agent: &AgentId, main_key: &str) -> Option<String> {
+    let key = key.trim().to_lowercase();
+    if is_malformed(&key) {
+        return None;
+    }
+    Some(match parse(&key) {
+        Some(parsed) => format!("agent:{}:{}", AgentId::normalise(parsed.agent_id), parsed.rest),
+        None if key.is_empty() || key == "main" => main(default_agent, main_key),
+        None if key == "global" || key == "unknown" => key,
+        None => format!("agent:{default_agent}:{key}"),
+    })
+}
+
+/// The topic of a key, if it names one.
+pub fn topic(key: &str) -> Option<&str> {
+    let (_, topic) = key.rsplit_once(":topic:")?;
+    Some(topic).filter(|topic| !topic.is_empty())
+}
+
 fn main(agent: &AgentId, main_key: &str) -> String {
     let key = main_key.trim().to_lowercase();
     format!("agent:{agent}:{}", if key.is_empty() { "main" } else { &key })

@@ -26,6 +26,10 @@ pub mod run;
 
 pub mod runtime;
 
+pub mod inbox;
+
+pub(crate) mod sessions;
+
 pub(crate) mod parts;
 
 pub mod runner;
@@ -34,7 +38,8 @@ pub mod engine;
 
 pub use config::Config;
 pub use delivery::{Delivered, OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
-pub use engine::{Engine, EngineBuilder, EngineRun, QueueError, RunTarget, run_embedded_agent};
+pub use engine::{Engine, EngineBuilder, EngineRun, QueueError, RunTarget, Turn, run_embedded_agent};
+pub use inbox::InboundMessage;
 pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;

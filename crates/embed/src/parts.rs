@@ -15,12 +15,13 @@ use pinch_stdx::host::Host;
 
 use crate::config::Config;
 use crate::delivery::EventBus;
+use crate::inbox::{Inbox, Seen};
 use crate::replies::{ReplyOptions, Stage};
 use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
-use pinch_ports::RunLeases;
+use pinch_ports::{RunLeases, SessionIndex};
 
 pub(crate) mod credentials;
 pub(crate) mod toolbox;
@@ -56,6 +57,9 @@ pub(crate) struct Parts {
     pub(crate) registry: Arc<ModelRegistry>,
     pub(crate) profiles: Credentials,
     pub(crate) leases: Arc<dyn RunLeases>,
+    pub(crate) index: Arc<dyn SessionIndex>,
+    pub(crate) inbox: Inbox,
+    pub(crate) seen: Seen,
     pub(crate) bus: EventBus,
     pub(crate) throttle: Mutex<ProbeThrottle>,
     pub(crate) runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,

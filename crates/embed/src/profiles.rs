@@ -18,6 +18,7 @@ pub mod health;
 pub mod file;
 pub mod resolve;
 pub mod order;
+pub mod pin;
 mod marks;
 
 pub use self::file::{Credential, Profile, ProfileFile};

@@ -102,6 +102,18 @@ pub enum ReasoningLevel {
     Stream,
 }
 
+impl ReasoningLevel {
+    /// Parses the word used in session indexes: `off`, `on` or `stream`.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "off" => Some(Self::Off),
+            "on" => Some(Self::On),
+            "stream" => Some(Self::Stream),
+            _ => None,
+        }
+    }
+}
+
 /// How a run's replies are made.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyOptions {

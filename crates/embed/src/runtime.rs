@@ -13,7 +13,7 @@ use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::message::Image;
 use pinch_llm::model::Model;
-use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::cancel::Cancel;
 
 use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::scope::RunScope;
@@ -97,9 +97,6 @@ pub trait RunControl: Send + Sync {
     fn take_queued(&self) -> Vec<PendingMessage> {
         Vec::new()
     }
-
-    /// Stops the attempt under way.
-    fn abort(&self, why: CancelReason);
 
     /// Whether an attempt is under way.
     fn is_streaming(&self) -> bool;

@@ -119,6 +119,6 @@ pub enum LeaseError {
     #[error("cancelled while waiting ({0:?})")]
     Cancelled(CancelReason),
     /// Leases cannot be granted now.
-    #[error("cannot lock the session: {0}")]
+    #[error("{0}")]
     Unavailable(#[source] BoxError),
 }

@@ -263,10 +263,6 @@ impl RunControl for MemoryControl {
         taken.filter_map(pending).collect()
     }
 
-    fn abort(&self, why: CancelReason) {
-        locked(&self.cancel).cancel(why);
-    }
-
     fn is_streaming(&self) -> bool {
         self.is_streaming.load(Ordering::Relaxed)
     }

@@ -14,6 +14,7 @@ mod keys;
 mod lanes;
 mod models;
 mod profiles;
+mod sessions;
 mod transcripts;
 mod world;
 mod retry_loop;
@@ -39,6 +40,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
     keys::run(area, given, expect)
         .or_else(|| lanes::run(area, given, expect))
         .or_else(|| profiles::run(area, group, given, expect))
+        .or_else(|| sessions::run(area, given, expect))
         .or_else(|| models::run(area, given, expect))
         .or_else(|| attempts::run(area, given, expect))
         .map_or(Outcome::NotImplemented, Outcome::from)

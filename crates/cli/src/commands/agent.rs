@@ -1,5 +1,6 @@
 //! `pinch agent`: one embedded run, printed as payloads.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -133,13 +134,13 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         let of_config = |config| engine(&state_dir, &host, config);
         let engine = of_config(config.clone());
         warn_of(engine.problems());
-        let mut done = finish(&engine, request(&args, message, &target, &engine, &cancel)?).await;
+        let mut done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;
         // Without a key, fall back to the model of a local server.
         if matches!(done, Err(RunError::NoModel))
             && let Some(model) = local_servers::find(&host).await.iter().find_map(|server| server.models.first())
         {
             let engine = of_config(with_model(config, model));
-            done = finish(&engine, request(&args, message, &target, &engine, &cancel)?).await;
+            done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;
         }
         let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
         done.map_err(|error| Stopped { kind: error.kind().as_str(), failure: embedded::failure(&error, &around) })
@@ -204,39 +205,51 @@ fn write_out(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The session and the agent of a run.
-struct SessionChoice<'a> {
-    session_id: &'a str,
-    session_key: Option<&'a str>,
-    agent: Option<&'a str>,
+/// The session of a run.
+enum SessionChoice<'a> {
+    /// The one with this id, in the lane of a key, of an agent.
+    Id { id: &'a str, key: Option<&'a str>, agent: Option<&'a str> },
+    /// The current one of a key.
+    Key(Cow<'a, str>),
 }
 
 impl<'a> SessionChoice<'a> {
     fn find(args: &'a Args, config: &Config) -> Result<Self, Failure> {
-        let session_key = given(args.session_key.as_deref());
+        let key = given(args.session_key.as_deref());
         let agent = given(args.agent.as_deref());
-        let session_id = given(args.session_id.as_deref()).or(session_key).or(agent.map(|_| "main"));
-        let session_id = session_id
-            .ok_or_else(|| Failure::user("Pass --session-id, --session-key, or --agent to choose a session"))?;
         if let Some(name) = agent {
-            let id = AgentId::normalise(name);
-            let mut known: Vec<AgentId> = config.agents.list.iter().map(|agent| agent.id.clone()).collect();
-            if known.is_empty() {
-                known.push(config.agents.default_id());
+            check_agent(name, key, config)?;
+        }
+        match (given(args.session_id.as_deref()), key, agent) {
+            (Some(id), key, agent) => Ok(Self::Id { id, key, agent }),
+            (None, Some(key), _) => Ok(Self::Key(key.into())),
+            (None, None, Some(agent)) => {
+                let agent = AgentId::normalise(agent);
+                Ok(Self::Key(format!("agent:{agent}:{}", config.session.main_key).into()))
             }
-            if !known.contains(&id) {
-                let names = known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
-                return Err(Failure::user(format!("Unknown agent id \"{name}\". There are: {names}")));
-            }
-            if let Some(of_key) = session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id))
-                && of_key != id
-            {
-                return Err(Failure::user(format!(
-                    "Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key"
-                )));
+            (None, None, None) => {
+                Err(Failure::user("Pass --session-id, --session-key, or --agent to choose a session"))
             }
         }
-        Ok(Self { session_id, session_key, agent })
+    }
+}
+
+/// Checks that an agent exists and is the one that the session key names.
+fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result<(), Failure> {
+    let id = AgentId::normalise(name);
+    let mut known: Vec<AgentId> = config.agents.list.iter().map(|agent| agent.id.clone()).collect();
+    if known.is_empty() {
+        known.push(config.agents.default_id());
+    }
+    if !known.contains(&id) {
+        let names = known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
+        return Err(Failure::user(format!("Unknown agent id \"{name}\". There are: {names}")));
+    }
+    match session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id)) {
+        Some(of_key) if of_key != id => {
+            Err(Failure::user(format!("Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -299,14 +312,20 @@ pub(crate) fn load_config(
     }
 }
 
-fn request(
+async fn request(
     args: &Args,
     message: &str,
     target: &SessionChoice<'_>,
     engine: &Engine,
     cancel: &Cancel,
 ) -> Result<RunRequest, Failure> {
-    let mut request = engine.request(target.session_id, target.session_key, target.agent, message);
+    let mut request = match target {
+        SessionChoice::Id { id, key, agent } => engine.request(id, *key, *agent, message),
+        SessionChoice::Key(key) => {
+            let around = FailureContext { documents: PathBuf::new(), names_model: false };
+            engine.message(key, message).await.map_err(|error| embedded::failure(&error, &around))?
+        }
+    };
     // Whoever starts a run from a shell waits for its answer.
     request = request.cancel(cancel.clone()).require_reply();
     if let Some(word) = &args.thinking {

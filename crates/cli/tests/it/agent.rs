@@ -150,7 +150,7 @@ async fn a_key_cannot_lead_out_of_the_state_folder() {
     user.answer("fine");
     let ran = agent(&user, &["--session-key", "agent:../../../ops:main", "--session-id", "../../s", "-m", "x"]).await;
     assert_eq!(ran, prints("fine\n"));
-    assert_eq!(files(&user.path(".pinch/agents")), [user.path(".pinch/agents/ops/sessions/.._.._s.jsonl")]);
+    assert_eq!(files(&user.path(".pinch/agents")), [user.path(".pinch/agents/ops/sessions/.._.._s-2c214402.jsonl")]);
 }
 
 #[tokio::test]

@@ -14,19 +14,20 @@ use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_ports::{HealthStore, RunLeases};
+use pinch_ports::{HealthStore, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
 
 use super::{Engine, resolve};
 use crate::config::Config;
 use crate::delivery::EventBus;
+use crate::inbox::{Inbox, Seen};
 use crate::key;
 use crate::lanes::Lanes;
 use crate::parts::active::ActiveRuns;
 use crate::parts::credentials::Credentials;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
 use crate::parts::{HostParts, MachineFor, Parts, PromptMaker};
-use crate::ports::LocalLeases;
+use crate::ports::{FileIndex, LocalLeases};
 use crate::replies::{ReplyOptions, Stage};
 use crate::run::RunRequest;
 use crate::run::scope::PromptInputs;
@@ -49,6 +50,7 @@ pub struct EngineBuilder {
     wait_limit: Option<Duration>,
     leases: Option<Arc<dyn RunLeases>>,
     health: Option<Arc<dyn HealthStore>>,
+    index: Option<Arc<dyn SessionIndex>>,
     parts: HostParts,
 }
 
@@ -65,6 +67,7 @@ impl EngineBuilder {
             wait_limit: None,
             leases: None,
             health: None,
+            index: None,
             parts: HostParts {
                 toolbox: Toolbox::default(),
                 machine_for: Arc::new(|_| Arc::new(LocalMachine)),
@@ -193,6 +196,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Remembers sessions by key elsewhere than in `sessions.json` of each agent.
+    pub fn session_index(mut self, index: Arc<dyn SessionIndex>) -> Self {
+        self.index = Some(index);
+        self
+    }
+
     /// Builds the engine. Mistakes in documents are reported by [`Engine::problems`]; everything else in them is used.
     pub fn build(self) -> Engine {
         let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
@@ -227,6 +236,7 @@ impl EngineBuilder {
             .entry(crate::runtime::NATIVE.to_owned())
             .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, store)));
         let leases = self.leases.unwrap_or_else(|| Arc::new(LocalLeases::new(lanes(&config), host.clone())));
+        let index = self.index.unwrap_or_else(|| Arc::new(FileIndex::new(&self.state_dir, host.clone())));
         let parts = Parts {
             host,
             config,
@@ -234,6 +244,9 @@ impl EngineBuilder {
             registry,
             profiles,
             leases,
+            index,
+            inbox: Inbox::default(),
+            seen: Seen::default(),
             bus: EventBus::default(),
             throttle: Mutex::default(),
             runtimes,

@@ -1,5 +1,7 @@
 //! Resolves a request with the configuration.
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::config::agents::Agents;
 use crate::config::{Config, ToolsConfig};
@@ -37,6 +40,8 @@ use crate::workspace::{self, RunWorkspace, WorkspaceRequest};
 
 /// Tokens that embedded runs always keep free: their answers are longer than in a terminal.
 const RESERVE_FLOOR: u64 = 20_000;
+/// Longest header of a session file that is read, in bytes.
+const MAX_HEADER: u64 = 64 * 1024;
 /// Longest session name in a file name, in characters.
 const MAX_FILE_NAME: usize = 128;
 
@@ -129,9 +134,8 @@ pub(super) fn request(
     prompt: &str,
 ) -> RunRequest {
     let (agent, _) = workspace::agent_of(&parts.config.agents, agent_id, session_key);
-    let file = format!("{}.jsonl", file_name(session_id));
-    let session_file = parts.state_dir.join("agents").join(agent.as_str()).join("sessions").join(file);
-    let mut request = RunRequest::new(session_id, SessionRef::Path(session_file), prompt);
+    let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
+    let mut request = RunRequest::new(session_id, SessionRef::Path(session_file(&dir, session_id)), prompt);
     request.agent_id = agent_id.map(str::to_owned);
     // Two runs of one session need different ids.
     request.run_id = parts.host.ids().uuid_v4();
@@ -151,6 +155,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
         let (reason, source) = (fallback.as_str(), agent_source.as_str());
         tracing::debug!(reason, source, agent = agent_id.as_str(), "the run works in the directory of its agent");
     }
+    check_header(parts, &request)?;
     let policy = tool_policy(&parts.config, &agent_id)?;
     request.caller.agent = Some(agent_id.as_str().to_owned());
     request.caller.session_key.clone_from(&request.session_key);
@@ -253,11 +258,51 @@ fn tool_policy(config: &Config, agent: &AgentId) -> Result<ToolPolicy, RunError>
     }
 }
 
-/// A file name for a session.
-fn file_name(session_id: &str) -> String {
+/// The name of a session's file. Where a character had to be replaced or the name had to be cut, a hash of the id follows: different ids
+/// have different files.
+pub(super) fn file_name(session_id: &str) -> String {
+    let name = plain_name(session_id);
+    if name == session_id {
+        return format!("{name}.jsonl");
+    }
+    let hash = Sha256::digest(session_id.as_bytes());
+    let cut = &name[..name.len().min(MAX_FILE_NAME - 9)];
+    format!("{cut}-{:02x}{:02x}{:02x}{:02x}.jsonl", hash[0], hash[1], hash[2], hash[3])
+}
+
+/// The id with what a file name cannot have replaced.
+fn plain_name(session_id: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
     let name: String = session_id.chars().map(safe).take(MAX_FILE_NAME).collect();
     if name.chars().all(|c| c == '.') { "session".to_owned() } else { name }
+}
+
+/// The file of a session in a directory. A file that an earlier version gave a name without a hash stays in use.
+fn session_file(dir: &Path, session_id: &str) -> PathBuf {
+    let file = dir.join(file_name(session_id));
+    let old = dir.join(format!("{}.jsonl", plain_name(session_id)));
+    if old != file && !file.exists() && header_id(&old).is_some_and(|id| id == session_id) { old } else { file }
+}
+
+/// The session id in the header of a file; `None` if there is no file or no header.
+fn header_id(file: &Path) -> Option<String> {
+    let mut first = String::new();
+    BufReader::new(File::open(file).ok()?).take(MAX_HEADER).read_line(&mut first).ok()?;
+    let header: Value = serde_json::from_str(&first).ok()?;
+    (header["type"] == "session").then(|| header["id"].as_str().map(str::to_owned)).flatten()
+}
+
+/// Refuses to continue another session than the one that is requested: of a file in the state directory, the header counts.
+fn check_header(parts: &Parts, request: &RunRequest) -> Result<(), RunError> {
+    let SessionRef::Path(file) = &request.session else { return Ok(()) };
+    match header_id(file).filter(|id| file.starts_with(&parts.state_dir) && *id != request.session_id) {
+        None => Ok(()),
+        Some(id) => Err(RunError::Config(format!(
+            "{} is the file of session {id}, not of {}. Choose another session, or move the file away",
+            file.display(),
+            request.session_id
+        ))),
+    }
 }
 
 /// The directory and the agent of a run.
@@ -277,7 +322,7 @@ fn agent_id_of(agents: &Agents, request: &RunRequest) -> AgentId {
 }
 
 /// The models of a run: the requested or configured one, then its fallbacks.
-fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
+pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
     let agents = &parts.config.agents;
     let mut setting = agents.models_of(&agent_id_of(agents, request));
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
@@ -294,8 +339,12 @@ fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, Ru
     let wanted = ModelRef::new(first.provider.as_str(), first.id.as_str());
     setting.primary.get_or_insert_with(|| format!("{}/{}", first.provider, first.id));
     let aliases = Aliases::of(&agents.defaults);
-    let asked =
-        CandidateRequest { setting: &setting, aliases: &aliases, requested: Some(&wanted), fallbacks_override: None };
+    let asked = CandidateRequest {
+        setting: &setting,
+        aliases: &aliases,
+        requested: Some(&wanted),
+        fallbacks_override: request.fallbacks.as_deref(),
+    };
     let mut models = vec![first];
     for other in candidates::candidates(&asked).into_iter().skip(1) {
         match find(Some(other.provider.as_str()), other.model.as_str()) {
@@ -355,8 +404,11 @@ mod tests {
 
     #[test]
     fn session_names_become_safe_file_names() {
-        assert_eq!(file_name("user-1/../x y"), "user-1_.._x_y");
-        assert_eq!(file_name(".."), "session");
-        assert_eq!(file_name(&"x".repeat(500)).len(), 128);
+        assert_eq!(file_name("user-1"), "user-1.jsonl");
+        assert_eq!(file_name("user-1/../x y"), "user-1_.._x_y-a2b5ad0b.jsonl");
+        assert!(file_name("..").starts_with("session-"));
+        assert_ne!(file_name("Анна"), file_name("Иван"));
+        assert_ne!(file_name(&"x".repeat(500)), file_name(&"x".repeat(501)));
+        assert!(file_name(&"x".repeat(500)).len() <= MAX_FILE_NAME + ".jsonl".len());
     }
 }

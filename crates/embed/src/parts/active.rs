@@ -132,6 +132,11 @@ impl ActiveRuns {
         locked(&self.0).iter().map(|entry| entry.describe()).collect()
     }
 
+    /// The id of the latest matching run.
+    pub(crate) fn find_id(&self, target: RunTarget<'_>) -> Option<String> {
+        self.find(target).pop().map(|entry| entry.run_id.clone())
+    }
+
     /// Stops the runs and returns how many there were.
     pub(crate) fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
         let found = self.find(target);

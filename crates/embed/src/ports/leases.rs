@@ -109,7 +109,7 @@ fn lane_error(error: LaneError) -> LeaseError {
 
 fn locking(file: Option<&Path>, error: std::io::Error) -> LeaseError {
     let file = file.map(Path::to_owned).unwrap_or_else(PathBuf::new);
-    LeaseError::Unavailable(format!("{}: {error}", file.display()).into())
+    LeaseError::Unavailable(format!("cannot lock the session file {}: {error}", file.display()).into())
 }
 
 /// A lease. Its parts are released in this order.

@@ -1,6 +1,7 @@
 //! The request of one run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_coding_agent::store::SessionRef;
@@ -10,6 +11,7 @@ use pinch_ports::Caller;
 use pinch_stdx::cancel::Cancel;
 
 pub use crate::config::params::StreamParams;
+use crate::inbox::TurnGuard;
 use crate::key;
 use crate::profiles::ProfileId;
 pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
@@ -59,6 +61,8 @@ pub struct RunRequest {
     pub provider: Option<String>,
     /// The model; `None`: the configured one.
     pub model: Option<String>,
+    /// Models to fall back to, as `provider/model` or by alias, instead of the configured ones; an empty list: none (`fallbacksOverride`).
+    pub fallbacks: Option<Vec<String>>,
     /// The credentials to use, or to try first.
     pub auth_profile: Option<ProfileChoice>,
     /// How much the model thinks.
@@ -107,6 +111,9 @@ pub struct RunRequest {
     pub cancel: Cancel,
     /// Allows one attempt although every profile is in cooldown.
     pub allow_cooldown_probe: bool,
+    /// The turn of the session that the run takes, if [`Engine::send`](crate::Engine::send) gave it one. The next turn begins when it is
+    /// dropped.
+    pub(crate) turn: Option<Arc<TurnGuard>>,
 }
 
 /// Whether the user must get an answer.
@@ -194,6 +201,7 @@ impl RunRequest {
             runtime: None,
             provider: None,
             model: None,
+            fallbacks: None,
             auth_profile: None,
             think_level: None,
             verbose_level: Verbose::default(),
@@ -217,6 +225,7 @@ impl RunRequest {
             budget: Budget::default(),
             cancel: Cancel::new(),
             allow_cooldown_probe: false,
+            turn: None,
         }
     }
 
@@ -323,6 +332,13 @@ impl RunRequest {
     pub fn model(mut self, provider: impl Into<String>, model: impl Into<String>) -> Self {
         self.provider = Some(provider.into());
         self.model = Some(model.into());
+        self
+    }
+
+    /// Replaces the configured fallbacks, if need be by none.
+    #[must_use]
+    pub fn fallbacks(mut self, models: Vec<String>) -> Self {
+        self.fallbacks = Some(models);
         self
     }
 

@@ -226,10 +226,6 @@ impl RunControl for NativeControl {
         self.session.take_queued().into_iter().filter_map(queued).collect()
     }
 
-    fn abort(&self, why: CancelReason) {
-        self.session.cancel(why);
-    }
-
     fn is_streaming(&self) -> bool {
         self.session.is_running()
     }

@@ -26,7 +26,7 @@ use pinch_embed::runtime::{AttemptEvent, AttemptRuntime, Attempts, Capabilities,
 use pinch_llm::message::Image;
 use pinch_llm::model::Model;
 use pinch_llm::schema::Schema;
-use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, refusal, said, stream, within};
@@ -311,7 +311,6 @@ impl RunControl for Deaf {
     fn queue(&self, _: QueueKind, _: String, _: Vec<Image>) -> Result<(), QueueRefusal> {
         Err(QueueRefusal::Unsupported)
     }
-    fn abort(&self, _: CancelReason) {}
     fn is_streaming(&self) -> bool {
         false
     }

@@ -14,6 +14,8 @@ mod overflow;
 mod ports;
 mod replies;
 mod rotation;
+mod sessions;
 mod tools;
 mod transcript;
+mod turns;
 mod world;

@@ -25,7 +25,7 @@ use pinch_embed::workspace::{self, WorkspaceRequest};
 use pinch_llm::event::{BlockKind, StreamEvent};
 use pinch_llm::message::{AssistantMessage, Block, Image, Message, StopReason, Thinking};
 use pinch_llm::model::Model;
-use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::iso_from_ms;
 use pinch_stdx::process::start_ticks;
 use pinch_testing::server::{Reply, Server};
@@ -171,8 +171,6 @@ impl RunControl for HeldControl {
         self.0.changed.notify_one();
         Ok(())
     }
-
-    fn abort(&self, _: CancelReason) {}
 
     fn is_streaming(&self) -> bool {
         self.0.streaming

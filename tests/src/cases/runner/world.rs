@@ -232,8 +232,6 @@ impl RunControl for NoMessages {
         Vec::new()
     }
 
-    fn abort(&self, _: CancelReason) {}
-
     fn is_streaming(&self) -> bool {
         false
     }

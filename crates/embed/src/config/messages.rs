@@ -1,0 +1,112 @@
+//! `messages`: what happens to messages that arrive while a run of their session is active.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pinch_coding_agent::document::Problem;
+
+use super::node::Node;
+
+/// What happens to a message that arrives while a run of its session is active.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueMode {
+    /// The run reads it in its next turn. If it cannot, as with [`QueueMode::Collect`].
+    #[default]
+    Steer,
+    /// It gets a run of its own afterwards.
+    FollowUp,
+    /// One run afterwards reads all messages that have arrived by then from the same place.
+    Collect,
+    /// The run is stopped, messages that wait are dropped, and this one gets a run at once.
+    Interrupt,
+}
+
+impl QueueMode {
+    /// Parses the word used in configurations. `queue` and `steer-backlog` are earlier names of `steer`.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "steer" | "queue" | "steer-backlog" => Self::Steer,
+            "followup" => Self::FollowUp,
+            "collect" => Self::Collect,
+            "interrupt" => Self::Interrupt,
+            _ => return None,
+        })
+    }
+}
+
+/// Which message is dropped when too many wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DropPolicy {
+    /// The one that has waited longest.
+    Old,
+    /// The one that just arrived.
+    New,
+    /// The one that has waited longest; its first line is shown to the model with the next message.
+    #[default]
+    Summarize,
+}
+
+impl DropPolicy {
+    fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "old" => Self::Old,
+            "new" => Self::New,
+            "summarize" => Self::Summarize,
+            _ => return None,
+        })
+    }
+}
+
+/// `messages.queue`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// What happens to messages of channels that are not in `by_channel`.
+    pub mode: QueueMode,
+    /// The same for single channels, by name in lower case.
+    pub by_channel: BTreeMap<String, QueueMode>,
+    /// How long a session must be quiet before messages that wait get their run.
+    pub debounce: Duration,
+    /// How many messages of one session wait at most.
+    pub cap: usize,
+    /// Which message is dropped when more arrive.
+    pub drop: DropPolicy,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self {
+            mode: QueueMode::default(),
+            by_channel: BTreeMap::new(),
+            debounce: Duration::from_millis(500),
+            cap: 20,
+            drop: DropPolicy::default(),
+        }
+    }
+}
+
+const MODES: [&str; 6] = ["steer", "followup", "collect", "interrupt", "queue", "steer-backlog"];
+
+impl QueueConfig {
+    /// What happens to messages of a channel.
+    pub fn mode_of(&self, channel: Option<&str>) -> QueueMode {
+        channel.and_then(|channel| self.by_channel.get(&channel.to_lowercase())).copied().unwrap_or(self.mode)
+    }
+
+    pub(super) fn read(messages: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let queue = messages.get("queue");
+        queue.object(problems);
+        let default = Self::default();
+        let channels = queue.get("byChannel").members(problems).into_iter();
+        let by_channel = channels
+            .filter_map(|(name, mode)| Some((name.to_lowercase(), mode.word(problems, &MODES, QueueMode::parse)?)))
+            .collect();
+        let cap = queue.get("cap").count(problems).and_then(|cap| usize::try_from(cap).ok());
+        Self {
+            mode: queue.get("mode").word(problems, &MODES, QueueMode::parse).unwrap_or_default(),
+            by_channel,
+            debounce: queue.get("debounceMs").count(problems).map_or(default.debounce, Duration::from_millis),
+            cap: cap.map_or(default.cap, |cap| cap.max(1)),
+            drop: queue.get("drop").word(problems, &["old", "new", "summarize"], DropPolicy::parse).unwrap_or_default(),
+        }
+    }
+}

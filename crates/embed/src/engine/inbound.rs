@@ -1,0 +1,173 @@
+//! Messages by session key: finds or begins the session, and remembers how its run ended.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_coding_agent::store::SessionRef;
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_ports::{Fence, OverrideSource, PortError, SessionEntry};
+
+use super::resolve;
+use crate::key::{self, ProfileId};
+use crate::parts::Parts;
+use crate::profiles::choice::{ProfileChoice, ProfileSource};
+use crate::profiles::pin::SessionPin;
+use crate::replies::ReasoningLevel;
+use crate::replies::tool_notes::Verbose;
+use crate::run::{RunError, RunRequest, RunResult};
+use crate::sessions::entry::{self, RunRecord};
+use crate::sessions::reset;
+
+/// The prompt of a message that only starts a new session.
+const GREETING: &str =
+    "The user has started a new session. Greet them in one or two sentences, and ask what they would like to do.";
+
+/// The request that a message makes: of the session that its key means now, with the settings of that session.
+pub(super) async fn message(parts: &Parts, key: &str, text: &str) -> Result<RunRequest, RunError> {
+    let key = canonical(parts, key)?;
+    let parsed = reset::parse(&parts.config.session, text);
+    let now = parts.host.now_ms();
+    let parent = match key::thread_parent(&key) {
+        Some(parent) => parts.index.get(parent).await.map_err(port_error)?,
+        None => None,
+    };
+    let (session_id, host, rules) = (parts.host.ids().uuid_v4(), parts.host.clone(), parts.config.session.reset);
+    let resets = parsed.resets;
+    let new_id = session_id.clone();
+    let change = move |known: Option<SessionEntry>| {
+        Some(match known {
+            None => entry::begin(&new_id, now, parent.as_ref()),
+            Some(known) if resets || reset::is_due(rules, known.updated_at, &host, now) => {
+                entry::start_anew(&known, &new_id, now)
+            }
+            Some(mut known) => {
+                known.updated_at = now;
+                known
+            }
+        })
+    };
+    let found = parts.index.update(&key, None, Arc::new(change)).await.map_err(port_error)?;
+    let found = found.ok_or_else(|| RunError::Internal(format!("the session index lost {key}")))?;
+    let prompt = if parsed.resets && parsed.text.is_empty() { GREETING } else { parsed.text };
+    let mut request = resolve::request(parts, &found.session_id, Some(&key), None, prompt);
+    if let Some(file) = session_file(parts, &key, &found) {
+        request.session = SessionRef::Path(file);
+    }
+    apply(&found, &mut request);
+    pin(parts, &key, &found, found.session_id == session_id, &mut request).await?;
+    Ok(request)
+}
+
+/// The whole form of a key.
+pub(super) fn canonical(parts: &Parts, key: &str) -> Result<String, RunError> {
+    key::canonical(key, &parts.config.agents.default_id(), &parts.config.session.main_key).ok_or_else(|| {
+        RunError::Config(format!("malformed session key {key:?}: expected agent:<id>:<name>, or a name alone"))
+    })
+}
+
+/// Where the transcript of an entry is, if not where the store puts it.
+fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Option<PathBuf> {
+    let agent = key::parse(key).map_or_else(Default::default, |parsed| key::AgentId::normalise(parsed.agent_id));
+    let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
+    match (&entry.session_file, key::topic(key)) {
+        (Some(file), _) => Some(dir.join(Path::new(file))),
+        (None, Some(topic)) => Some(dir.join(resolve::file_name(&format!("{}-topic-{topic}", entry.session_id)))),
+        (None, None) => None,
+    }
+}
+
+/// The settings of a session. Words that this version does not know change nothing.
+fn apply(entry: &SessionEntry, request: &mut RunRequest) {
+    if let Some(level) = entry.thinking_level.as_deref().and_then(ThinkingLevel::parse) {
+        request.think_level = Some(level);
+    }
+    if let Some(level) = entry.verbose_level.as_deref().and_then(Verbose::parse) {
+        request.verbose_level = level;
+    }
+    if let Some(level) = entry.reasoning_level.as_deref().and_then(ReasoningLevel::parse) {
+        request.reasoning_level = level;
+    }
+    if let Some(model) = &entry.model_override {
+        request.model = Some(model.clone());
+        request.provider.clone_from(&entry.provider_override);
+        // What the user chose is not replaced silently.
+        if entry.extra.get("modelOverrideSource").is_none_or(|source| source == "user") {
+            request.fallbacks = Some(Vec::new());
+        }
+    }
+}
+
+/// Chooses the profile that the session sticks to, and remembers the choice.
+async fn pin(
+    parts: &Parts,
+    key: &str,
+    entry: &SessionEntry,
+    is_new_session: bool,
+    request: &mut RunRequest,
+) -> Result<(), RunError> {
+    // Without a model there is no run; it says why.
+    let Ok(candidates) = resolve::candidates(parts, request) else { return Ok(()) };
+    let Some(model) = candidates.first() else { return Ok(()) };
+    let pin = SessionPin {
+        profile: entry.auth_profile_override.as_deref().map(ProfileId::from),
+        source: entry.auth_profile_override_source,
+        chosen_at_compaction: entry.auth_profile_override_compaction_count,
+        compaction_count: entry.compaction_count.unwrap_or(0),
+        is_new_session,
+    };
+    let order = parts.profiles.order(&model.provider, None);
+    let choice = pin.next(&order, |id| parts.profiles.is_usable(id, model));
+    if is_same(entry, choice.as_ref()) {
+        request.auth_profile = choice;
+        return Ok(());
+    }
+    let (session_id, chosen) = (entry.session_id.clone(), choice.clone());
+    let change = move |known: Option<SessionEntry>| {
+        let mut known = known?;
+        if known.session_id == session_id {
+            known.auth_profile_override = chosen.as_ref().map(|choice| choice.id.to_string());
+            known.auth_profile_override_source = chosen.as_ref().map(|choice| match choice.source {
+                ProfileSource::Auto => OverrideSource::Auto,
+                ProfileSource::User => OverrideSource::User,
+            });
+            known.auth_profile_override_compaction_count = chosen.as_ref().map(|_| known.compaction_count.unwrap_or(0));
+        }
+        Some(known)
+    };
+    parts.index.update(key, None, Arc::new(change)).await.map_err(port_error)?;
+    request.auth_profile = choice;
+    Ok(())
+}
+
+/// Whether an entry already says what was chosen. What the user chose is left as it is written.
+fn is_same(entry: &SessionEntry, choice: Option<&ProfileChoice>) -> bool {
+    let same_id = entry.auth_profile_override.as_deref() == choice.map(|choice| choice.id.as_str());
+    let counted = entry.auth_profile_override_compaction_count == Some(entry.compaction_count.unwrap_or(0));
+    same_id && choice.is_none_or(|choice| choice.source == ProfileSource::User || counted)
+}
+
+/// Records a run that has ended, if its session is still that of its key.
+pub(super) async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, result: &RunResult) {
+    let Some(key) = request.session_key.as_deref() else { return };
+    match parts.index.get(key).await {
+        Ok(Some(entry)) if entry.session_id == request.session_id => {}
+        Ok(_) => return,
+        Err(error) => return tracing::warn!(%error, "the session of a run could not be looked up"),
+    }
+    let now = parts.host.now_ms();
+    let (session_id, run) = (request.session_id.clone(), RunRecord::new(request, result));
+    let change = move |known: Option<SessionEntry>| match known {
+        Some(known) if known.session_id == session_id => Some(entry::after_run(&known, &run, now)),
+        other => other,
+    };
+    if let Err(error) = parts.index.update(key, Some(fence), Arc::new(change)).await {
+        tracing::warn!(%error, "the end of a run could not be recorded");
+    }
+}
+
+pub(super) fn port_error(error: PortError) -> RunError {
+    match error {
+        PortError::Fenced { .. } => RunError::Busy(error.to_string()),
+        error => RunError::Config(error.to_string()),
+    }
+}

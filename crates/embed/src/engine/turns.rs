@@ -1,0 +1,129 @@
+//! Messages to sessions that may be busy: steering, follow-ups, collected messages, interruptions.
+
+use std::sync::Arc;
+
+use pinch_agent_core::queue::QueueKind;
+use pinch_llm::message::Image;
+use pinch_stdx::cancel::CancelReason;
+
+use super::inbound;
+use crate::config::messages::QueueMode;
+use crate::inbox::{Admission, Arrival, InboundMessage, Outcome, TurnGuard, Waiting};
+use crate::parts::Parts;
+use crate::parts::active::RunTarget;
+use crate::run::{RunError, RunRequest};
+
+/// What becomes of a message.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Turn {
+    /// It is its turn: the caller has to run this request. The session's next message waits until request and run are dropped.
+    Run(Box<RunRequest>),
+    /// A run that is or was under way has read it, or a run that another caller starts will.
+    Joined {
+        /// The run.
+        run_id: String,
+    },
+    /// Too many messages were waiting, or a later one interrupted them.
+    Dropped,
+    /// It was sent before, with the same idempotency key.
+    Duplicate {
+        /// The run that read it, if there is one yet.
+        run_id: Option<String>,
+    },
+}
+
+/// Waits until it is clear what becomes of a message.
+pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<Turn, RunError> {
+    let key = inbound::canonical(parts, &message.key)?;
+    let pending = match parts.seen.admit(&key, &message) {
+        Admission::New(pending) => pending,
+        Admission::Known { run_id } => return Ok(Turn::Duplicate { run_id }),
+        Admission::Conflict => {
+            return Err(RunError::Config("another message of this session had the same idempotency key".to_owned()));
+        }
+    };
+    let rules = &parts.config.messages;
+    let mode = message.mode.unwrap_or_else(|| rules.mode_of(message.caller.channel.as_deref()));
+    if parts.inbox.is_busy(&key) {
+        match mode {
+            QueueMode::Steer => {
+                if let Some(run_id) = steer(parts, &key, &message).await {
+                    pending.confirm(&run_id);
+                    return Ok(Turn::Joined { run_id });
+                }
+            }
+            QueueMode::Interrupt => {
+                parts.inbox.clear(&key);
+                parts.active.abort(RunTarget::Session(&key), CancelReason::Superseded);
+            }
+            QueueMode::FollowUp | QueueMode::Collect => {}
+        }
+    }
+    let joins = matches!(mode, QueueMode::Steer | QueueMode::Collect);
+    loop {
+        let (guard, has_waited) = match parts.inbox.arrive(&key, &message, joins, rules) {
+            Arrival::Dropped => return Ok(Turn::Dropped),
+            Arrival::Leads(guard) => (guard, false),
+            Arrival::Waits(outcome) => match outcome.await {
+                Ok(Outcome::Leads(guard)) => (guard, true),
+                Ok(Outcome::Joined { run_id }) => {
+                    pending.confirm(&run_id);
+                    return Ok(Turn::Joined { run_id });
+                }
+                Ok(Outcome::Dropped) => return Ok(Turn::Dropped),
+                // The caller that had taken it along gave up: it waits again.
+                Err(_) => continue,
+            },
+        };
+        let request = lead(parts, &key, message, guard, has_waited && joins).await?;
+        pending.confirm(&request.run_id);
+        return Ok(Turn::Run(Box::new(request)));
+    }
+}
+
+/// Lets the active run of a session read a message. The run that has read it; `None` if none does.
+async fn steer(parts: &Parts, key: &str, message: &InboundMessage) -> Option<String> {
+    let target = RunTarget::Session(key);
+    let run_id = parts.active.find_id(target)?;
+    let (text, images) = (message.text.clone(), message.images.clone());
+    parts.active.queue(target, text, images, QueueKind::Steering).await.ok().map(|()| run_id)
+}
+
+/// The request of the message whose turn it is, and of those that it takes along.
+async fn lead(
+    parts: &Parts,
+    key: &str,
+    message: InboundMessage,
+    guard: TurnGuard,
+    takes_along: bool,
+) -> Result<RunRequest, RunError> {
+    let mut others = Vec::new();
+    if takes_along {
+        // People send several messages in a row.
+        let debounce = parts.config.messages.debounce;
+        while let Some(quiet_at) = parts.inbox.last_arrival(key).map(|last| last + debounce)
+            && quiet_at > tokio::time::Instant::now()
+        {
+            tokio::time::sleep_until(quiet_at).await;
+        }
+        others = parts.inbox.take_along(key, &message);
+    }
+    let (text, images) = merged(&message, &others, parts.inbox.take_dropped(key));
+    let mut request = inbound::message(parts, key, &text).await?;
+    request.images = images;
+    request.caller = message.caller;
+    request.message_to = message.to;
+    request.turn = Some(Arc::new(guard));
+    others.into_iter().for_each(|other| other.join(&request.run_id));
+    Ok(request)
+}
+
+/// The text and the images of several messages.
+fn merged(message: &InboundMessage, others: &[Waiting], dropped: Option<String>) -> (String, Vec<Image>) {
+    let others = others.iter().map(|other| &other.message);
+    let images = std::iter::once(message).chain(others.clone()).flat_map(|one| one.images.iter().cloned()).collect();
+    let texts: Vec<&str> = std::iter::once(message).chain(others).map(|one| one.text.trim()).collect();
+    let text = dropped.into_iter().chain([texts.join("\n\n")]).collect::<Vec<_>>().join("\n\n");
+    (text, images)
+}

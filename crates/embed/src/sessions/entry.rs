@@ -1,0 +1,125 @@
+//! How the entry of a session key changes: when a session begins, and when a run has ended.
+
+use pinch_ports::{SessionEntry, SessionRoute};
+use serde_json::Value;
+
+use crate::run::{RunRequest, RunResult};
+
+/// Members of OpenClaw that belong to one session only and that this version does not know by type.
+const OF_ONE_SESSION: [&str; 11] = [
+    "systemSent",
+    "systemPromptReport",
+    "skillsSnapshot",
+    "cliSessionIds",
+    "claudeCliSessionId",
+    "memoryFlushAt",
+    "memoryFlushCompactionCount",
+    "contextBudgetStatus",
+    "totalTokensFresh",
+    "cacheRead",
+    "cacheWrite",
+];
+
+/// The entry of a key that has none. A thread takes over the settings of the conversation it belongs to.
+pub(crate) fn begin(session_id: &str, now_ms: i64, parent: Option<&SessionEntry>) -> SessionEntry {
+    let mut entry = SessionEntry::new(session_id, now_ms);
+    if let Some(parent) = parent {
+        entry.thinking_level.clone_from(&parent.thinking_level);
+        entry.verbose_level.clone_from(&parent.verbose_level);
+        entry.reasoning_level.clone_from(&parent.reasoning_level);
+        entry.provider_override.clone_from(&parent.provider_override);
+        entry.model_override.clone_from(&parent.model_override);
+    }
+    entry
+}
+
+/// The entry with a new session. Settings of the user and the route stay.
+pub(crate) fn start_anew(entry: &SessionEntry, session_id: &str, now_ms: i64) -> SessionEntry {
+    let mut next = entry.clone();
+    session_id.clone_into(&mut next.session_id);
+    next.updated_at = now_ms;
+    next.session_file = None;
+    (next.input_tokens, next.output_tokens, next.total_tokens) = (None, None, None);
+    (next.compaction_count, next.aborted_last_run) = (None, None);
+    for member in OF_ONE_SESSION {
+        next.extra.shift_remove(member);
+    }
+    next
+}
+
+/// What is remembered of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunRecord {
+    aborted: bool,
+    n_compactions: u64,
+    tokens: Option<TokenCounts>,
+    /// Provider and model of the last answer.
+    model: Option<(String, String)>,
+    route: SessionRoute,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TokenCounts {
+    input: u64,
+    output: u64,
+    in_context: u64,
+    window: Option<u64>,
+}
+
+impl RunRecord {
+    pub(crate) fn new(request: &RunRequest, result: &RunResult) -> Self {
+        let agent = &result.meta.agent;
+        let tokens = agent.last_call_usage.as_ref().map(|last| {
+            let prompt = last.input + last.cache_read + last.cache_write;
+            TokenCounts {
+                input: agent.usage.input,
+                output: agent.usage.output,
+                in_context: if prompt > 0 { prompt } else { last.total_tokens },
+                window: agent.budget.map(|budget| budget.window),
+            }
+        });
+        let caller = &request.caller;
+        let mut route = SessionRoute::default();
+        route.channel.clone_from(&caller.channel);
+        route.to.clone_from(&request.message_to);
+        route.account_id.clone_from(&caller.account);
+        route.thread_id = caller.thread.as_deref().map(Value::from);
+        Self {
+            aborted: result.meta.aborted,
+            n_compactions: agent.compaction_count.into(),
+            tokens,
+            model: (!agent.model.is_empty()).then(|| (agent.provider.clone(), agent.model.clone())),
+            route,
+        }
+    }
+}
+
+/// The entry after a run of its session.
+pub(crate) fn after_run(entry: &SessionEntry, run: &RunRecord, now_ms: i64) -> SessionEntry {
+    let mut next = entry.clone();
+    next.updated_at = now_ms;
+    next.aborted_last_run = Some(run.aborted);
+    next.compaction_count = Some(entry.compaction_count.unwrap_or(0) + run.n_compactions);
+    if let Some(tokens) = run.tokens {
+        next.input_tokens = Some(tokens.input);
+        next.output_tokens = Some(tokens.output);
+        next.context_tokens = tokens.window.or(entry.context_tokens);
+        let limit = next.context_tokens.unwrap_or(u64::MAX);
+        next.total_tokens = Some(tokens.in_context.min(limit));
+    }
+    if let Some((provider, model)) = &run.model {
+        next.model_provider = Some(provider.clone());
+        next.model = Some(model.clone());
+    }
+    if run.route != SessionRoute::default() {
+        let before = entry.route.clone().unwrap_or_default();
+        let mut route = run.route.clone();
+        route.channel = route.channel.or(before.channel);
+        route.to = route.to.or(before.to);
+        route.account_id = route.account_id.or(before.account_id);
+        route.thread_id = route.thread_id.or(before.thread_id);
+        route.extra = before.extra;
+        next.route = Some(route);
+    }
+    next
+}

@@ -1,0 +1,75 @@
+//! When a session starts anew: by a command, every day, or after a while without messages.
+
+use pinch_stdx::host::Host;
+
+use crate::config::sessions::{ResetRules, SessionConfig};
+
+/// What a message asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parsed<'a> {
+    /// It starts a new session.
+    pub(crate) resets: bool,
+    /// The rest of it, for the model.
+    pub(crate) text: &'a str,
+}
+
+/// Splits a command that starts a new session off a message.
+pub(crate) fn parse<'a>(config: &SessionConfig, message: &'a str) -> Parsed<'a> {
+    let text = message.trim();
+    let rest =
+        config.reset_triggers.iter().map(|trigger| trigger.trim()).filter(|trigger| !trigger.is_empty()).find_map(
+            |trigger| {
+                let (start, rest) = text.split_at_checked(trigger.len())?;
+                let is_it =
+                    start.eq_ignore_ascii_case(trigger) && (rest.is_empty() || rest.starts_with(char::is_whitespace));
+                is_it.then_some(rest.trim_start())
+            },
+        );
+    match rest {
+        Some(text) => Parsed { resets: true, text },
+        None => Parsed { resets: false, text: message },
+    }
+}
+
+/// Whether a session whose last message arrived at `updated_at` has to start anew.
+pub(crate) fn is_due(rules: ResetRules, updated_at: i64, host: &Host, now: i64) -> bool {
+    let is_idle = rules.idle_minutes.is_some_and(|minutes| {
+        let limit = i64::try_from(minutes).unwrap_or(i64::MAX).saturating_mul(60_000);
+        now.saturating_sub(updated_at) > limit
+    });
+    is_idle || rules.daily_at_hour.is_some_and(|hour| updated_at < host.last_time_of_day(hour, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+    /// Midnight, UTC.
+    const NOW: i64 = 1_767_225_600_000;
+
+    #[test]
+    fn commands_are_split_off() {
+        let config = SessionConfig::default();
+        let parsed = |text| parse(&config, text);
+        assert_eq!(parsed(" /new "), Parsed { resets: true, text: "" });
+        assert_eq!(parsed("/Reset  and go on"), Parsed { resets: true, text: "and go on" });
+        for text in ["/newer", "say /new", "é", "", "/ne"] {
+            assert_eq!(parsed(text), Parsed { resets: false, text });
+        }
+    }
+
+    #[test]
+    fn whatever_comes_first_resets() {
+        let host = Host::builder().clock(NOW, 0).build();
+        let due = |daily_at_hour, idle_minutes, age_hours: i64, now_hour: i64| {
+            let now = NOW + now_hour * HOUR;
+            is_due(ResetRules { daily_at_hour, idle_minutes }, now - age_hours * HOUR, &host, now)
+        };
+        assert!(!due(None, None, 1000, 5));
+        assert!(due(Some(4), None, 2, 5) && !due(Some(4), None, 1, 5), "four o'clock lies between");
+        assert!(!due(Some(4), None, 20, 3) && due(Some(4), None, 24, 3), "before four, yesterday's counts");
+        assert!(due(None, Some(90), 2, 12) && !due(None, Some(120), 2, 12));
+        assert!(due(Some(4), Some(30), 1, 12), "idle comes first");
+    }
+}

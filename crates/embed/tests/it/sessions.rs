@@ -1,0 +1,171 @@
+//! Messages by session key: which session they belong to, and what is remembered about it.
+
+use pinch_embed::key::Peer;
+use pinch_embed::ports::Caller;
+use pinch_embed::run::RunError;
+use pinch_testing::server::Gate;
+use serde_json::{Value, json};
+
+use crate::world::{FALLBACK, World, answer, said, stream, within};
+
+const KEY: &str = "agent:main:telegram:direct:42";
+const INDEX: &str = "state/agents/main/sessions/sessions.json";
+
+fn index(world: &World) -> Value {
+    serde_json::from_slice(&std::fs::read(world.path(INDEX)).unwrap()).unwrap()
+}
+
+async fn say(world: &World, key: &str, text: &str) -> String {
+    world.server.reply(stream(answer("m", "Yes.")));
+    let request = world.engine.message(key, text).await.unwrap();
+    let session = request.session_id.clone();
+    let result = within(world.engine.run(request).finish()).await.unwrap();
+    assert_eq!(said(&result), ["Yes."]);
+    session
+}
+
+#[tokio::test]
+async fn messages_of_one_key_share_a_session_until_a_command_starts_a_new_one() {
+    let world = World::new().await;
+    let first = say(&world, KEY, "one").await;
+    assert_eq!(say(&world, KEY, "two").await, first);
+    assert_eq!(world.transcript(&first).messages().len(), 4);
+    let other = say(&world, "agent:main:telegram:direct:43", "hello").await;
+    assert_ne!(other, first);
+    let second = say(&world, KEY, "/new what now?").await;
+    assert_ne!(second, first);
+    assert_eq!(world.transcript(&second).messages()[0], "user: what now?");
+    let greeted = say(&world, KEY, "/reset").await;
+    assert!(world.transcript(&greeted).messages()[0].contains("started a new session"));
+    // Another engine on the same directory goes on with the session.
+    let request = world.restarted().message(KEY, "three").await.unwrap();
+    assert_eq!(request.session_id, greeted);
+}
+
+#[tokio::test]
+async fn the_entry_of_a_key_records_tokens_model_and_route_and_keeps_unknown_members() {
+    let world = World::new().await;
+    world.write(
+        INDEX,
+        &json!({KEY: {"sessionId": "s1", "updatedAt": 1, "label": "Ada", "future": [1]}, "x": 7}).to_string(),
+    );
+    world.server.reply(stream(answer("m", "Yes.")));
+    let mut request = world.engine.message(KEY, "hello").await.unwrap();
+    assert_eq!(request.session_id, "s1");
+    request = request.caller(Caller::new().channel("telegram").account("bot").thread("7")).message_to("42");
+    within(world.engine.run(request).finish()).await.unwrap();
+    let index = index(&world);
+    let entry = &index[KEY];
+    assert_eq!((&entry["label"], &entry["future"], &index["x"]), (&json!("Ada"), &json!([1]), &json!(7)));
+    assert_eq!(entry["modelProvider"], "anthropic");
+    assert!(entry["totalTokens"].as_u64() > Some(0) && entry["contextTokens"].as_u64() > Some(0), "{entry}");
+    assert_eq!(
+        entry["deliveryContext"],
+        json!({"channel": "telegram", "to": "42", "accountId": "bot", "threadId": "7"})
+    );
+    assert_eq!(entry["abortedLastRun"], false);
+    assert_eq!(entry["authProfileOverride"], "first");
+    assert_eq!(entry["authProfileOverrideSource"], "auto");
+}
+
+#[tokio::test]
+async fn a_session_that_was_idle_starts_anew_and_keeps_its_settings() {
+    let world = World::with(|config| config["session"] = json!({"reset": {"mode": "idle", "idleMinutes": 30}})).await;
+    let entry =
+        json!({"sessionId": "old", "updatedAt": 1, "modelOverride": FALLBACK, "inputTokens": 9, "skillsSnapshot": {}});
+    world.write(INDEX, &json!({KEY: entry}).to_string());
+    let request = world.engine.message(KEY, "hello").await.unwrap();
+    assert_ne!(request.session_id, "old");
+    assert_eq!(request.model.as_deref(), Some(FALLBACK));
+    assert_eq!(request.fallbacks.as_deref(), Some(&[][..]), "what the user chose is not replaced");
+    let entry = &index(&world)[KEY];
+    assert_eq!(entry["sessionId"], request.session_id.as_str());
+    assert!(entry.get("inputTokens").is_none() && entry.get("skillsSnapshot").is_none(), "{entry}");
+    let again = world.engine.message(KEY, "hello").await.unwrap();
+    assert_eq!(again.session_id, request.session_id);
+}
+
+#[tokio::test]
+async fn a_thread_takes_over_the_settings_of_its_conversation_and_a_topic_has_a_file_of_its_own() {
+    let world = World::new().await;
+    let group = "agent:main:telegram:group:-100";
+    let set = |entry: Option<_>| {
+        let mut entry: pinch_embed::ports::SessionEntry = entry.unwrap_or_default();
+        entry.session_id = "group".to_owned();
+        entry.updated_at = 1;
+        entry.thinking_level = Some("high".to_owned());
+        Some(entry)
+    };
+    world.engine.update_session(group, set).await.unwrap();
+    let request = world.engine.message(&format!("{group}:topic:5"), "hello").await.unwrap();
+    assert_eq!(request.think_level.map(|level| level.as_str()), Some("high"));
+    let file = format!("{}-topic-5.jsonl", request.session_id);
+    assert!(format!("{:?}", request.session).contains(&file), "{:?}", request.session);
+    let keys: Vec<String> = world.engine.sessions("main").await.unwrap().into_keys().collect();
+    assert_eq!(keys, [group.to_owned(), format!("{group}:topic:5")]);
+}
+
+#[tokio::test]
+async fn keys_are_completed_and_malformed_ones_are_refused() {
+    let world = World::with(|config| {
+        config["session"] = json!({"dmScope": "per-channel-peer", "identityLinks": {"ada": ["telegram:42"]}});
+    })
+    .await;
+    let key =
+        |text: &'static str| async { world.engine.message(text, "hello").await.map(|request| request.session_key) };
+    assert_eq!(key(" Main ").await.unwrap().as_deref(), Some("agent:main:main"));
+    assert_eq!(key("chat").await.unwrap().as_deref(), Some("agent:main:chat"));
+    assert_eq!(key("agent:Ops:Chat").await.unwrap().as_deref(), Some("agent:ops:chat"));
+    assert!(matches!(key("agent:ops").await, Err(RunError::Config(text)) if text.contains("malformed session key")));
+    let peer = Peer { channel: "telegram", account_id: None, kind: "direct", id: "42" };
+    assert_eq!(world.engine.session_key(None, &peer), "agent:main:telegram:direct:ada");
+}
+
+#[tokio::test]
+async fn a_damaged_index_is_reported_and_left_alone() {
+    let world = World::new().await;
+    world.write(INDEX, "{");
+    let error = world.engine.message(KEY, "hello").await.unwrap_err().to_string();
+    assert!(error.contains("sessions.json"), "{error}");
+    world.write(INDEX, &json!({KEY: {"sessionId": 5}}).to_string());
+    let error = world.engine.message(KEY, "hello").await.unwrap_err().to_string();
+    assert!(error.contains(KEY), "{error}");
+    assert_eq!(index(&world), json!({KEY: {"sessionId": 5}}));
+}
+
+#[tokio::test]
+async fn a_run_does_not_record_into_the_session_that_replaced_its_own() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    world.server.reply(pinch_testing::server::Reply::events().gated(&gate, answer("m", "Yes.")));
+    let request = world.engine.message(KEY, "one").await.unwrap();
+    let run = world.engine.run(request);
+    let next = async {
+        let next = world.engine.message(KEY, "/new two").await.unwrap();
+        gate.open_times(100);
+        next
+    };
+    let (result, next) = within(async { tokio::join!(run.finish(), next) }).await;
+    result.unwrap();
+    let entry = &index(&world)[KEY];
+    assert_eq!(entry["sessionId"], next.session_id.as_str());
+    assert!(entry.get("inputTokens").is_none(), "{entry}");
+}
+
+#[tokio::test]
+async fn session_files_of_other_sessions_are_refused_and_old_names_stay_in_use() {
+    let world = World::new().await;
+    let header = |id: &str| {
+        format!(
+            "{}\n",
+            json!({"type": "session", "version": 3, "id": id, "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/"})
+        )
+    };
+    world.write("state/agents/main/sessions/____.jsonl", &header("Анна"));
+    let file = |id: &str| format!("{:?}", world.engine.request(id, None, None, "hi").session);
+    assert!(file("Анна").contains("/____.jsonl"), "{}", file("Анна"));
+    assert!(file("Иван").contains("/____-"), "{}", file("Иван"));
+    world.write("state/agents/main/sessions/mine.jsonl", &header("theirs"));
+    let error = within(world.engine.run(world.engine.request("mine", None, None, "hi")).finish()).await.unwrap_err();
+    assert!(error.to_string().contains("is the file of session theirs, not of mine"), "{error}");
+}

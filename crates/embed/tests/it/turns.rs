@@ -1,0 +1,267 @@
+//! Messages to sessions that are busy: what the model reads, in which run, and that nothing is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use pinch_embed::config::messages::QueueMode;
+use pinch_embed::ports::Caller;
+use pinch_embed::run::{RunError, RunRequest};
+use pinch_embed::{InboundMessage, Turn};
+use pinch_stdx::cancel::CancelReason;
+use pinch_testing::server::{Gate, Reply};
+use serde_json::json;
+
+use crate::world::{World, answer, pull_to_text, stream, within};
+
+const KEY: &str = "agent:main:chat";
+
+async fn world(queue: serde_json::Value) -> World {
+    World::with(|config| config["messages"] = json!({"queue": queue})).await
+}
+
+fn message(text: &str) -> InboundMessage {
+    InboundMessage::new(KEY, text)
+}
+
+/// The request of a message whose turn it is.
+#[track_caller]
+fn request(turn: Result<Turn, RunError>) -> RunRequest {
+    match turn {
+        Ok(Turn::Run(request)) => *request,
+        other => panic!("not a turn of its own: {other:?}"),
+    }
+}
+
+async fn run(world: &World, request: RunRequest) {
+    world.server.reply(stream(answer("m", "Yes.")));
+    within(world.engine.run(request).finish()).await.unwrap();
+}
+
+/// What the users of a session said, in order.
+fn users(world: &World, session: &str) -> Vec<String> {
+    let messages = world.transcript(session).messages();
+    messages.iter().filter_map(|message| message.strip_prefix("user: ")).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn messages_that_arrive_during_a_run_are_collected_into_one_turn() {
+    let world = world(json!({"mode": "collect", "debounceMs": 30})).await;
+    let first = request(world.engine.send(message("one")).await);
+    let session = first.session_id.clone();
+    let engine = world.engine.clone();
+    let (two, three) = (engine.send(message("two")), engine.send(message("three")));
+    let run = run(&world, first);
+    let ((), two, three) =
+        within(async { tokio::join!(run, async { request(two.await) }, async { three.await.unwrap() }) }).await;
+    let joined = two.run_id.clone();
+    assert!(matches!(three, Turn::Joined { run_id } if run_id == joined));
+    self::run(&world, two).await;
+    assert_eq!(users(&world, &session), ["one", "two\n\nthree"]);
+    // The session is free again.
+    request(world.engine.send(message("four")).now_or_never().unwrap_or_else(|| panic!("it waits")));
+}
+
+#[tokio::test]
+async fn follow_ups_get_a_run_each_and_messages_of_different_origin_are_not_mixed() {
+    for (mode, queue) in [("followup", "followup"), ("collect", "collect")] {
+        let world = world(json!({"mode": queue, "debounceMs": 1})).await;
+        let first = request(world.engine.send(message("one")).await);
+        let session = first.session_id.clone();
+        let other = Caller::new().channel("telegram");
+        let second = world.engine.send(message("two"));
+        let third = world.engine.send(message("three").caller(other));
+        let ((), (), ()) = within(async {
+            tokio::join!(run(&world, first), async { run(&world, request(second.await)).await }, async {
+                run(&world, request(third.await)).await;
+            })
+        })
+        .await;
+        assert_eq!(users(&world, &session), ["one", "two", "three"], "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_its_own() {
+    let world = world(json!({"debounceMs": 1})).await;
+    let gate = Gate::new();
+    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(stream(answer("m2", "Blue it is.")));
+    let first = request(world.engine.send(message("Paint it.")).await);
+    let (session, run_id) = (first.session_id.clone(), first.run_id.clone());
+    let mut running = world.engine.run(first);
+    gate.open_times(4);
+    pull_to_text(&mut running).await;
+    let steered = world.engine.send(message("In blue!"));
+    let (result, steered) = within(async {
+        tokio::join!(
+            async {
+                gate.open_times(100);
+                running.finish().await
+            },
+            steered
+        )
+    })
+    .await;
+    result.unwrap();
+    assert!(matches!(steered, Ok(Turn::Joined { run_id: of }) if of == run_id));
+    assert_eq!(users(&world, &session), ["Paint it.", "In blue!"]);
+    // A turn whose run has not begun cannot be steered.
+    let second = request(world.engine.send(message("two")).await);
+    let third = world.engine.send(message("three"));
+    let ((), third) = within(async { tokio::join!(run(&world, second), async { request(third.await) }) }).await;
+    run(&world, third).await;
+    assert_eq!(users(&world, &session), ["Paint it.", "In blue!", "two", "three"]);
+}
+
+#[tokio::test]
+async fn an_interruption_stops_the_run_and_drops_what_waits() {
+    let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
+    let gate = Gate::new();
+    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    let first = request(world.engine.send(message("one")).await);
+    let session = first.session_id.clone();
+    let mut running = world.engine.run(first);
+    gate.open_times(4);
+    pull_to_text(&mut running).await;
+    let waiting = world.engine.send(message("two"));
+    let urgent = world.engine.send(message("stop, three!").mode(QueueMode::Interrupt));
+    let (stopped, waiting, urgent) = within(async {
+        tokio::join!(running.finish(), waiting, async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            request(urgent.await)
+        })
+    })
+    .await;
+    assert!(stopped.is_ok_and(|result| result.meta.aborted));
+    assert!(matches!(waiting, Ok(Turn::Dropped)));
+    run(&world, urgent).await;
+    assert_eq!(users(&world, &session), ["one", "stop, three!"]);
+}
+
+#[tokio::test]
+async fn at_most_so_many_messages_wait_and_what_is_dropped_is_summarised_or_not() {
+    for (policy, expected) in [
+        ("old", "three"),
+        ("new", "two"),
+        (
+            "summarize",
+            "[1 earlier messages were dropped because too many were waiting. They began with:\n- two]\n\nthree",
+        ),
+    ] {
+        let world = world(json!({"mode": "collect", "debounceMs": 1, "cap": 1, "drop": policy})).await;
+        let first = request(world.engine.send(message("one")).await);
+        let session = first.session_id.clone();
+        let (two, three) = (world.engine.send(message("two\nmore")), world.engine.send(message("three")));
+        let ((), outcomes) = within(async {
+            tokio::join!(run(&world, first), async {
+                futures::future::join_all([two.boxed(), three.boxed()].map(|turn| async {
+                    match turn.await.unwrap() {
+                        Turn::Run(request) => run(&world, *request).await,
+                        Turn::Dropped => {}
+                        other => panic!("{other:?}"),
+                    }
+                }))
+                .await
+            })
+        })
+        .await;
+        assert_eq!(outcomes.len(), 2);
+        let expected = if policy == "new" { "two\nmore" } else { expected };
+        assert_eq!(users(&world, &session), ["one", expected], "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_gives_up_leaves_its_turn_to_the_next() {
+    let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
+    let first = request(world.engine.send(message("one")).await);
+    let mut gone = Box::pin(world.engine.send(message("two")));
+    let mut next = Box::pin(world.engine.send(message("three")));
+    assert!((&mut gone).now_or_never().is_none() && (&mut next).now_or_never().is_none());
+    drop(gone);
+    // A request that is never run frees its session, too.
+    drop(first);
+    let next = request(within(next).await);
+    assert_eq!(next.prompt, "three");
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_gets_no_second_run() {
+    let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
+    let once = |text: &str| message(text).idempotency_key("m1");
+    let first = request(world.engine.send(once("one")).await);
+    let run_id = first.run_id.clone();
+    let again = world.engine.send(once("one")).await;
+    assert!(matches!(again, Ok(Turn::Duplicate { run_id: Some(of) }) if of == run_id));
+    let other = world.engine.send(once("another")).await;
+    assert!(matches!(other, Err(RunError::Config(text)) if text.contains("idempotency key")));
+    drop(first);
+    // A message that never reached a run may be sent again.
+    let second = request(world.engine.send(message("two").idempotency_key("m2")).await);
+    let mut waiting = Box::pin(world.engine.send(message("three").idempotency_key("m3")));
+    assert!((&mut waiting).now_or_never().is_none());
+    drop(waiting);
+    drop(second);
+    request(world.engine.send(message("three").idempotency_key("m3")).await);
+}
+
+/// Messages in every mode that arrive in every phase of a run: each is read exactly once, or its caller knows better.
+#[tokio::test]
+async fn whenever_a_message_arrives_it_is_read_once() {
+    for mode in [QueueMode::Steer, QueueMode::FollowUp, QueueMode::Collect] {
+        for n_open in 0..7 {
+            let world = Arc::new(world(json!({"debounceMs": 1})).await);
+            let gate = Gate::new();
+            world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+            for n in 0..4 {
+                world.server.reply(stream(answer(&format!("a{n}"), "Yes.")));
+            }
+            let first = request(world.engine.send(message("one")).await);
+            let session = first.session_id.clone();
+            let running = world.engine.run(first).finish();
+            let arriving = async {
+                gate.open_times(n_open);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let late = async {
+                    match world.engine.send(message("late").mode(mode)).await.unwrap() {
+                        Turn::Run(request) => drop(world.engine.run(*request).finish().await.unwrap()),
+                        Turn::Joined { .. } => {}
+                        other => panic!("{other:?}"),
+                    }
+                };
+                let release = async {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    gate.open_times(100);
+                };
+                tokio::join!(late, release);
+            };
+            let (ran, ()) = within(async { tokio::join!(running, arriving) }).await;
+            ran.unwrap();
+            assert_eq!(users(&world, &session), ["one", "late"], "{mode:?} after {n_open} events");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_turn_passes_the_session_on() {
+    let world = world(json!({"mode": "followup", "debounceMs": 1})).await;
+    let gate = Gate::new();
+    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    let first = request(world.engine.send(message("one")).await);
+    let cancel = first.cancel.clone();
+    let second = world.engine.send(message("two"));
+    let (stopped, (), second) = within(async {
+        tokio::join!(
+            world.engine.run(first).finish(),
+            async {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                cancel.cancel(CancelReason::User);
+            },
+            async { request(second.await) }
+        )
+    })
+    .await;
+    assert!(stopped.is_err() || stopped.is_ok_and(|result| result.meta.aborted));
+    assert_eq!(second.prompt, "two");
+}
