@@ -28,7 +28,7 @@ pub(crate) fn failure(error: &RunError, around: &FailureContext) -> Failure {
             Failure { kind, ..failure }
         }
         RunError::Failover(failure) => Failure::new(blame(failure), error.text_for_user()),
-        RunError::Busy(_) | RunError::Internal(_) => Failure::internal(error.to_string()),
+        RunError::Busy(_) | RunError::Draining | RunError::Internal(_) => Failure::internal(error.to_string()),
     }
 }
 

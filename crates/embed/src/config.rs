@@ -48,6 +48,8 @@ pub struct Config {
     pub session: SessionConfig,
     /// `messages.queue`.
     pub messages: QueueConfig,
+    /// How many runs of cron jobs go on at once (`cron.maxConcurrentRuns`).
+    pub max_concurrent_cron_runs: Option<usize>,
     /// The file it was read from, if any.
     pub file: Option<PathBuf>,
     /// The whole document, for sections that are read elsewhere.
@@ -93,11 +95,27 @@ impl Config {
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), &mut problems);
         let messages = QueueConfig::read(&node.get("messages"), &mut problems);
+        let cron = node.get("cron").get("maxConcurrentRuns");
+        let max_concurrent_cron_runs = cron.count(&mut problems).and_then(|n| usize::try_from(n).ok());
         let document = match root {
             Value::Object(document) => document,
             _ => Map::new(),
         };
-        (Self { agents, auth, models, tools, channels, session, messages, file: None, document }, problems)
+        (
+            Self {
+                agents,
+                auth,
+                models,
+                tools,
+                channels,
+                session,
+                messages,
+                max_concurrent_cron_runs,
+                file: None,
+                document,
+            },
+            problems,
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use pinch_agent_core::queue::QueueKind;
@@ -27,7 +27,9 @@ mod resolve;
 mod inbound;
 mod leasing;
 mod turns;
+mod configured;
 mod builder;
+mod shutdown;
 
 pub use builder::EngineBuilder;
 pub use engine_run::{DeliveredRun, EngineRun, ReplyDelivery};
@@ -36,6 +38,11 @@ pub use turns::Turn;
 /// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
 #[derive(Clone)]
 pub struct Engine {
+    current: Arc<RwLock<Current>>,
+}
+
+/// The parts of an engine with the configuration that holds now.
+struct Current {
     parts: Arc<Parts>,
     problems: Arc<Vec<Problem>>,
 }
@@ -47,8 +54,12 @@ impl Engine {
     }
 
     /// Mistakes in documents and registrations, which were ignored.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
+    pub fn problems(&self) -> Vec<Problem> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).problems.to_vec()
+    }
+
+    fn parts(&self) -> Arc<Parts> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).parts)
     }
 
     /// A request with the defaults of the configuration filled in: agent, session file, workspace, time limit.
@@ -59,7 +70,7 @@ impl Engine {
         agent_id: Option<&str>,
         prompt: &str,
     ) -> RunRequest {
-        resolve::request(&self.parts, session_id, session_key, agent_id, prompt)
+        resolve::request(&self.parts(), session_id, session_key, agent_id, prompt)
     }
 
     /// Creates the request of a message from its session key: of the session that the key means now, which begins if there is none or if the
@@ -71,7 +82,7 @@ impl Engine {
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index of sessions cannot be read or written.
     pub async fn message(&self, key: &str, text: &str) -> Result<RunRequest, RunError> {
-        inbound::message(&self.parts, key, text).await
+        inbound::message(&self.parts(), key, text).await
     }
 
     /// Sends a message to a session that may be busy, and waits until it is clear what becomes of it: it gets a run of its own, which the
@@ -84,13 +95,14 @@ impl Engine {
     /// # Errors
     /// As [`Engine::message`]; also if another message of the session had the same idempotency key.
     pub async fn send(&self, message: InboundMessage) -> Result<Turn, RunError> {
-        turns::send(&self.parts, message).await
+        turns::send(&self.parts(), message).await
     }
 
     /// The session key of a chat, as `session.dmScope`, `session.mainKey` and `session.identityLinks` say. `agent`: the agent that the
     /// message is for; `None`: the default one.
     pub fn session_key(&self, agent: Option<&str>, peer: &Peer<'_>) -> String {
-        let config = &self.parts.config;
+        let parts = self.parts();
+        let config = &parts.config;
         let agent = agent.map_or_else(|| config.agents.default_id(), AgentId::normalise);
         let session = &config.session;
         key::peer_key(&agent, peer, session.dm_scope, &session.main_key, &session.identity_links)
@@ -101,7 +113,7 @@ impl Engine {
     /// # Errors
     /// [`RunError::Config`] if the index of sessions cannot be read.
     pub async fn sessions(&self, agent: &str) -> Result<BTreeMap<String, SessionEntry>, RunError> {
-        self.parts.index.list(AgentId::normalise(agent).as_str()).await.map_err(inbound::port_error)
+        self.parts().index.list(AgentId::normalise(agent).as_str()).await.map_err(inbound::port_error)
     }
 
     /// Changes what is remembered about a session, such as the model that its user chose; `None` stands for no entry. `change` may be called
@@ -114,19 +126,19 @@ impl Engine {
         key: &str,
         change: impl Fn(Option<SessionEntry>) -> Option<SessionEntry> + Send + Sync + 'static,
     ) -> Result<Option<SessionEntry>, RunError> {
-        let key = inbound::canonical(&self.parts, key)?;
-        self.parts.index.update(&key, None, Arc::new(change)).await.map_err(inbound::port_error)
+        let key = inbound::canonical(&self.parts(), key)?;
+        self.parts().index.update(&key, None, Arc::new(change)).await.map_err(inbound::port_error)
     }
 
     /// The runs under way, oldest first. Runs that still wait for a lane are not among them.
     pub fn active(&self) -> Vec<ActiveRun> {
-        self.parts.active.list()
+        self.parts().active.list()
     }
 
     /// Stops runs and returns how many there were. Each ends soon with what it has: [`RunMeta::aborted`](crate::run::result::RunMeta) is
     /// set in its result.
     pub fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
-        self.parts.active.abort(target, why)
+        self.parts().active.abort(target, why)
     }
 
     /// Adds a user message to a run under way: the model reads it at its next turn (`Steering`) or when it would be done (`FollowUp`).
@@ -142,29 +154,29 @@ impl Engine {
         images: Vec<Image>,
         kind: QueueKind,
     ) -> Result<(), QueueError> {
-        self.parts.active.queue(target, text.into(), images, kind).await
+        self.parts().active.queue(target, text.into(), images, kind).await
     }
 
     /// Waits until the runs under way now have ended; false when that took longer than `limit`. True at once when there are none.
     pub async fn wait_for_end(&self, target: RunTarget<'_>, limit: Duration) -> bool {
-        self.parts.active.wait_for_end(target, limit).await
+        self.parts().active.wait_for_end(target, limit).await
     }
 
     /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and releases the lanes.
     pub fn run(&self, request: RunRequest) -> EngineRun {
-        EngineRun::new(Arc::clone(&self.parts), request)
+        EngineRun::new(self.parts(), request)
     }
 
     /// The events of all runs of this engine from now on, in the form of [`Envelope`](crate::delivery::Envelope). Any number of listeners
     /// may subscribe; none can slow a run down. Events are published when the run they belong to is polled.
     pub fn subscribe(&self) -> EngineEvents {
-        self.parts.bus.subscribe()
+        self.parts().bus.subscribe()
     }
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("agent_dir", &self.parts.agent_dir).finish_non_exhaustive()
+        f.debug_struct("Engine").field("agent_dir", &self.parts().agent_dir).finish_non_exhaustive()
     }
 }
 
@@ -186,6 +198,7 @@ async fn carry_out(
     if request.prompt.trim().is_empty() && request.images.is_empty() {
         return Err(RunError::Config("The prompt is empty".to_owned()));
     }
+    let _admitted = parts.gate.admit()?;
     let cancel = request.cancel.child();
     let asked = Instant::now();
     let runtime = resolve::runtime(parts, &request)?;

@@ -16,19 +16,22 @@ use pinch_stdx::host::Host;
 use crate::config::Config;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
+use crate::lanes::Lanes;
 use crate::replies::{ReplyOptions, Stage};
 use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
-use pinch_ports::{RunLeases, SessionIndex};
+use pinch_ports::{HealthStore, RunLeases, SessionIndex};
 
 pub(crate) mod credentials;
 pub(crate) mod toolbox;
 pub(crate) mod active;
+pub(crate) mod gate;
 
 use active::ActiveRuns;
 use credentials::Credentials;
+use gate::RunGate;
 use toolbox::Toolbox;
 
 /// Chooses the machine of a run.
@@ -50,20 +53,26 @@ pub(crate) struct HostParts {
 }
 
 /// The parts of one engine. Deeper functions take what they need of it as arguments.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) host: Host,
     pub(crate) config: Arc<Config>,
     pub(crate) settings: Settings,
     pub(crate) registry: Arc<ModelRegistry>,
     pub(crate) profiles: Credentials,
+    /// The host's own store of health, for the next configuration.
+    pub(crate) health: Option<Arc<dyn HealthStore>>,
+    /// The lanes of the default leases, whose sizes the configuration sets.
+    pub(crate) lanes: Option<Lanes>,
+    pub(crate) gate: RunGate,
     pub(crate) leases: Arc<dyn RunLeases>,
     pub(crate) index: Arc<dyn SessionIndex>,
     pub(crate) inbox: Inbox,
     pub(crate) seen: Seen,
     pub(crate) bus: EventBus,
-    pub(crate) throttle: Mutex<ProbeThrottle>,
+    pub(crate) throttle: Arc<Mutex<ProbeThrottle>>,
     pub(crate) runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
-    pub(crate) registered: HostParts,
+    pub(crate) registered: Arc<HostParts>,
     pub(crate) active: ActiveRuns,
     /// How long a run waits for a locked session file.
     pub(crate) wait_limit: Option<Duration>,

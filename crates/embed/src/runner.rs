@@ -414,7 +414,7 @@ impl Runner<'_> {
 const WORTH_A_SLOT: Duration = Duration::from_secs(1);
 
 /// How long an attempt or a repair may continue after the run was stopped.
-const HARD_END: Duration = Duration::from_secs(10);
+pub(crate) const HARD_END: Duration = Duration::from_secs(10);
 
 /// Sleeps unless the run is stopped; then the reason. Other runs may use its slot meanwhile.
 async fn sleep(delay: Duration, lease: &dyn RunLease, cancel: &Cancel) -> Result<Option<CancelReason>, RunError> {

@@ -133,7 +133,7 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let work = async {
         let of_config = |config| engine(&state_dir, &host, config);
         let engine = of_config(config.clone());
-        warn_of(engine.problems());
+        warn_of(&engine.problems());
         let mut done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;
         // Without a key, fall back to the model of a local server.
         if matches!(done, Err(RunError::NoModel))

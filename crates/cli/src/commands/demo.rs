@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         builder = builder.agent_dir(&documents);
     }
     let engine = builder.build();
-    warn_of(engine.problems());
+    warn_of(&engine.problems());
     let cancel = Cancel::new();
     let request = request(&args, &engine, &paths, &cancel);
     let around = FailureContext { documents, names_model: true };

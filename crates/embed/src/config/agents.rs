@@ -37,6 +37,8 @@ pub struct AgentDefaults {
     pub runtime: Option<String>,
     /// How many runs the global lane admits at once.
     pub max_concurrent: Option<usize>,
+    /// How many runs of sub-agents go on at once (`subagents.maxConcurrent`).
+    pub max_concurrent_subagents: Option<usize>,
     /// How hard models think.
     pub thinking: Option<ThinkingLevel>,
     /// Upper bound of any model's context, in tokens.
@@ -228,6 +230,11 @@ impl AgentDefaults {
             workspace: node.get("workspace").text(problems),
             timeout_seconds: node.get("timeoutSeconds").number(problems),
             runtime: node.get("runtime").text(problems),
+            max_concurrent_subagents: node
+                .get("subagents")
+                .get("maxConcurrent")
+                .count(problems)
+                .and_then(|n| usize::try_from(n).ok()),
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             context_tokens: node.get("contextTokens").count(problems),

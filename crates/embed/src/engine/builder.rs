@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use pinch_agent_core::tool::Tool;
@@ -17,14 +17,14 @@ use pinch_llm::provider::ProviderRegistry;
 use pinch_ports::{HealthStore, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
 
-use super::{Engine, resolve};
+use super::configured::{Configured, set_slots};
+use super::{Current, Engine};
 use crate::config::Config;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
-use crate::key;
 use crate::lanes::Lanes;
 use crate::parts::active::ActiveRuns;
-use crate::parts::credentials::Credentials;
+use crate::parts::gate::RunGate;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
 use crate::parts::{HostParts, MachineFor, Parts, PromptMaker};
 use crate::ports::{FileIndex, LocalLeases};
@@ -212,51 +212,51 @@ impl EngineBuilder {
             problems.extend(found);
             Arc::new(config)
         });
-        let shared = self.state_dir.join("agent");
-        // The agent's own documents take precedence over those of the command line's sessions.
-        let document = |name: &str| {
-            let own = agent_dir.join(name);
-            if own.is_file() { own } else { shared.join(name) }
-        };
-        let (settings, found) = Settings::load(&document("settings.json"));
-        problems.extend(found);
-        let (registry, found) = resolve::registry(&document("models.json"), &config);
-        problems.extend(found);
-        let registry = Arc::new(registry);
-        let (profiles, found) =
-            Credentials::load(&agent_dir, &document("auth.json"), &config, &registry, self.health, &host);
-        problems.extend(found);
+        let loaded = Configured::load(config, &self.state_dir, &agent_dir, &host, self.health.clone());
+        problems.extend(loaded.problems);
         problems.extend(self.parts.toolbox.unknown().map(|name| {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
                 .remedy("Enable only tools that this build has")
         }));
-        let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &settings)));
+        let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));
         let mut runtimes = self.runtimes;
         runtimes
             .entry(crate::runtime::NATIVE.to_owned())
             .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, store)));
-        let leases = self.leases.unwrap_or_else(|| Arc::new(LocalLeases::new(lanes(&config), host.clone())));
+        let (leases, lanes) = match self.leases {
+            Some(leases) => (leases, None),
+            None => {
+                let lanes = Lanes::default();
+                set_slots(&lanes, &loaded.config);
+                let leases: Arc<dyn RunLeases> = Arc::new(LocalLeases::new(lanes.clone(), host.clone()));
+                (leases, Some(lanes))
+            }
+        };
         let index = self.index.unwrap_or_else(|| Arc::new(FileIndex::new(&self.state_dir, host.clone())));
         let parts = Parts {
             host,
-            config,
-            settings,
-            registry,
-            profiles,
+            config: loaded.config,
+            settings: loaded.settings,
+            registry: loaded.registry,
+            profiles: loaded.profiles,
+            health: self.health,
+            lanes,
+            gate: RunGate::default(),
             leases,
             index,
             inbox: Inbox::default(),
             seen: Seen::default(),
             bus: EventBus::default(),
-            throttle: Mutex::default(),
+            throttle: Arc::default(),
             runtimes,
-            registered: self.parts,
+            registered: Arc::new(self.parts),
             active: ActiveRuns::default(),
             wait_limit: self.wait_limit,
             state_dir: self.state_dir,
             agent_dir,
         };
-        Engine { parts: Arc::new(parts), problems: Arc::new(problems) }
+        let current = Current { parts: Arc::new(parts), problems: Arc::new(problems) };
+        Engine { current: Arc::new(RwLock::new(current)) }
     }
 }
 
@@ -264,15 +264,6 @@ impl fmt::Debug for EngineBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EngineBuilder").field("state_dir", &self.state_dir).finish_non_exhaustive()
     }
-}
-
-/// The lanes with the sizes of the configuration.
-fn lanes(config: &Config) -> Lanes {
-    let lanes = Lanes::default();
-    if let Some(places) = config.agents.defaults.max_concurrent {
-        lanes.set_concurrency(key::global_lane(None), places);
-    }
-    lanes
 }
 
 /// The default store: files of the state directory, with the durability of the settings.

@@ -47,6 +47,7 @@ pub(super) async fn acquire(
         tokio::select! {
             biased;
             acquired = &mut acquiring => break acquired,
+            () = parts.gate.closed() => return Err(RunError::Draining),
             Some(wait) = notices.recv() => emitter.emit(RunEvent::Waiting(wait)).await,
         }
     };

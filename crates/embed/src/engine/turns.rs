@@ -35,6 +35,9 @@ pub enum Turn {
 
 /// Waits until it is clear what becomes of a message.
 pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<Turn, RunError> {
+    if parts.gate.is_closed() {
+        return Err(RunError::Draining);
+    }
     let key = inbound::canonical(parts, &message.key)?;
     let pending = match parts.seen.admit(&key, &message) {
         Admission::New(pending) => pending,
@@ -65,7 +68,11 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
         let (guard, has_waited) = match parts.inbox.arrive(&key, &message, joins, rules) {
             Arrival::Dropped => return Ok(Turn::Dropped),
             Arrival::Leads(guard) => (guard, false),
-            Arrival::Waits(outcome) => match outcome.await {
+            Arrival::Waits(outcome) => match tokio::select! {
+                biased;
+                outcome = outcome => outcome,
+                () = parts.gate.closed() => return Err(RunError::Draining),
+            } {
                 Ok(Outcome::Leads(guard)) => (guard, true),
                 Ok(Outcome::Joined { run_id }) => {
                     pending.confirm(&run_id);

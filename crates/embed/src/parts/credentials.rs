@@ -21,6 +21,7 @@ use crate::run::decide::Mark;
 use crate::run::failover::ProviderHealth;
 
 /// All credentials of an engine.
+#[derive(Clone)]
 pub(crate) struct Credentials {
     profiles: Profiles,
     plain: Arc<RegistryAuth>,

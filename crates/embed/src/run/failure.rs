@@ -125,7 +125,7 @@ impl RunError {
         match self {
             Self::Cancelled(CancelReason::Deadline) => FailureKind::Timeout,
             Self::Cancelled(_) => FailureKind::Cancelled,
-            Self::Busy(_) => FailureKind::Busy,
+            Self::Busy(_) | Self::Draining => FailureKind::Busy,
             Self::Config(_) | Self::NoModel => FailureKind::Config,
             Self::UnknownModel(_) => FailureKind::ModelNotFound,
             Self::Failover(error) if error.is_overflow => FailureKind::Overflow,
@@ -142,9 +142,12 @@ impl RunError {
             }
             Self::Cancelled(_) => "The run was cancelled.".to_owned(),
             Self::Failover(error) => failover_text(error),
-            Self::Busy(_) | Self::Config(_) | Self::NoModel | Self::UnknownModel(_) | Self::Internal(_) => {
-                self.to_string()
-            }
+            Self::Busy(_)
+            | Self::Draining
+            | Self::Config(_)
+            | Self::NoModel
+            | Self::UnknownModel(_)
+            | Self::Internal(_) => self.to_string(),
         }
     }
 

@@ -60,6 +60,9 @@ pub enum RunError {
     /// The session is in use elsewhere, or the lane was cleared.
     #[error("{0}")]
     Busy(String),
+    /// The engine is [draining](crate::Engine::drain) and starts no more runs.
+    #[error("the engine is shutting down and starts no more runs")]
+    Draining,
     /// The request or the configuration names something that does not exist.
     #[error("{0}")]
     Config(String),

@@ -13,6 +13,7 @@ mod meta;
 mod overflow;
 mod ports;
 mod replies;
+mod rest;
 mod rotation;
 mod sessions;
 mod tools;

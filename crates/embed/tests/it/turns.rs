@@ -59,7 +59,7 @@ async fn messages_that_arrive_during_a_run_are_collected_into_one_turn() {
     self::run(&world, two).await;
     assert_eq!(users(&world, &session), ["one", "two\n\nthree"]);
     // The session is free again.
-    request(world.engine.send(message("four")).now_or_never().unwrap_or_else(|| panic!("it waits")));
+    request(within(world.engine.send(message("four"))).await);
 }
 
 #[tokio::test]
@@ -93,14 +93,12 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
     gate.open_times(4);
     pull_to_text(&mut running).await;
     let steered = world.engine.send(message("In blue!"));
-    let (result, steered) = within(async {
-        tokio::join!(
-            async {
-                gate.open_times(100);
-                running.finish().await
-            },
-            steered
-        )
+    let (steered, result) = within(async {
+        // The message is queued before the answer goes on.
+        tokio::join!(steered, async {
+            gate.open_times(100);
+            running.finish().await
+        })
     })
     .await;
     result.unwrap();

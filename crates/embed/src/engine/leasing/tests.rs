@@ -116,7 +116,7 @@ async fn a_run_that_waits_for_a_lock_is_cancelled_with_its_request() {
 #[test]
 fn only_sessions_in_files_are_locked() {
     let fixture = Fixture::new();
-    let file_of = |builder: EngineBuilder| builder.build().parts.runtimes["native"].session_file(&request(&fixture));
+    let file_of = |builder: EngineBuilder| builder.build().parts().runtimes["native"].session_file(&request(&fixture));
     assert_eq!(file_of(builder(&fixture)), Some(fixture.session()));
     assert_eq!(file_of(builder(&fixture).store(Arc::new(MemoryStore::default()))), None);
 }

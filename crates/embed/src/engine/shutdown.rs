@@ -1,0 +1,70 @@
+//! How an engine comes to rest, and how it takes a new configuration.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use pinch_coding_agent::document::Problem;
+use pinch_stdx::cancel::CancelReason;
+
+use super::configured::{Configured, set_slots};
+use super::{Current, Engine};
+use crate::config::Config;
+use crate::parts::Parts;
+use crate::parts::active::RunTarget;
+use crate::runner::HARD_END;
+
+/// How long after the hard end of stopped runs they may take to be dropped.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Starts no more runs, and waits until those under way have ended. Runs that wait for their session or a slot, and messages that wait
+    /// for their turn, end with [`RunError::Draining`](crate::run::RunError::Draining): their hosts may send them again elsewhere. Returns
+    /// whether all runs ended within the limit. It cannot be undone.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        let parts = self.parts();
+        parts.gate.close();
+        let ended = parts.gate.wait_until_empty(limit).await;
+        parts.profiles.flush().await;
+        ended
+    }
+
+    /// Ends the engine: [drains](Engine::drain) it, stops runs that have not ended within the limit, and writes what is still to be
+    /// written. Returns how many runs were stopped. A host that no longer polls its runs should drop them first.
+    pub async fn shutdown(&self, limit: Duration) -> usize {
+        if self.drain(limit).await {
+            return 0;
+        }
+        let parts = self.parts();
+        let runs = parts.active.list();
+        for run in &runs {
+            parts.active.abort(RunTarget::Run(&run.run_id), CancelReason::Shutdown);
+        }
+        if !parts.gate.wait_until_empty(HARD_END + GRACE).await {
+            tracing::warn!("runs that were stopped have not ended; nobody polls them");
+        }
+        parts.profiles.flush().await;
+        runs.len()
+    }
+
+    /// Replaces the configuration, and reads the documents beside it again. Runs under way keep theirs; waiting messages and new runs use the
+    /// new one. Returns the mistakes in it, which [`Engine::problems`] reports from now on.
+    pub fn reload(&self, config: impl Into<Arc<Config>>) -> Vec<Problem> {
+        let before = self.parts();
+        let loaded =
+            Configured::load(config.into(), &before.state_dir, &before.agent_dir, &before.host, before.health.clone());
+        if let Some(lanes) = &before.lanes {
+            set_slots(lanes, &loaded.config);
+        }
+        let parts = Parts {
+            config: loaded.config,
+            settings: loaded.settings,
+            registry: loaded.registry,
+            profiles: loaded.profiles,
+            ..Parts::clone(&before)
+        };
+        let problems = Arc::new(loaded.problems);
+        let current = Current { parts: Arc::new(parts), problems: Arc::clone(&problems) };
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+        problems.to_vec()
+    }
+}
